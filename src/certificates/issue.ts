@@ -2,13 +2,13 @@ import { constants, createPrivateKey, generateKeyPair, privateEncrypt } from "no
 import { promisify } from "node:util";
 import forge from "node-forge";
 
-/** A certificate with its private key, PEM. */
+/** A certificate and its private key, PEM. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
-/** An authority: signs serving certificates, and is what clients trust. */
+/** A CA: signs serving certificates, and clients trust it. */
 export type Authority = Certificate;
 
 export interface IssueOptions {
@@ -17,14 +17,14 @@ export interface IssueOptions {
   readonly lifetimeMs: number;
 }
 
-// RSA: node-forge knows nothing else. 2048 bits is what every API server accepts and takes 100 ms to make.
+// node-forge supports only RSA. Every API server accepts 2048 bits, which take 100 ms to generate.
 const KEY_BITS = 2048;
-// RFC 8017, section 9.2: what comes before a SHA-256 digest that is signed.
+// The DER prefix of a signed SHA-256 digest (RFC 8017, section 9.2).
 const SHA256_DIGEST_INFO = Buffer.from("3031300d060960864801650304020105000420", "hex");
-// Clocks of the API servers may run behind, and ours ahead: what is not valid yet stops every pod.
+// Tolerates API servers' clocks behind ours: a certificate that is not valid yet would block every pod.
 const BACKDATE_MS = 24 * 60 * 60_000;
 
-/** Makes a self-signed authority. */
+/** Issues a self-signed CA. */
 export async function issueAuthority(name: string, options: IssueOptions): Promise<Authority> {
   const keys = await generateKeys();
   const cert = blank(keys.publicKey, options);
@@ -40,7 +40,7 @@ export async function issueAuthority(name: string, options: IssueOptions): Promi
   return pem(cert, keys.privateKey);
 }
 
-/** Makes a serving certificate that vouches for itself, for clients that verify none. */
+/** Issues a self-signed serving certificate, for clients that do not verify it. */
 export async function issueSelfSigned(hosts: readonly string[], options: IssueOptions): Promise<Certificate> {
   const keys = await generateKeys();
   const cert = blank(keys.publicKey, options);
@@ -52,7 +52,7 @@ export async function issueSelfSigned(hosts: readonly string[], options: IssueOp
   return pem(cert, keys.privateKey);
 }
 
-/** Makes a serving certificate for DNS names and IP addresses. */
+/** Issues a serving certificate for DNS names and IP addresses. */
 export async function issueServing(
   authority: Authority,
   hosts: readonly string[],
@@ -63,24 +63,24 @@ export async function issueServing(
   const cert = blank(keys.publicKey, options);
   cert.setSubject(subjectOf(hosts));
   cert.setIssuer(issuer.subject.attributes);
-  // Verifiers look at the whole chain: beyond its authority's end it would only seem to be valid.
+  // A certificate is not valid beyond its CA's expiry, so it must not claim to be.
   if (cert.validity.notAfter > issuer.validity.notAfter) cert.validity.notAfter = issuer.validity.notAfter;
   cert.setExtensions([
     ...servingExtensions(hosts),
-    // A renewed authority has the same name: this tells verifiers which of them signed.
+    // A renewed CA has the same name; the key identifier tells verifiers which one signed.
     { name: "authorityKeyIdentifier", keyIdentifier: issuer.generateSubjectKeyIdentifier().getBytes() },
   ]);
   sign(cert, authority.key);
   return pem(cert, keys.privateKey);
 }
 
-/** A request for a certificate, with the private key that it is for; PEM. */
+/** A certificate signing request and its private key, PEM. */
 export interface CertificateRequest {
   readonly request: string;
   readonly key: string;
 }
 
-/** Asks somebody else for a serving certificate, for DNS names and IP addresses. */
+/** Creates a signing request for a serving certificate, for DNS names and IP addresses. */
 export async function requestServing(
   subject: { readonly commonName: string; readonly organization: string },
   hosts: readonly string[],
@@ -113,12 +113,12 @@ async function generateKeys(): Promise<Keys> {
   return { publicKey: forge.pki.publicKeyFromPem(publicKey), privateKey };
 }
 
-/** What has a signature over its own bytes. */
+/** A structure that is signed over its own DER bytes. */
 interface Signable {
   sign(key: forge.pki.PrivateKey, digest: forge.md.MessageDigest): void;
 }
 
-/** Signs by OpenSSL: node-forge's own arithmetic would hold up everything else for a good part of a tenth of a second. */
+/** Signs with OpenSSL, because node-forge would block the event loop for tens of milliseconds. */
 function sign(target: Signable, keyPem: string): void {
   const key = createPrivateKey(keyPem);
   const signer = {
@@ -146,7 +146,7 @@ function servingExtensions(hosts: readonly string[]): object[] {
 function blank(publicKey: forge.pki.PublicKey, { now, lifetimeMs }: IssueOptions): forge.pki.Certificate {
   const cert = forge.pki.createCertificate();
   cert.publicKey = publicKey;
-  // Positive, and DER in its shortest form: OpenSSL refuses a serial number whose random bytes happen to begin with zeros.
+  // The leading 01 keeps the serial positive and in minimal DER, which OpenSSL requires.
   cert.serialNumber = `01${forge.util.bytesToHex(forge.random.getBytesSync(15))}`;
   cert.validity.notBefore = new Date(now - BACKDATE_MS);
   cert.validity.notAfter = new Date(now + lifetimeMs);

@@ -1,12 +1,12 @@
 import { X509Certificate } from "node:crypto";
 
-/** Why a certificate must be replaced now; undefined while it is good. */
+/** The reason to replace a certificate. */
 export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";
 
 /**
- * Whether a serving certificate must be replaced: not valid yet, past two thirds of its life, not for all of these hosts, or
- * not signed by this authority. `now` is epoch ms. One that is not valid for longer than those two thirds stays: who issued
- * it would replace what is issued now at once, by that other clock, and both would do so for ever.
+ * Returns why a serving certificate must be replaced: not valid yet, past two thirds of its life, not for all of these hosts,
+ * or not signed by this CA. Undefined when it is good. `now` is epoch ms. A certificate that starts further in the future than
+ * two thirds of its life stays: its issuer's clock would make both sides replace each other's certificates forever.
  */
 export function renewalReason(
   certificate: string,
@@ -16,7 +16,7 @@ export function renewalReason(
   if (parsed === undefined) return "unreadable";
   const from = parsed.validFromDate.getTime();
   const to = parsed.validToDate.getTime();
-  // Ours begin a day before they are issued: whoever issued this one had a clock that was further ahead.
+  // Certificates are backdated by a day, so the issuer's clock was further ahead than that.
   const renewedAfter = ((to - from) * 2) / 3;
   if (options.now < from && options.now > from - renewedAfter) return "early";
   if (options.now >= from + renewedAfter) return "expiring";
@@ -29,12 +29,12 @@ export function renewalReason(
   return undefined;
 }
 
-/** When the certificate ends, epoch ms; undefined when it cannot be read. */
+/** Returns when the certificate expires; epoch ms. Undefined when it cannot be read. */
 export function expiresAt(certificate: string): number | undefined {
   return parse(certificate)?.validToDate.getTime();
 }
 
-/** The DNS names and addresses that a certificate is for; none when it cannot be read. */
+/** Returns the DNS names and addresses of a certificate; none when it cannot be read. */
 export function hostsOf(certificate: string): string[] {
   const names = parse(certificate)?.subjectAltName?.split(", ") ?? [];
   return names.flatMap((name) => /^(?:DNS|IP Address):(.+)$/.exec(name)?.[1] ?? []);

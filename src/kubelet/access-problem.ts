@@ -1,20 +1,20 @@
 import { z } from "zod";
 
 const statusBody = z.object({ kind: z.literal("Status"), message: z.string() });
-// Of an API server's authorisation, whoever asks it for a pod's log or streams.
+// The API server's authorizer on a pod's logs and streams.
 const NO_RIGHT = /cannot (get|create) resource \\?"pods\//;
-// Of a kubelet's authorisation (kubelet/server/server.go), alone or within its API server's words.
+// The kubelet's authorizer (kubelet/server/server.go), alone or quoted by its API server.
 const KUBELET_FORBIDS = /Forbidden \(user=/;
 
-/** An answer other than what was asked for. */
+/** An error response. */
 interface Refused {
   readonly status: number;
   readonly text: string;
 }
 
 /**
- * Who lets whom not in, when a member answers 401 or 403 to a request for a pod's log or streams: its API server Legation, or the
- * kubelet its own API server, whose words that one passes on. Undefined when it is about neither: admission, say.
+ * Explains a member's 401 or 403 to a request for a pod's logs or streams: the API server refused Legation, or a kubelet refused
+ * its own API server. Undefined for other refusals, such as admission.
  */
 export function accessProblem({ status, text }: Refused, member: string): string | undefined {
   if (status !== 401 && status !== 403) return undefined;
@@ -28,12 +28,12 @@ export function accessProblem({ status, text }: Refused, member: string): string
   return `cluster ${member}: its API server may not ask the kubelet there: ${message}`;
 }
 
-/** A kubelet says no more than one word, of which its API server makes a sentence. Who stands in front of an API server may say anything. */
+/** Reports whether a kubelet sent this 401: its single word, which the API server wraps. A proxy may send any text. */
 function isKubelets401(said: string | undefined, text: string): boolean {
   return said === undefined ? text.trim() === "Unauthorized" : said !== "Unauthorized";
 }
 
-/** The message of a `Status`; undefined when the text is none. */
+/** Returns the message of a `Status`. Undefined when the text is not one. */
 export function statusMessage(text: string): string | undefined {
   try {
     return statusBody.parse(JSON.parse(text)).message;

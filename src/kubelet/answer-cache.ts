@@ -2,13 +2,12 @@ import type { Clock } from "../runtime/clock.ts";
 
 interface Entry<T> {
   readonly answer: Promise<T>;
-  /** Epoch ms; while the answer is under way it does not end. */
+  /** Epoch ms; infinite while the request is in flight. */
   expiresAt: number;
 }
 
 /**
- * Answers that stay good for a while. Whoever asks what is being asked already waits for that answer: a thousand requests
- * of one user are one question. A failure is nobody's answer and is not kept.
+ * A cache of answers with a lifetime. Concurrent callers with the same key share one request. Failures are not cached.
  */
 export class AnswerCache<T> {
   readonly #entries = new Map<string, Entry<T>>();
@@ -22,7 +21,7 @@ export class AnswerCache<T> {
     this.#clock = options.clock;
   }
 
-  /** The answer under `key`, or what `ask` says. */
+  /** Returns the cached answer under `key`, or calls `ask`. */
   of(key: string, ask: () => Promise<T>): Promise<T> {
     const known = this.#entries.get(key);
     if (known !== undefined && known.expiresAt > this.#clock.now()) return known.answer;

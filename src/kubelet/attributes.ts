@@ -1,4 +1,4 @@
-/** What a request needs the right to, as resource attributes of nodes. Any one of the subresources is enough. */
+/** The resource attributes that authorize a request. The right to any one of the subresources is enough. */
 export interface RequestAttributes {
   readonly verb: string;
   readonly subresources: readonly string[];
@@ -12,11 +12,11 @@ const VERBS: ReadonlyMap<string, string> = new Map([
   ["DELETE", "delete"],
 ]);
 
-// First segments of the paths that do something to a pod.
+// First path segments of requests that act on a pod.
 const ACTING: ReadonlySet<string> = new Set(["exec", "attach", "portForward"]);
 
-// As kubelet divides its paths (pkg/kubelet/server/auth.go): the finer right, where there is one, before the one to
-// everything. Logs of containers have none.
+// The kubelet's mapping of paths (pkg/kubelet/server/auth.go): the fine-grained right first, if there is one, then `proxy`.
+// Container logs have no fine-grained right.
 const SUBRESOURCES: ReadonlyMap<string, readonly string[]> = new Map([
   ["stats", ["stats"]],
   ["metrics", ["metrics"]],
@@ -29,8 +29,8 @@ const SUBRESOURCES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * The attributes of a request, as kubelet maps them, with one difference: exec, attach and port-forward need `create`
- * whatever the method, since WebSocket opens them by GET, and a right to read must not run commands.
+ * Returns the attributes of a request as the kubelet maps them, with one difference: exec, attach and port-forward need
+ * `create` for every method. WebSocket opens them with GET, and a read right must not run commands.
  */
 export function attributesOf(method: string, path: string): RequestAttributes {
   const first = path.split("/")[1] ?? "";

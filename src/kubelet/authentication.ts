@@ -6,7 +6,7 @@ import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { AnswerCache } from "./answer-cache.ts";
 
-/** Who asks. */
+/** An authenticated user. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
@@ -15,9 +15,9 @@ export interface User {
 }
 
 const ANY_USER = "system:authenticated";
-// kubelet's default (authentication.webhook.cacheTTL).
+// The kubelet's default (authentication.webhook.cacheTTL).
 const TOKEN_LIFETIME_MS = 120_000;
-// Those that really call are a few; the rest must not fill the memory.
+// Real callers are few. The limit bounds the memory that others can take.
 const MOST_TOKENS = 1_000;
 const REVIEW_TIMEOUT_MS = 10_000;
 
@@ -35,7 +35,7 @@ const tokenReview = z.object({
   }),
 });
 
-/** Finds out who asks, as kubelet does: by a client certificate, or else by a bearer token. Never anonymous. */
+/** Authenticates as the kubelet does: by client certificate, else by bearer token. Never anonymous. */
 export class Authentication {
   readonly #host: ClusterClient;
   readonly #clock: Clock;
@@ -48,8 +48,8 @@ export class Authentication {
   }
 
   /**
-   * The user, or undefined when it is nobody known. `certificates`: whether those that the connection was verified with
-   * count. Rejects with KubeError when the host cannot be asked.
+   * Returns the user; undefined when unauthenticated. `certificates` allows the connection's client certificate. Rejects with
+   * KubeError when the host does not answer.
    */
   async userOf(request: IncomingMessage, certificates: boolean): Promise<User | undefined> {
     const { socket } = request;
@@ -58,7 +58,7 @@ export class Authentication {
     if (certified !== undefined) return certified;
     const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
     if (token === undefined) return undefined;
-    // The token itself is not kept.
+    // The cache holds a hash, never the token.
     return this.#tokens.of(createHash("sha256").update(token).digest("base64"), () => this.#review(token));
   }
 
@@ -82,12 +82,12 @@ export class Authentication {
   }
 }
 
-/** The user that a verified client certificate names: CN is the name, each O a group. */
+/** Returns the user of a verified client certificate: CN is the name, each O a group. */
 function userOfCertificate(socket: TLSSocket, now: number): User | undefined {
   if (!socket.authorized) return undefined;
   const { subject, valid_to: validTo } = socket.getPeerCertificate();
   const name = [subject?.CN ?? ""].flat().at(-1) ?? "";
-  // It was valid when the connection was made, which may be long ago.
+  // The certificate may have expired since the handshake.
   if (name === "" || Date.parse(validTo) <= now) return undefined;
   return { name, groups: withAnyUser([subject.O ?? []].flat()) };
 }

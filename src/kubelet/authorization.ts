@@ -5,7 +5,7 @@ import { AnswerCache } from "./answer-cache.ts";
 import type { RequestAttributes } from "./attributes.ts";
 import type { User } from "./authentication.ts";
 
-// kubelet's defaults (authorization.webhook.cacheAuthorizedTTL and cacheUnauthorizedTTL).
+// The kubelet's defaults (authorization.webhook.cacheAuthorizedTTL and cacheUnauthorizedTTL).
 const ALLOWED_LIFETIME_MS = 300_000;
 const DENIED_LIFETIME_MS = 30_000;
 const MOST_ANSWERS = 1_000;
@@ -13,7 +13,7 @@ const REVIEW_TIMEOUT_MS = 10_000;
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** Asks the host whether a user may do something to a virtual node. */
+/** Authorizes requests to a virtual node with SubjectAccessReviews on the host. */
 export class Authorization {
   readonly #host: ClusterClient;
   readonly #answers: AnswerCache<boolean>;
@@ -27,7 +27,7 @@ export class Authorization {
     });
   }
 
-  /** True when one of the subresources is allowed. Rejects with KubeError when the host cannot be asked. */
+  /** Reports whether one of the subresources is allowed. Rejects with KubeError when the host does not answer. */
   async allows(user: User, node: string, { verb, subresources }: RequestAttributes): Promise<boolean> {
     for (const subresource of subresources) {
       const resourceAttributes = { verb, version: "v1", resource: "nodes", subresource, name: node };

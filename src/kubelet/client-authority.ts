@@ -7,11 +7,11 @@ import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-// Every API server writes here whose client certificates it takes, and what it calls kubelets with is one of those.
+// Every API server publishes its client CA here. The CA also signs the certificate with which it calls kubelets.
 const PUBLISHED = { namespace: "kube-system", name: "extension-apiserver-authentication" };
 const KEY = "client-ca-file";
 
-/** The authorities of the host's client certificates, followed as they are rotated. */
+/** The host's client CA, followed through rotations. */
 export class ClientAuthority {
   readonly #reflector: Reflector<ConfigMap>;
   readonly #log: Logger;
@@ -39,7 +39,7 @@ export class ClientAuthority {
     });
   }
 
-  /** Resolves when it has been read. */
+  /** Starts the watch. Resolves when the CA was read. */
   async start(signal: AbortSignal): Promise<void> {
     this.#reflector.start();
     await this.#reflector.whenSynced(signal);
@@ -49,7 +49,7 @@ export class ClientAuthority {
     await this.#reflector.stop();
   }
 
-  /** PEM of one or more certificates; undefined where the host takes no client certificates. */
+  /** PEM of one or more certificates; undefined when the host accepts no client certificates. */
   get pem(): string | undefined {
     return this.#pem;
   }

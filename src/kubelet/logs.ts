@@ -8,7 +8,7 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import { accessProblem, statusMessage } from "./access-problem.ts";
 import type { PodRef } from "./pod-lookup.ts";
 
-/** The options of PodLogOptions that a kubelet reads too, under the same names. */
+/** PodLogOptions that a kubelet accepts under the same names. */
 const OPTIONS = [
   "follow",
   "previous",
@@ -20,26 +20,26 @@ const OPTIONS = [
   "stream",
 ] as const;
 
-// A log that is not followed begins at once. One that is may be silent for hours, and has no headers before its first
-// line: only the member's probe tells that apart from a member that hangs.
+// Applies to logs that are not followed. A followed log has no headers before its first line, hours later perhaps; only the
+// member's probe tells it apart from a member that hangs.
 const ANSWER_TIMEOUT_MS = 30_000;
 const PROBE_CHECK_MS = 2_000;
 
-/** A log of one container. */
+/** The log of one container. */
 export interface LogTarget {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly pod: PodRef;
   readonly container: string;
 }
 
-/** Passes a delegate's log on as it comes: no faster than it is read, and for no longer. */
+/** Streams a delegate's log to the client with backpressure, until either side ends. */
 export async function serveLog(
   request: IncomingMessage,
   response: ServerResponse,
   { member, pod: { namespace, name }, container }: LogTarget,
   clock: Clock,
 ): Promise<void> {
-  // Who has left while their rights were looked up has said so already, and will not again.
+  // The client left during authorization; its close event is in the past.
   if (response.destroyed) return;
   const { searchParams } = new URL(request.url ?? "", "http://kubelet");
   const query = new URLSearchParams({ container });
@@ -77,12 +77,12 @@ export async function serveLog(
   try {
     await pipeline(answer.body, response);
   } catch {
-    // One side has gone. A log that was cut must not look complete: without the last chunk, it does not.
+    // Destroying the response omits the last chunk, so a truncated log never looks complete.
     response.destroy();
   }
 }
 
-/** A plain text answer, which is what API servers expect of a kubelet. */
+/** Sends a plain text response, as API servers expect from a kubelet. */
 export function answerText(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(text);
 }
@@ -97,12 +97,12 @@ function abortWhenLost(member: LogTarget["member"], abort: AbortController, cloc
   return () => timer.cancel();
 }
 
-// An API server puts it before a kubelet's words, and the host's will do so once more.
+// The member's API server adds this prefix to a kubelet's message, and the host's will add it again.
 const INTERNAL = "Internal error occurred: ";
 
 /**
- * What the member's API server refused, in the words of the kubelet behind it. The host's API server shows them for 400
- * and 500, and its own for the rest.
+ * Translates a refusal of the member's API server into the message of the kubelet behind it. The host's API server shows the
+ * message for 400 and 500, and its own for other codes.
  */
 function translated(
   { status, text }: { readonly status: number; readonly text: string },

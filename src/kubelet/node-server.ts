@@ -23,7 +23,7 @@ import { closeInTime } from "./streams-join.ts";
 import { METRICS_CONTENT_TYPE, resourceMetrics, statsSummary } from "./usage-answers.ts";
 import { UsageReader } from "./usage-reader.ts";
 
-/** What all virtual nodes' servers share. */
+/** The dependencies that all virtual nodes' servers share. */
 export interface NodeServerOptions {
   readonly source: PodSource;
   readonly authentication: Authentication;
@@ -33,16 +33,16 @@ export interface NodeServerOptions {
   readonly log: Logger;
 }
 
-/** With what a server proves itself, and whose client certificates it takes. */
+/** The serving certificate and the client CA. */
 export interface TlsMaterial {
   readonly certificate: Certificate;
-  /** PEM; absent: nobody's. */
+  /** PEM; undefined accepts no client certificates. */
   readonly clientAuthority: string | undefined;
 }
 
-// Longer than Go's clients keep an idle connection (90 s): a server that closes first loses requests.
+// Longer than Go clients keep idle connections (90 s), because a server that closes first loses requests.
 const KEEP_ALIVE_MS = 120_000;
-// Shorter than common load balancers wait before they forget an idle connection.
+// Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_DELAY_MS = 30_000;
 const MAX_HEADER_BYTES = 2 ** 20;
 const HANDSHAKE_MS = 10_000;
@@ -59,10 +59,10 @@ export class NodeServer {
   readonly #usage: UsageReader;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections that have not proved anything yet, by whose they are. */
+  /** Connections during the TLS handshake, by peer. */
   readonly #handshaking = new Map<string, Socket>();
   #takesCertificates: boolean;
-  /** Connections whose client certificate was verified against authorities that are no more. */
+  /** Connections whose client certificate was verified against a replaced CA. */
   readonly #stale = new WeakSet<Duplex>();
 
   constructor(cluster: string, tls: TlsMaterial, options: NodeServerOptions) {
@@ -74,10 +74,10 @@ export class NodeServer {
     this.#server = createServer({
       ...tlsOptions(tls),
       handshakeTimeout: HANDSHAKE_MS,
-      // The address of an exec has the whole command. A kubelet takes as much (net/http).
+      // The URL of an exec holds the whole command. The limit is that of a kubelet (net/http).
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
-      // A host that is gone without a word must not keep a log followed for ever.
+      // Detects a vanished host, so that a followed log does not stay open forever.
       keepAlive: true,
       keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
     });
@@ -95,9 +95,9 @@ export class NodeServer {
     this.#server.on("upgrade", (request, socket, head) => void this.#onUpgrade(request, socket, head));
   }
 
-  /** Resolves to the port; rejects when it cannot be had. */
+  /** Listens and resolves to the port. Rejects when the port is not available. */
   async listen(host: string, port: number): Promise<number> {
-    // Not with a callback, which would stay when the port is taken: many may be tried, again and again.
+    // A callback would stay registered when the port is taken, and the caller tries many ports.
     this.#server.listen(port, host);
     await once(this.#server, "listening");
     this.#server.on("error", (error) => this.#options.log.error({ err: error, member: this.#cluster }, "kubelet API"));
@@ -105,17 +105,17 @@ export class NodeServer {
     return isInetAddress(address) ? address.port : port;
   }
 
-  /** New connections are made with `tls`. Throws when it cannot be used. */
+  /** Uses `tls` for new connections. Throws when it is unusable. */
   renew(tls: TlsMaterial): void {
     this.#server.setSecureContext(tlsOptions(tls));
     this.#takesCertificates = tls.clientAuthority !== undefined;
     for (const socket of this.#sockets) this.#stale.add(socket);
-    // They would be verified against the authorities of before.
+    // Handshakes in progress would verify against the old CA.
     this.#cutHandshakes();
     this.#server.closeIdleConnections();
   }
 
-  /** Cuts every connection but those of streams, which end by themselves. */
+  /** Closes every connection except upgraded streams, which end by themselves. */
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
@@ -180,7 +180,7 @@ export class NodeServer {
     }
   }
 
-  /** Why the request may not be served; undefined when it may. */
+  /** Returns why the request is refused. Undefined when it is allowed. */
   async #refusal(request: IncomingMessage): Promise<Refusal | undefined> {
     const { authentication, authorization, log } = this.#options;
     try {
@@ -245,13 +245,13 @@ function tlsOptions({ certificate: { cert, key }, clientAuthority }: TlsMaterial
   return {
     cert,
     key,
-    // Asked for, and not demanded: others have a token.
+    // Requested but not required, since other clients have a token.
     requestCert: true,
     rejectUnauthorized: false,
-    // Not absent, which stands for Node's own list of the web's authorities.
+    // An empty list, because an absent one means Node.js' bundled public CAs.
     ca: clientAuthority ?? [],
     minVersion: "TLSv1.2",
-    // A resumed session would bring a certificate that was verified once, under authorities of then.
+    // A resumed session would carry a certificate that was verified against an older CA.
     secureOptions: constants.SSL_OP_NO_TICKET,
   } as const;
 }
@@ -261,12 +261,12 @@ function pathOf({ url = "/" }: IncomingMessage): string {
 }
 
 function refusalOf({ problem, message }: Extract<Lookup, { problem: string }>): Refusal {
-  // The host's API server shows the words of a 400 and a 500, and its own for other errors.
+  // The host's API server shows the message of a 400 and a 500, and its own for other codes.
   const statuses = { notFound: 404, notRunning: 400, unavailable: 500 } as const;
   return { status: statuses[problem], text: message };
 }
 
-/** Answers, and closes the connection also when the caller leaves its side open: nobody has asked who it is. */
+/** Responds and closes the connection, even when the unauthenticated client keeps its side open. */
 function refuseText(socket: Duplex, { status, text }: Refusal, clock: Clock): void {
   refuse(socket, { status, headers: { "content-type": "text/plain; charset=utf-8" }, text });
   closeInTime(socket, clock);
@@ -276,7 +276,7 @@ function peerOf({ remoteAddress, remotePort }: Socket): string {
   return `${remoteAddress} ${remotePort}`;
 }
 
-/** The pods of a node, written one by one: thousands of them as one text would hold everything else up. */
+/** Streams the pods of a node one by one, because serializing thousands at once would block the event loop. */
 async function servePods(response: ServerResponse, pods: readonly Pod[]): Promise<void> {
   response.writeHead(200, { "content-type": "application/json" });
   await pipeline(Readable.from(podList(pods)), response).catch(() => response.destroy());

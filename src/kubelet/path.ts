@@ -1,12 +1,12 @@
 import type { PodRef } from "./pod-lookup.ts";
 
-/** A kubelet's endpoints, as paths name them. */
+/** The endpoints of a kubelet. */
 export type Endpoint =
   | { readonly kind: "healthz" | "pods" | "metrics" | "stats" | "unknown" }
   | { readonly kind: "log"; readonly pod: PodRef; readonly container: string }
   | { readonly kind: "stream"; readonly pod: PodRef; readonly container?: string };
 
-/** What a path asks for. Names in it are decoded; one that cannot be is unknown. */
+/** Parses a path. Names are decoded; an undecodable path is unknown. */
 export function endpointOf(path: string): Endpoint {
   const segments = decoded(path);
   if (segments === undefined) return { kind: "unknown" };
@@ -37,12 +37,12 @@ const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics" | "stats"> = ne
   ["stats/summary", "stats"],
 ]);
 
-/** The segments of a path: the first as it is, since rights depend on it, and the names after it decoded. */
+/** Returns the segments of a path: the first verbatim, since authorization depends on it, the names after it decoded. */
 function decoded(path: string): string[] | undefined {
   try {
     const [first = "", ...names] = path.split("/").slice(1);
     const segments = [first, ...names.map(decodeURIComponent)];
-    // A decoded name becomes part of another path: one that would change that path's meaning is no name.
+    // Rejects a decoded name that would change the meaning of the path it becomes part of.
     return segments.some((segment) => segment.includes("/") || segment === ".." || segment === ".")
       ? undefined
       : segments;

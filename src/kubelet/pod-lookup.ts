@@ -5,7 +5,7 @@ import type { Registry } from "../clusters/registry.ts";
 import { hasStarted, isTerminal } from "../pods/phase.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
-/** What the kubelet API knows of the host and its members. */
+/** The host's proxies and members, as the kubelet API reads them. */
 export interface PodSource {
   readonly registry: Pick<Registry, "member" | "problem">;
   /** The host's proxies. */
@@ -13,24 +13,24 @@ export interface PodSource {
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
 }
 
-/** Names a pod as a kubelet's path does. */
+/** A pod reference in a kubelet path. */
 export interface PodRef extends ObjectRef {
   readonly namespace: string;
-  /** Of the pod on the host; absent in most requests. */
+  /** Uid of the pod on the host; absent in most requests. */
   readonly uid?: string;
 }
 
 /**
- * The delegate that a request goes to. `notFound` and `notRunning`: kubelet's own words for a pod that is not on the node, and
- * for one that is, without a container at present; `unavailable`: why nobody can tell now.
+ * The delegate that a request is for. `notFound` and `notRunning` carry the kubelet's messages for a pod that is not on the node
+ * and for a pod without a running container. `unavailable` says why the member cannot be asked.
  */
 export type Lookup =
   | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
   | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };
 
 /**
- * Finds the member of a proxy that is bound to the node of `cluster`, when its delegate is there: the one whose uid the
- * proxy records, and no other pod of that name.
+ * Finds the delegate of a proxy bound to the node of `cluster`. Returns only the pod whose uid the proxy records, never another
+ * pod of that name.
  */
 export function lookUp(
   source: PodSource,
@@ -45,7 +45,7 @@ export function lookUp(
   if (uid !== undefined && uid !== proxy.metadata.uid) return missing;
   const member = source.registry.member(cluster);
   if (member === undefined) return unavailable(cluster, source.registry.problem(cluster) ?? "it is not connected");
-  // A probe that failed once says little: the member is asked all the same, as a node that is not Ready is.
+  // One failed probe proves little, so the member is asked anyway, like a node that is not Ready.
   const { reachable, message = "it does not answer" } = member.probed;
   if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
@@ -56,7 +56,7 @@ export function lookUp(
   return isTerminal(proxy) ? missing : { problem: "notRunning", message: whyNotRunning(proxy, container) };
 }
 
-/** As validateContainerLogStatus in pkg/kubelet/kubelet_pods.go says it. */
+/** Returns the message of validateContainerLogStatus (pkg/kubelet/kubelet_pods.go). */
 function whyNotRunning(proxy: Stored<Pod>, container: string | undefined): string {
   const pod = `pod "${proxy.metadata.name}"`;
   const subject = container === undefined ? pod : `container "${container}" in ${pod}`;

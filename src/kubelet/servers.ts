@@ -14,22 +14,22 @@ import type { PodSource } from "./pod-lookup.ts";
 import { type CertificateSource, ServingCertificate } from "./serving-certificate.ts";
 import { Streams } from "./streams.ts";
 
-/** How the virtual nodes' kubelet API is served. */
+/** The settings of the virtual nodes' kubelet API. */
 export interface ServersOptions {
   readonly listen: {
     readonly host: string;
-    /** Of the first node; the others have those after it. 0: any free port. */
+    /** Port of the first node; other nodes get the following ports. 0 picks free ports. */
     readonly port: number;
   };
-  /** IP address or DNS name at which the host's API server reaches this process. */
+  /** The IP address or DNS name at which the host's API server reaches this process. */
   readonly address: string;
-  /** What the nodes call it, when it is an IP address. */
+  /** The type of `address` in the nodes' status. Default: by its form. */
   readonly addressType?: NodeAddressType;
   readonly certificate: CertificateSource;
-  /** The host, as a client of its own: callers that are checked take no place of other requests. */
+  /** A client of its own for the host, so that reviews of callers do not compete with other requests. */
   readonly host: ClusterClient;
   readonly source: PodSource;
-  /** A node's endpoint came or went. */
+  /** Called when a node's endpoint appears or disappears. */
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -38,7 +38,7 @@ export interface ServersOptions {
 
 interface Served {
   readonly server: NodeServer;
-  /** Absent until it listens. */
+  /** Set once the server listens. */
   port?: number;
   retry?: Timer;
 }
@@ -46,7 +46,7 @@ interface Served {
 const LAST_PORT = 65_535;
 const RETRY_MS = 5_000;
 
-/** One server per virtual node: what asks for a node's own state names no node but by the port that it calls. */
+/** One server per virtual node, because requests for a node's own state identify the node only by port. */
 export class NodeServers {
   readonly #options: ServersOptions;
   readonly #authority: ClientAuthority;
@@ -77,7 +77,7 @@ export class NodeServers {
     };
   }
 
-  /** Gets what every server needs; rejects when a certificate cannot be had. */
+  /** Loads the certificate and the client CA. Rejects when no certificate is available. */
   async start(signal: AbortSignal): Promise<void> {
     const [certificate] = await Promise.all([this.#certificate.load(), this.#authority.start(signal)]);
     if (this.#authority.pem === undefined) {
@@ -98,7 +98,7 @@ export class NodeServers {
     this.#options.metrics?.setCertificateExpiry("kubelet", expiresAt(certificate.cert));
   }
 
-  /** Serves the node of `cluster`, on `port` if that is free; harmless when it is served. */
+  /** Serves the node of `cluster`, on `port` if that is free. Does nothing when it is served already. */
   async serve(cluster: string, port?: number): Promise<void> {
     const tls = this.#tls;
     if (this.#stopped || tls === undefined || this.#served.has(cluster)) return;
@@ -107,7 +107,7 @@ export class NodeServers {
     await this.#listen(cluster, served, port);
   }
 
-  /** Ends the server of a cluster that is no more. */
+  /** Stops the server of a removed cluster. */
   async withdraw(cluster: string): Promise<void> {
     const served = this.#served.get(cluster);
     if (served === undefined) return;
@@ -116,14 +116,14 @@ export class NodeServers {
     await served.server.close();
   }
 
-  /** Where the node of `cluster` is served; undefined while it is not. */
+  /** Returns the endpoint of the node of `cluster`; undefined while it is not served. */
   endpoint(cluster: string): KubeletEndpoint | undefined {
     const port = this.#served.get(cluster)?.port;
     const { address, addressType } = this.#options;
     return port === undefined ? undefined : { address, ...(addressType === undefined ? {} : { addressType }), port };
   }
 
-  /** Ends every stream, log and server. */
+  /** Stops every stream, log and server. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#certificate.stop();
@@ -141,7 +141,7 @@ export class NodeServers {
     try {
       const port = await this.#listenSomewhere(served.server, preferred);
       if (this.#served.get(cluster) !== served) {
-        // Withdrawn meanwhile.
+        // The cluster was removed meanwhile.
         await served.server.close();
         return;
       }
@@ -188,7 +188,7 @@ export class NodeServers {
   }
 }
 
-/** The ports to try: the one a node has had, where it may be used still, then the free ones in order. */
+/** Yields the ports to try: the node's previous one if it is still in range, then all in order. */
 export function* portsFrom(first: number, preferred: number | undefined): Generator<number, undefined> {
   if (preferred !== undefined && preferred > 0 && preferred >= first) yield preferred;
   if (first === 0) {

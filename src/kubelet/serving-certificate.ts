@@ -7,39 +7,39 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SigningRequest } from "./signing-request.ts";
 
-/** Where the serving certificate comes from. */
+/** The source of the serving certificate. */
 export type CertificateSource =
-  /** An authority of this process's own, for API servers that do not verify kubelets. */
+  /** Self-signed, for API servers that do not verify kubelets. */
   | { readonly kind: "own"; readonly hosts: readonly string[] }
-  /** Files that somebody else keeps current. */
+  /** Files that another program, such as cert-manager, keeps current. */
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string }
-  /** A signer of the host's. Until it has signed, one of this process's own serves. */
+  /** A signer of the host. A self-signed certificate serves until it has signed. */
   | { readonly kind: "signer"; readonly signer: string; readonly hosts: readonly string[] };
 
 const DAY_MS = 24 * 60 * 60_000;
 const LIFETIME_MS = 365 * DAY_MS;
-// What is mounted from a Secret changes within a minute of it; the end of a certificate's life is known months before.
+// Mounted Secrets update within a minute, and certificates are renewed long before they expire.
 const FILES_PERIOD_MS = 10_000;
 const OWN_PERIOD_MS = 60 * 60_000;
-// Whoever approves by a program does so at once, and nobody can read a log before.
+// Poll interval while a request is pending. Logs do not work until it is approved.
 const ASKED_PERIOD_MS = 2_000;
 
 export interface ServingCertificateOptions {
   readonly source: CertificateSource;
-  /** Whose signer it is. */
+  /** The cluster of the signer. */
   readonly host: ClusterClient;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** The serving certificate of the virtual nodes, kept valid while they serve. */
+/** The serving certificate of the virtual nodes. Renews it while they serve. */
 export class ServingCertificate {
   readonly #source: CertificateSource;
   readonly #request: SigningRequest | undefined;
   readonly #clock: Clock;
   readonly #log: Logger;
   #current: Certificate | undefined;
-  /** What the signer gave. */
+  /** The certificate from the signer. */
   #signed: Certificate | undefined;
   #timer: Timer | undefined;
   #stopped = false;
@@ -52,7 +52,7 @@ export class ServingCertificate {
     this.#log = log;
   }
 
-  /** The certificate to start with. Rejects when there is none to be had. */
+  /** Returns the initial certificate. Rejects when none is available. */
   async load(): Promise<Certificate> {
     this.#current = await this.#next();
     return this.#current;
@@ -91,10 +91,10 @@ export class ServingCertificate {
   async #next(): Promise<Certificate> {
     if (this.#source.kind === "files") {
       const { certFile, keyFile } = this.#source;
-      // One after the other: of two that are missing it is always the first that is named.
+      // Sequential, so that the error always names the same file when both are missing.
       const cert = await readFile(certFile, "utf8");
       const key = await readFile(keyFile, "utf8");
-      // Throws when one of the two has been replaced already and the other has not.
+      // Throws while only one of the two files has been replaced.
       createSecureContext({ cert, key });
       return { cert, key };
     }
@@ -121,7 +121,7 @@ export class ServingCertificate {
   #isGood(certificate: Certificate | undefined): certificate is Certificate {
     if (certificate === undefined) return false;
     const reason = renewalReason(certificate.cert, { now: this.#clock.wall() });
-    // By this clock, which may be behind: the signer's next one would not be older.
+    // Keeps a certificate that is not valid yet by this clock: the signer's next one would start even later.
     return reason === undefined || reason === "early";
   }
 }

@@ -10,9 +10,9 @@ import type { Logger } from "../telemetry/logger.ts";
 
 export interface SigningRequestOptions {
   readonly host: ClusterClient;
-  /** e.g. `kubernetes.io/kubelet-serving`. */
+  /** Signer name, such as `kubernetes.io/kubelet-serving`. */
   readonly signer: string;
-  /** DNS names and IP addresses to be known by. */
+  /** DNS names and IP addresses of the certificate. */
   readonly hosts: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
@@ -22,15 +22,15 @@ interface Asked extends CertificateRequest {
   readonly name: string;
 }
 
-// What the signer kubernetes.io/kubelet-serving demands (kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests).
-// No virtual node is called so: they are legation-CLUSTER.
+// The signer kubernetes.io/kubelet-serving requires this form (kubernetes.io/docs/reference/access-authn-authz/
+// certificate-signing-requests). No virtual node has this name: theirs are legation-CLUSTER.
 const SUBJECT = { commonName: "system:node:legation", organization: "system:nodes" };
 const USAGES = ["digital signature", "key encipherment", "server auth"];
-// A person who has denied it would deny the next one, too.
+// Pause after a denial, since the next request would be denied as well.
 const REFUSED_FOR_MS = 60 * 60_000;
 const APPROVE_AGAIN_MS = 60_000;
 
-/** Gets serving certificates from a signer of the host. The private key never leaves this process. */
+/** Requests serving certificates from a signer of the host. The private key never leaves this process. */
 export class SigningRequest {
   readonly #options: SigningRequestOptions;
   #asked: Asked | undefined;
@@ -41,7 +41,7 @@ export class SigningRequest {
     this.#options = options;
   }
 
-  /** Asks for a certificate, or looks whether the one that was asked for is there; undefined while it is not. */
+  /** Creates a request, or polls the pending one. Returns the certificate once it is issued. */
   async next(): Promise<Certificate | undefined> {
     const { host, clock, log, signer } = this.#options;
     if (clock.now() < this.#notBefore) return undefined;
@@ -66,20 +66,20 @@ export class SigningRequest {
       return undefined;
     }
     if (certificate === undefined || certificate === "") {
-      // Created by a call that was cut before its approval, or the right to approve came later.
+      // An earlier call was cut before the approval, or the right to approve came later.
       if (!conditions.some(({ type }) => type === "Approved")) await this.#tryApproval(name);
       return undefined;
     }
     const cert = Buffer.from(certificate, "base64").toString("utf8");
     this.#asked = undefined;
-    // Throws when it is not for this key.
+    // Throws when the certificate is not for this key.
     createSecureContext({ cert, key });
     return { cert, key };
   }
 
   async #prepare(): Promise<Asked> {
     const asked = await requestServing(SUBJECT, this.#options.hosts);
-    // Named after what is in it: when the answer to its creation is lost, it is found.
+    // The name derives from the content, so a request whose response was lost is found again.
     const digest = createHash("sha256").update(asked.request).digest("hex");
     return { ...asked, name: `legation-kubelet-${digest.slice(0, 16)}` };
   }
@@ -99,7 +99,7 @@ export class SigningRequest {
     }
   }
 
-  /** Where it may not approve, a person must: said once for each request, while that is tried again from time to time. */
+  /** Tries to approve the request. Logs once per request that an administrator must approve it. */
   async #tryApproval(name: string): Promise<void> {
     const { clock, log, signer } = this.#options;
     if (this.#triedApproval?.name === name && clock.now() < this.#triedApproval.at + APPROVE_AGAIN_MS) return;
@@ -120,7 +120,7 @@ export class SigningRequest {
     }
   }
 
-  /** Its own approval: only where the operator lets this account approve what that signer signs. */
+  /** Approves the request, which works only if the operator granted this account `approve` on the signer. */
   async #approve(name: string): Promise<Stored<CertificateSigningRequest>> {
     const approved = {
       type: "Approved",

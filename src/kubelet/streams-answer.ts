@@ -1,14 +1,14 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** An answer other than an upgrade. */
+/** A response other than an upgrade. */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
-/** Reasons of Kubernetes, with the status that goes with each. */
+/** Status reasons and their HTTP codes. */
 const CODES = {
   BadRequest: 400,
   InternalError: 500,
@@ -16,26 +16,26 @@ const CODES = {
   Timeout: 504,
 } as const;
 
-// Between two neighbours only (RFC 9110, 7.6.1), or made anew with the body.
+// Hop-by-hop headers (RFC 9110, 7.6.1), and headers that depend on the body.
 const NOT_PASSED = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade", "content-length", "trailer"]);
 
-/** A `Status`: clients of Kubernetes show its message. */
+/** Returns a response with a `Status`, whose message Kubernetes clients show. */
 export function statusAnswer(reason: keyof typeof CODES, message: string): PlainAnswer {
   const code = CODES[reason];
   const body = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };
   return { status: code, headers: { "content-type": "application/json" }, text: JSON.stringify(body) };
 }
 
-/** Answers on a connection that asked for an upgrade and does not get one, and ends it. */
+/** Responds on a connection whose upgrade is refused, and ends it. */
 export function refuse(socket: Duplex, { status, headers, text }: PlainAnswer): void {
   const kept = Object.entries(headers).filter(([name]) => !NOT_PASSED.has(name));
   const own = { connection: "close", "content-length": String(Buffer.byteLength(text)) };
   socket.end(`${head(status, { ...Object.fromEntries(kept), ...own })}${text}`);
-  // The connection is read to its end, so that it closes.
+  // Reads to the end, so that the connection closes.
   socket.resume();
 }
 
-/** Tells the client that the protocol has changed, in the words of the server that changed it. */
+/** Sends the 101 response to the client, with the headers of the server that upgraded. */
 export function switchProtocols(socket: Duplex, headers: IncomingHttpHeaders): void {
   socket.write(head(101, headers));
 }

@@ -1,21 +1,20 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 
-// How long the end of a stream waits for the other side's: longer than a round trip to anywhere.
+// How long one side's end waits for the other's; longer than any round trip.
 const LINGER_MS = 5_000;
 
-/** Two connections that carry each other's bytes. */
+/** Two sockets piped into each other. */
 export interface JoinedSockets {
-  /** Resolves when both are closed. */
+  /** Resolves when both sockets are closed. */
   readonly closed: Promise<void>;
-  /** Ends both in good order; what has not arrived yet is dropped. */
+  /** Ends both sockets gracefully. Drops bytes that have not arrived yet. */
   end(): void;
 }
 
 /**
- * Passes bytes between a client's connection and a server's as they are. Each direction reads no further than the other
- * side writes, so a slow reader costs a few buffers. The end of one connection is the end of the other, after everything
- * that the server has sent has reached the client, however slowly it reads.
+ * Pipes two sockets into each other with backpressure, so a slow reader costs a few buffers only. The end of one ends the
+ * other, after the client has received everything that the server sent, however slowly it reads.
  */
 export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
   const expiring = new Set<Duplex>();
@@ -28,10 +27,10 @@ export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSocket
     [client, server],
     [server, client],
   ] as const;
-  // Both before the listeners: a pipe pauses its source when its target is done, and the listeners undo that.
+  // Pipes come before the listeners, which undo that a pipe pauses its source when the target finishes.
   for (const [from, to] of directions) from.pipe(to);
   for (const [from, to] of directions) {
-    // Nobody can write to `to` any more, and `from` must be read to see its end.
+    // `from` must be read to see its end, although `to` takes no more.
     to.once("finish", () => {
       from.resume();
       expire(to);
@@ -40,10 +39,10 @@ export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSocket
       from.resume();
       if (!from.writableEnded) from.end();
     });
-    // A reset; the close that follows tells the other side.
+    // A reset. The close event that follows ends the other side.
     from.on("error", () => {});
   }
-  // The person has gone, and nobody waits for what the server has not read yet.
+  // The client is gone; input that the server has not read is worthless.
   for (const event of ["end", "close"]) client.once(event, () => expire(server));
   const both = Promise.all(directions.map(([socket]) => closing(socket)));
   return {
@@ -59,7 +58,7 @@ export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSocket
   };
 }
 
-/** Closes a socket that has been ended, should the other side not do so soon. */
+/** Destroys an ended socket if the peer does not close it in time. */
 export function closeInTime(socket: Duplex, clock: Clock): void {
   if (socket.closed) return;
   const timer = clock.after(LINGER_MS, () => socket.destroy());

@@ -1,22 +1,22 @@
 import type { IncomingMessage } from "node:http";
 import type { UpgradeOptions } from "../kube/client.ts";
 
-/** What a kubelet is asked for, in the words of the API server that the member's pod is asked for by. */
+/** A kubelet stream request, translated to the member's API server. */
 export interface StreamRequest extends Pick<UpgradeOptions, "method" | "query" | "protocol" | "headers"> {
   readonly subresource: "exec" | "attach" | "portforward";
 }
 
 type Asked = Pick<IncomingMessage, "method" | "url" | "rawHeaders" | "headers">;
 
-// First segment of a kubelet's path, and the subresource of pods that it serves.
+// Maps the first segment of a kubelet path to the pod subresource.
 const SUBRESOURCES: ReadonlyMap<string, StreamRequest["subresource"]> = new Map([
   ["exec", "exec"],
   ["attach", "attach"],
   ["portForward", "portforward"],
 ]);
 
-// A kubelet's own names of the options of PodExecOptions and PodAttachOptions; only the value 1 is true to it
-// (Kubernetes: pkg/apis/core/types.go, ExecStdinParam and its neighbours).
+// The kubelet's names of PodExecOptions and PodAttachOptions fields; only the value 1 is true (pkg/apis/core/types.go,
+// ExecStdinParam and its neighbours).
 const SWITCHES = [
   ["input", "stdin"],
   ["output", "stdout"],
@@ -24,10 +24,10 @@ const SWITCHES = [
   ["tty", "tty"],
 ] as const;
 
-// What the two ends agree on a protocol by. All else, credentials and impersonation above all, is between neighbours.
+// End-to-end headers of the protocol negotiation. All others, credentials and impersonation above all, are not forwarded.
 const PASSED = /^(x-stream-protocol-version|sec-websocket-(key|version|protocol|extensions))$/;
 
-/** Translates a request of a host's API server to a kubelet into one to the member's API server, for `container`. */
+/** Translates a kubelet request of the host's API server into a request to the member's API server, for `container`. */
 export function streamRequest(
   { method, url = "", rawHeaders, headers }: Asked,
   container: string | undefined,
@@ -43,7 +43,7 @@ export function streamRequest(
   return { subresource, method, protocol, query, headers: passedHeaders(rawHeaders) };
 }
 
-/** The query for a process: its container, its command, and which of its streams are wanted. */
+/** Returns the query of exec and attach: container, command and streams. */
 function attached(asked: URLSearchParams, container: string | undefined): URLSearchParams {
   const query = new URLSearchParams();
   if (container !== undefined) query.append("container", container);
@@ -54,14 +54,14 @@ function attached(asked: URLSearchParams, container: string | undefined): URLSea
   return query;
 }
 
-/** The query for ports: WebSocket without SPDY names them here, SPDY in each of its streams. */
+/** Returns the query of port-forward. WebSocket without SPDY names ports here, SPDY in each stream. */
 function forwarded(asked: URLSearchParams): URLSearchParams {
   const query = new URLSearchParams();
   for (const ports of asked.getAll("port")) query.append("ports", ports);
   return query;
 }
 
-/** The headers that are passed on, line by line: API servers before 1.28 read no lists of stream protocols. */
+/** Returns the forwarded headers, one line per value: API servers before 1.28 read no lists of stream protocols. */
 function passedHeaders(rawHeaders: readonly string[]): Record<string, string[]> {
   const passed: Record<string, string[]> = {};
   for (let index = 0; index + 1 < rawHeaders.length; index += 2) {

@@ -13,24 +13,24 @@ import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "./strea
 import { closeInTime, type JoinedSockets, join } from "./streams-join.ts";
 import { streamRequest } from "./streams-request.ts";
 
-/** The delegate that a stream goes to. */
+/** The delegate that a stream is for. */
 export interface StreamTarget {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly ref: ObjectRef;
-  /** For the log. */
+  /** Uid of the proxy, for the log. */
   readonly proxyUid: string;
-  /** The container of exec and attach. */
+  /** Container of exec and attach. */
   readonly container?: string;
 }
 
-// A kubelet answers within a second; a person whose node is overloaded waits rather than tries again.
+// A kubelet answers within a second; the rest is patience for an overloaded node.
 const ANSWER_TIMEOUT_MS = 20_000;
-// Shorter than common load balancers wait before they forget an idle connection.
+// Shorter than the idle timeout of common load balancers.
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * The upgraded streams of the virtual nodes: exec, attach and port-forward. Each is one connection from the host's API
- * server joined to one to the member's. What is said on it, SPDY or WebSocket, is between these two.
+ * The upgraded streams of the virtual nodes: exec, attach and port-forward. Each joins a connection from the host's API server
+ * to one to the member's. Their bytes, SPDY or WebSocket, pass through unread.
  */
 export class Streams {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class Streams {
   constructor(options: {
     readonly clock: Clock;
     readonly log: Logger;
-    /** Called when a stream to a member was opened (1) or has ended (-1), for metrics. */
+    /** Called when a stream to a member opens (1) or ends (-1), for metrics. */
     readonly onStream?: ((member: string, change: 1 | -1) => void) | undefined;
   }) {
     this.#clock = options.clock;
@@ -51,21 +51,21 @@ export class Streams {
     this.#onStream = options.onStream;
   }
 
-  /** How many are open. */
+  /** The number of open streams. */
   get size(): number {
     return this.#open.size;
   }
 
   /**
-   * Serves a request for an upgrade that may go to `target`; never rejects. The socket is its own from here on. `head` is
-   * what came after the request already.
+   * Serves an authorized upgrade request to `target`. Never rejects. Owns the socket from here on. `head` holds bytes that
+   * arrived after the request.
    */
   async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: StreamTarget): Promise<void> {
     socket.on("error", () => {});
     if (socket instanceof Socket) {
       socket.setTimeout(0);
       socket.setNoDelay(true);
-      // An idle stream may live for hours, and a peer that vanished must not keep it.
+      // Detects a vanished peer, since an idle stream may live for hours.
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
     }
     const log = this.#log.child({
@@ -97,7 +97,7 @@ export class Streams {
     }
   }
 
-  /** Ends every stream, and opens no more; resolves when all connections are closed, within seconds. */
+  /** Ends every stream and opens no more. Resolves within seconds, when all connections are closed. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const opening of this.#opening) opening.abort();
@@ -165,8 +165,8 @@ function failed(error: KubeError, member: string): PlainAnswer {
 }
 
 /**
- * The member's answer as it is, but for what it has against Legation, or its kubelet against its API server: the person would take that
- * for their own missing rights on the host.
+ * Returns the member's response. Rewrites refusals of Legation itself, or of the member's API server by its kubelet, which the
+ * user would mistake for missing rights on the host.
  */
 function explained(answer: PlainAnswer, member: string): PlainAnswer {
   const problem = accessProblem(answer, member);

@@ -1,16 +1,16 @@
 import { type NodeUsage, sumOf, type Usage } from "./usage.ts";
 
-/** Prometheus' text format, as kubelets answer it. */
+/** The media type of Prometheus' text format, as kubelets send it. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 interface Sample {
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Epoch ms; absent: now. */
+  /** Epoch ms; default: now. */
   readonly at?: number;
 }
 
-/** `/metrics/resource`: the families, names and order of a kubelet's (pkg/kubelet/metrics/collectors). */
+/** Renders `/metrics/resource` with the families, names and order of a kubelet (pkg/kubelet/metrics/collectors). */
 export function resourceMetrics({ failed, node, pods }: NodeUsage): string {
   const containers = pods.flatMap(({ pod: { metadata }, containers: all }) =>
     all.map(({ name, startedAt, usage }) => {
@@ -74,7 +74,7 @@ export function resourceMetrics({ failed, node, pods }: NodeUsage): string {
   ].join("");
 }
 
-/** `/stats/summary`: what of a kubelet's Summary (k8s.io/kubelet/pkg/apis/stats/v1alpha1) can be known. */
+/** Renders `/stats/summary`: the known parts of a kubelet's Summary (k8s.io/kubelet/pkg/apis/stats/v1alpha1). */
 export function statsSummary(nodeName: string, { node, pods }: NodeUsage): object {
   return {
     node: { nodeName, ...(node === undefined ? {} : stats(node)) },
@@ -118,7 +118,7 @@ function memory({ memoryBytes, at, labels = {} }: Usage & Pick<Sample, "labels">
   return { labels, value: Math.round(memoryBytes), at };
 }
 
-/** One family; without samples it is left out, as by Prometheus' own libraries. */
+/** Renders one family. Omits it without samples, as Prometheus' libraries do. */
 function family(name: string, type: "counter" | "gauge", help: string, samples: readonly Sample[]): string {
   if (samples.length === 0) return "";
   const lines = samples.map(({ labels = {}, value, at }) => {
@@ -129,7 +129,7 @@ function family(name: string, type: "counter" | "gauge", help: string, samples: 
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
 }
 
-/** A label's value in the text format: one that ends its quotes would write what follows it as samples of other pods. */
+/** Escapes a label value, so that a value with quotes cannot forge samples of other pods. */
 function escaped(text: string): string {
   return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -28,14 +28,14 @@ const nodeMetrics = z.object({ items: z.array(z.object({ timestamp, usage })) })
 type PodMetrics = z.output<typeof podMetrics>["items"][number];
 
 const PATH = "/apis/metrics.k8s.io/v1beta1";
-// metrics-server gives a kubelet 10 s.
+// Below metrics-server's timeout of 10 s for a kubelet.
 const TIMEOUT_MS = 8_000;
-// Two readers of one node, or one that asks for both of its forms, are one question to the member.
+// Several readers of one node, or one that asks for both formats, share one request to the member.
 const FRESH_MS = 5_000;
 
 const NODE = "";
 
-/** Reads what a virtual node and its proxies use from the metrics API of its member. */
+/** Reads the usage of a virtual node and its proxies from the member's metrics API. */
 export class UsageReader {
   readonly #cluster: string;
   readonly #source: PodSource;
@@ -57,7 +57,7 @@ export class UsageReader {
     this.#answers = new AnswerCache({ lifetimeMs: () => FRESH_MS, most: 1, clock });
   }
 
-  /** What is used now. A member that has no metrics API says nothing of it; one that does not answer has failed. */
+  /** Returns the current usage. Empty for a member without a metrics API; marked failed when the member does not answer. */
   read(): Promise<NodeUsage> {
     return this.#answers.of(NODE, () => this.#read());
   }
@@ -68,7 +68,7 @@ export class UsageReader {
     try {
       const [pods, nodes] = await Promise.all([
         ask(member, `${PATH}/pods?labelSelector=${encodeURIComponent(HOST_LABEL)}`, podMetrics),
-        // A member that is a host itself has virtual nodes, too.
+        // A member that is itself a host has virtual nodes, which do not count.
         ask(member, `${PATH}/nodes?labelSelector=${encodeURIComponent(`!${VIRTUAL_NODE_LABEL}`)}`, nodeMetrics),
       ]);
       this.#complaint = undefined;
@@ -99,7 +99,7 @@ export class UsageReader {
   #containersOf(proxy: Pod, delegate: Stored<Pod>, metrics: PodMetrics | undefined): ContainerUsage[] {
     return [...runningSince(proxy, delegate)].flatMap(([name, startedAt]) => {
       const found = metrics?.containers.find((container) => container.name === name);
-      // What was measured before the start is another container's: of the run before, or of a pod of the same name.
+      // A measurement from before the start belongs to the previous container, or to an earlier pod of the name.
       const measured =
         metrics === undefined || found === undefined || !(metrics.timestamp >= startedAt)
           ? undefined
@@ -120,7 +120,7 @@ async function ask<T>({ client }: Member, path: string, schema: z.ZodType<T>): P
   }
 }
 
-/** All nodes as one: its newest measurement's time is the sum's. */
+/** Sums all nodes. The newest measurement's time becomes the sum's. */
 function measuredNode(items: z.output<typeof nodeMetrics>["items"]): Measured | undefined {
   if (items.length === 0) return undefined;
   const sum = { at: 0, cores: 0, memoryBytes: 0 };

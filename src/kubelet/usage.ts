@@ -1,17 +1,17 @@
 import type { ContainerStatus, Pod } from "../api/kubernetes.ts";
 
-/** What something uses, as a kubelet tells it. */
+/** Resource usage in a kubelet's terms. */
 export interface Usage {
-  /** When it was measured; epoch ms. */
+  /** Time of the measurement; epoch ms. */
   readonly at: number;
-  /** Cores, in the while before. */
+  /** Average cores in the window before. */
   readonly cores: number;
-  /** Cores times seconds, since the counting began; never 0, which readers take for not measured. */
+  /** Core seconds since counting began. Never 0, which readers take for "not measured". */
   readonly coreSeconds: number;
   readonly memoryBytes: number;
 }
 
-/** What one container of a proxy uses. */
+/** The usage of one container of a proxy. */
 export interface ContainerUsage {
   readonly name: string;
   /** Epoch ms. */
@@ -19,40 +19,39 @@ export interface ContainerUsage {
   readonly usage: Usage;
 }
 
-/** What a virtual node uses, and its proxies. */
+/** The usage of a virtual node and its proxies. */
 export interface NodeUsage {
-  /** Something could not be measured. */
+  /** A part could not be measured. */
   readonly failed: boolean;
-  /** All nodes of the member; absent when that is not known. */
+  /** Sum over the member's nodes; undefined when unknown. */
   readonly node?: Usage;
   readonly pods: readonly { readonly pod: Pod; readonly containers: readonly ContainerUsage[] }[];
 }
 
-/** One measurement of a member's metrics API, which tells rates only. */
+/** One measurement from a member's metrics API, which reports rates only. */
 export type Measured = Omit<Usage, "coreSeconds">;
 
 type Count = Pick<Usage, "at" | "coreSeconds">;
 
 const LEAST_CORE_SECONDS = 1e-6;
-// metrics-server reckons the rate of a container that is younger than its round as if the counter had been 0 at the start. By
-// default its round is as long as this.
+// metrics-server assumes a counter of 0 at the start of a container younger than its scrape interval, by default this long.
 const YOUNG_MS = 60_000;
 
 /**
- * Makes counters of rates: readers of a kubelet reckon rates from counters themselves. A counter lasts as long as it is
- * asked for in each round.
+ * Converts rates to counters, because readers of a kubelet compute rates from counters. A counter is dropped when a round does
+ * not ask for it.
  */
 export class CpuCounters {
   #counts = new Map<string, Count>();
   #kept = new Map<string, Count>();
 
-  /** Begins a round; what was not asked for in the one before is forgotten. */
+  /** Begins a round. Drops counters that the previous round did not ask for. */
   begin(): void {
     this.#counts = this.#kept;
     this.#kept = new Map();
   }
 
-  /** Counts what was measured, or keeps the counter of what was not measured this time. */
+  /** Advances the counter by a measurement. Without one, keeps the counter as it is. */
   count(key: string, measured: Measured | undefined, startedAt?: number): Usage | undefined {
     const before = this.#counts.get(key);
     if (measured === undefined) {
@@ -66,9 +65,8 @@ export class CpuCounters {
 }
 
 /**
- * The counter of a young container begins with what it would have used had it always been as much: its rate is then right.
- * Any other begins with next to nothing, below where another leader's has come to: readers take a fall for a counter that began
- * anew, and what is above the last figure for usage.
+ * Returns the next counter value. A young container's counter starts with its rate times its age, which gives the right rate.
+ * Any other starts near zero, below the previous leader's value: readers treat a drop as a counter reset.
  */
 function next(before: Count | undefined, { at, cores }: Measured, startedAt: number): Count {
   const since = before?.at ?? (at - startedAt <= YOUNG_MS ? startedAt : at);
@@ -77,8 +75,8 @@ function next(before: Count | undefined, { at, cores }: Measured, startedAt: num
 }
 
 /**
- * When each container of a proxy's delegate that runs was started; epoch ms by name. The delegate's status is the member's word:
- * a container that the proxy does not have, whatever its name, is none of the host's.
+ * Returns the start times of a delegate's running containers; epoch ms by name. Ignores containers that the proxy does not
+ * have, since the member's status is not trusted.
  */
 export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number> {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = spec ?? {};
@@ -96,7 +94,7 @@ export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number
   return started;
 }
 
-/** The sum over a pod's containers; undefined when none was measured. */
+/** Returns the sum over a pod's containers. Undefined when none was measured. */
 export function sumOf(containers: readonly ContainerUsage[]): Usage | undefined {
   if (containers.length === 0) return undefined;
   const sum = { at: 0, cores: 0, coreSeconds: 0, memoryBytes: 0 };

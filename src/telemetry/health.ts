@@ -1,13 +1,13 @@
 import { createServer } from "node:http";
 import type { Metrics } from "./metrics.ts";
 
-/** What the health endpoint shows, and where it listens. */
+/** The settings of the health endpoint. */
 export interface HealthOptions {
   readonly host: string;
-  /** 0: any free port. */
+  /** Port to listen on; 0 picks a free one. */
   readonly port: number;
   readonly metrics: Metrics;
-  /** Why the process is not ready to serve; undefined when it is. */
+  /** Returns why the process is not ready to serve. Undefined when it is. */
   readonly notReady: () => string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface Health {
   close(): Promise<void>;
 }
 
-/** Serves `/livez` and `/healthz` (the event loop turns), `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
+/** Serves `/livez`, `/healthz`, `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
 export async function serveHealth(options: HealthOptions): Promise<Health> {
   const server = createServer((request, response) => {
     const path = request.url?.split("?", 1)[0];

@@ -6,22 +6,22 @@ import {
   stdTimeFunctions,
 } from "pino";
 
-/** Structured logger; child loggers carry bindings such as the cluster or a reconcile id. */
+/** A structured logger. Child loggers carry bindings such as the cluster or a reconcile id. */
 export type Logger = PinoLogger;
 
 export interface LoggerOptions {
-  /** trace, debug, info, warn, error, fatal or silent. */
+  /** One of trace, debug, info, warn, error, fatal and silent. */
   readonly level?: string;
-  /** Where lines go; standard output by default. */
+  /** The output; default: standard output. */
   readonly destination?: DestinationStream;
 }
 
-// Secrets reach a log line as part of a request, a kubeconfig or a Secret object.
+// Paths at which a request, a kubeconfig or a Secret object in a log line holds secret values.
 const SECRET_PATHS = ["authorization", "token", "password", "privateKey", "data", "stringData", "kubeconfig"].flatMap(
   (name) => [name, `*.${name}`, `*.*.${name}`],
 );
 
-/** A logger that writes one JSON object a line and never a secret's value. */
+/** Creates a logger that writes one JSON object per line and redacts secret values. */
 export function createLogger(options: LoggerOptions = {}): Logger {
   const settings: PinoOptions = {
     level: options.level ?? "info",

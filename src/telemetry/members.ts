@@ -1,33 +1,34 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** A member at this moment. */
+/** The current state of a member. */
 export interface MemberState {
   readonly name: string;
-  /** Its API server answers and its watches are up to date. */
+  /** The member's API server answers and its watches are current. */
   readonly reachable: boolean;
-  /** Delegates that this host has there, ended ones too. */
+  /** This host's delegates in the member, including finished ones. */
   readonly delegates: number;
-  /** Proxies that are bound to its virtual node. */
+  /** Proxies bound to the member's virtual node. */
   readonly proxies: number;
 }
 
-/** What is asked of the controllers at each scrape. */
+/** The state that each scrape reads from the controllers. */
 export interface StateSource {
   members(): Iterable<MemberState>;
-  /** Proxies without a member, gated ones not among them: how many, and for how long the first has waited. */
+  /** Returns the number of ungated proxies without a member, and how long the oldest has waited. */
   waiting(): { readonly count: number; readonly oldestSeconds: number };
 }
 
 /**
- * - `delegate`: from the proxy's coming (its last scheduling gate gone) to its first delegate
- * - `bind`: from the delegate's creation to the proxy's binding, most of it the member's scheduler's
- * - `status`: from the member's news of a delegate to the proxy's status
+ * Stages of a pod's latency:
+ * - `delegate`: from the proxy's creation (or its last scheduling gate) to its first delegate
+ * - `bind`: from the delegate's creation to the proxy's binding, mostly the member's scheduler
+ * - `status`: from the watch event of a delegate to the proxy's status write
  */
 export type Stage = "delegate" | "bind" | "status";
 
 const STAGE_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
-/** What becomes of pods, by member and never by pod: there are as many series as members. */
+/** Pod outcomes by member. Never labelled by pod, to bound cardinality. */
 export class MemberMetrics {
   readonly #stages: Histogram<"stage" | "cluster">;
   readonly #orphans: Counter<"cluster">;
@@ -40,7 +41,7 @@ export class MemberMetrics {
     const registers = [registry];
     const labelNames = ["cluster"] as const;
     const state = (): StateSource | undefined => this.#source;
-    // A rate needs a value before the first one, and a panel a zero.
+    // `rate()` needs a sample before the first increment.
     function startAtZero(this: { inc(labels: { cluster: string }, by: number): void }): void {
       for (const { name } of state()?.members() ?? []) this.inc({ cluster: name }, 0);
     }
@@ -85,7 +86,7 @@ export class MemberMetrics {
         labelNames,
         registers,
         collect(): void {
-          // A member that has left must not be shown as it was.
+          // Drops the series of members that left.
           this.reset();
           for (const member of state()?.members() ?? []) this.set({ cluster: member.name }, read(member));
         },
@@ -114,7 +115,7 @@ export class MemberMetrics {
     });
   }
 
-  /** Asks this at each scrape from now on; undefined: nobody, for this process does not lead. */
+  /** Reads `source` at each scrape. Undefined while this process does not lead. */
   follow(source: StateSource | undefined): void {
     this.#source = source;
   }
@@ -131,12 +132,12 @@ export class MemberMetrics {
     this.#held.inc({ cluster });
   }
 
-  /** A stream was opened (1) or has ended (-1). */
+  /** Counts an opened (1) or ended (-1) stream. */
   countStream(cluster: string, change: 1 | -1): void {
     this.#streams.inc({ cluster }, change);
   }
 
-  /** When a member's token ends, epoch ms; undefined: it has none, or has left. */
+  /** Sets when a member's token expires; epoch ms. Undefined when it has none, or has left. */
   setCredentialsExpiry(cluster: string, expiresAt: number | undefined): void {
     if (expiresAt === undefined) this.#credentials.remove({ cluster });
     else this.#credentials.set({ cluster }, expiresAt / 1000);

@@ -2,16 +2,16 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom
 import { MemberMetrics } from "./members.ts";
 import { WorkqueueMetrics } from "./workqueue.ts";
 
-// From one cache read to the deadline of a request.
+// Seconds from a cached read up to a request's deadline.
 const REQUEST_BUCKETS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-// The API server gives up on a call after 5 s, and every pod waits for it.
+// Seconds up to the webhook's timeout of 5 s.
 const ADMISSION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5];
 
 const LAG_PRECISION_MS = 100;
 
 /**
- * What one process measures of itself, in Prometheus' form. Labels are clusters, resources and words of Legation's own,
- * never pods or namespaces, so that the number of series depends on the members alone.
+ * The Prometheus metrics of one process. Labels are clusters, resources and fixed words, never pods or namespaces, so that
+ * cardinality depends on the number of members only.
  */
 export class Metrics {
   readonly registry: Registry = new Registry();
@@ -29,9 +29,9 @@ export class Metrics {
 
   constructor() {
     const registers = [this.registry];
-    // Its clock for the lag of the event loop: at the usual 10 ms, half of what an idle process costs.
+    // The default precision of 10 ms for event loop lag would cost half of an idle process's CPU.
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: LAG_PRECISION_MS });
-    // Apart from the counter below: with all its labels a histogram would have thousands of series for each member.
+    // Fewer labels than the counter below: a histogram with all of them has thousands of series per member.
     this.#latency = new Histogram({
       name: "legation_api_request_duration_seconds",
       help: "How long requests to API servers took, retries included",
@@ -107,7 +107,7 @@ export class Metrics {
     this.#admissions.observe({ path, verdict }, seconds);
   }
 
-  /** When a serving certificate ends, epoch ms; one that cannot be read has ended. */
+  /** Sets when a serving certificate expires; epoch ms. An unreadable one counts as expired. */
   setCertificateExpiry(certificate: "webhook" | "kubelet", expiresAt: number | undefined): void {
     this.#certificates.set({ certificate }, (expiresAt ?? 0) / 1000);
   }

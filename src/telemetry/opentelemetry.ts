@@ -29,27 +29,27 @@ import type { Logger } from "./logger.ts";
 import { QuietExporter, type TlsFiles } from "./span-exporter.ts";
 import type { Part, Review, SpanAttributes, Stretch, TracedPod, Traces } from "./traces.ts";
 
-/** Samplers by their names in OTEL_TRACES_SAMPLER. */
+/** The supported values of OTEL_TRACES_SAMPLER. */
 export type SamplerName = "always_on" | "always_off" | "traceidratio";
 
-/** What the environment says of traces; the collector's address and headers are read from it by the exporter itself. */
+/** Trace settings from the environment. The exporter itself reads the collector's address and headers. */
 export interface TracesOptions {
   readonly service: string;
   readonly version: string;
   readonly sampler: SamplerName;
-  /** Share of pods that are traced, with `traceidratio`. */
+  /** Share of traced pods, for `traceidratio`. */
   readonly ratio: number;
-  /** How long spans wait to be sent together. */
+  /** How long spans are batched, in ms. */
   readonly delayMs: number;
-  /** Spans that wait at most; what comes when so many do is lost. */
+  /** Longest queue of unsent spans; further ones are dropped. */
   readonly queueSize: number;
   readonly tls: TlsFiles;
   readonly log: Logger;
 }
 
-// The SDK's default; a queue may be shorter.
+// The SDK's default batch size.
 const BATCH_SIZE = 512;
-// An export ends by its own deadline, 10 s unless the environment says otherwise; this one is only for what hangs all the same.
+// A backstop for an export that outlives its own deadline (10 s by default).
 const EXPORT_TIMEOUT_MS = 30_000;
 const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})/;
@@ -62,13 +62,13 @@ const METHODS: Readonly<Record<string, string>> = {
   delete: "DELETE",
 };
 
-/** A span under way: requests that end after it belong to nobody. */
+/** An open span. Requests that finish after it are not attributed. */
 interface OpenStep {
   readonly context: SpanContext;
   open: boolean;
 }
 
-/** Tells the collector that the environment names. Load this module only when one is named: it brings the SDK. */
+/** Sends traces to the collector that the environment names. Loads the SDK, so import it only when one is set. */
 export class OpenTelemetryTraces implements Traces {
   readonly #provider: TracerProvider;
   readonly #tracer: Tracer;
@@ -175,14 +175,14 @@ export class OpenTelemetryTraces implements Traces {
 
   async close(): Promise<void> {
     this.#exporter.closing();
-    // What could not be sent was said in the log; then the exporter is not told of the end either.
+    // The exporter has already logged spans that could not be sent.
     await this.#provider.shutdown().catch(() => undefined);
     await this.#exporter.shutdown();
   }
 
   /**
-   * The span above all others of the pod, whichever process is to tell of it; undefined when the pod is not sampled. It
-   * counts as a remote parent that was sampled, so that samplers which ask their parent agree with the one asked here.
+   * Returns the pod's root span context, equal in all processes. Undefined when the pod is not sampled. Marked as a sampled
+   * remote parent, so that parent-based samplers agree.
    */
   #rootOf({ uid }: TracedPod): SpanContext | undefined {
     const traceId = traceIdOf(uid);
@@ -192,7 +192,7 @@ export class OpenTelemetryTraces implements Traces {
   }
 }
 
-/** Random ids, unless the next span is to have given ones. */
+/** Generates random ids, unless ids were set for the next span. */
 class GivenIds implements IdGenerator {
   readonly #random = new RandomIdGenerator();
   #given: SpanContext | undefined;
@@ -215,12 +215,12 @@ class GivenIds implements IdGenerator {
   }
 }
 
-/** At an even pace, as the controllers' clock: a span must not end before it began because somebody has set the machine's. */
+/** Returns monotonic time, so that a span never ends before it began after a change of the machine's clock. */
 function now(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** A uid's 16 bytes are a trace id as they are; what is no UUID (a mirror pod's hash, say) becomes one. */
+/** Derives the trace id from a uid: a UUID's 16 bytes, or a hash of anything else (a mirror pod's uid). */
 function traceIdOf(uid: string): string {
   const digits = uid.replaceAll("-", "").toLowerCase();
   return TRACE_ID.test(digits) ? digits : createHash("sha256").update(uid).digest("hex").slice(0, 32);
@@ -249,7 +249,7 @@ function fail(span: Span, word: string): void {
   span.setStatus({ code: SpanStatusCode.ERROR, message: word });
 }
 
-/** An error's code or name: its message may hold what an API server repeats of an object. */
+/** Returns an error's code or name. Its message may quote an object, so it stays out of traces. */
 function wordFor(error: unknown): string {
   if (!(error instanceof Error)) return "Error";
   return "code" in error && typeof error.code === "string" ? error.code : error.name;

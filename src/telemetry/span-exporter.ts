@@ -7,18 +7,18 @@ import type { Logger } from "./logger.ts";
 
 type Done = Parameters<SpanExporter["export"]>[1];
 
-/** Files of the connection to a collector; absent: the system's authorities, and no client certificate. */
+/** TLS files for the collector. Default: the system's CAs and no client certificate. */
 export interface TlsFiles {
   readonly caFile?: string | undefined;
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
 }
 
-// A process that was told to end has done its work: a collector that takes longer is not worth the wait.
+// Longest delay of the process's exit for the last export.
 const LAST_EXPORT_MS = 2_000;
 const FAILED = 1;
 
-/** Sends spans by OTLP. A collector that does not take them costs these spans and one line of log, not one for each. */
+/** Sends spans by OTLP. Logs a failing collector once rather than per batch. */
 export class QuietExporter implements SpanExporter {
   readonly #exporter: OTLPTraceExporter;
   readonly #log: Logger;
@@ -44,7 +44,7 @@ export class QuietExporter implements SpanExporter {
 
   export(spans: ReadableSpan[], done: Done): void {
     const settle: Done = (result) => {
-      // Given up already.
+      // The export was given up already.
       if (!this.#waiting.delete(settle)) return;
       const failed = result.code === FAILED;
       if (failed !== this.#failing) {
@@ -59,12 +59,12 @@ export class QuietExporter implements SpanExporter {
     this.#exporter.export(spans, settle);
   }
 
-  /** The process is about to end: what has not been taken soon is given up. */
+  /** Gives up pending exports soon, because the process is about to end. */
   closing(): void {
     this.#timer ??= setTimeout(() => this.#giveUp(), LAST_EXPORT_MS);
   }
 
-  /** Nothing more will be sent. */
+  /** Stops sending. */
   shutdown(): Promise<void> {
     clearTimeout(this.#timer);
     for (const agent of this.#agents) agent.destroy();
@@ -73,7 +73,7 @@ export class QuietExporter implements SpanExporter {
 
   #giveUp(): void {
     for (const agent of this.#agents) {
-      // A request that is cut is tried again: it must not get another connection, which would keep the process alive.
+      // The exporter retries a cut request; a new connection would keep the process alive.
       agent.maxSockets = 0;
       agent.destroy();
     }

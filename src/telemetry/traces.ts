@@ -1,15 +1,15 @@
-/** What a span says beside its name and times; never what a Secret or an annotation holds. */
+/** Attributes of a span. Never contains values from Secrets or annotations. */
 export type SpanAttributes = Readonly<Record<string, string | number>>;
 
-/** The pod whose way a span belongs to. */
+/** The pod that a span belongs to. */
 export interface TracedPod {
-  /** The proxy's uid: the trace's id comes from it, so that every process finds the same trace without being told. */
+  /** The proxy's uid. The trace id derives from it, so all processes agree without propagation. */
   readonly uid: string;
   readonly namespace: string;
   readonly name: string;
 }
 
-/** A part of a pod's way. */
+/** A step of a pod's life. */
 export interface Part {
   readonly name: string;
   /** Epoch ms. */
@@ -17,46 +17,46 @@ export interface Part {
   readonly attributes?: SpanAttributes;
 }
 
-/** A part that is over. */
+/** A finished step. */
 export interface Stretch extends Part {
   /** Epoch ms. */
   readonly endedAt: number;
-  /** One word for what went wrong; absent: nothing did. */
+  /** One word for the failure, if there was one. */
   readonly failure?: string;
-  /** The span that all others of the pod are below. */
+  /** Marks the root span of the pod. */
   readonly root?: boolean;
 }
 
-/** What an admission review was about, as far as that is known before the object is made. */
+/** The object of an admission review, as far as it is known before creation. */
 export interface ReviewedName {
-  /** The review's own uid. */
+  /** The review's uid. */
   readonly uid: string;
   readonly kind: string;
   readonly namespace: string | undefined;
-  /** What the API server knows by then: the name, or what it will be made from. */
+  /** The name, or `generateName`. */
   readonly name: string | undefined;
   readonly generateName: string | undefined;
-  /** The header in which an API server with tracing names its own span. */
+  /** The `traceparent` header of an API server with tracing. */
   readonly traceparent: string | undefined;
 }
 
-/** An admission review that was answered. */
+/** An answered admission review. */
 export interface Review extends ReviewedName {
   readonly path: string;
-  /** Whether the object was left alone, changed or refused. */
+  /** The outcome: allowed, patched or denied. */
   readonly verdict: string;
   readonly seconds: number;
 }
 
-/** Tells an OpenTelemetry collector of pods' ways. No method throws or waits, but `close`. */
+/** Reports pods' lives to an OpenTelemetry collector. No method but `close` throws or blocks. */
 export interface Traces {
-  /** Does `run` as a part of a pod's way; requests that are made meanwhile are shown as parts of it. */
+  /** Runs `run` inside a span. Requests made meanwhile become its children. */
   step<T>(pod: TracedPod, part: Part, run: () => Promise<T>): Promise<T>;
-  /** Reports a part that is over already; nothing is run. */
+  /** Reports a finished step. */
   stretch(pod: TracedPod, stretch: Stretch): void;
-  /** A request to an API server has ended; `code` is its HTTP status, or why there was none. */
+  /** Reports a finished API request. `code` is the HTTP status, or the error code without one. */
   request(cluster: string, verb: string, resource: string, code: string, seconds: number): void;
   review(review: Review): void;
-  /** Sends what is left, and gives up on it when the collector does not answer soon. */
+  /** Flushes pending spans, and gives up when the collector does not answer soon. */
   close(): Promise<void>;
 }

@@ -1,31 +1,31 @@
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 
-/** What a controller's queue tells of itself. */
+/** The metrics of one controller's work queue. */
 export interface QueueMetrics {
-  /** A key that was not waiting waits now. */
+  /** Counts a key that entered the queue. */
   added(): void;
-  /** A key's turn came. */
+  /** Observes a key taken from the queue. */
   taken(waitedSeconds: number): void;
-  /** A key will be tried again because an action failed. */
+  /** Counts a retry after a failed action. */
   retried(): void;
-  /** A reconcile has ended. */
+  /** Observes a finished reconcile. */
   worked(outcome: string, seconds: number): void;
 }
 
-/** What a queue looks like at this moment. */
+/** The current state of a queue. */
 export interface QueueLoad {
-  /** Keys that wait for their turn. */
+  /** The number of queued keys. */
   readonly depth: number;
-  /** How long each reconcile under way has run. */
+  /** How long each running reconcile has taken so far. */
   readonly runningSeconds: readonly number[];
 }
 
-// From one cache read to the deadline of a request, and on to a queue that no one empties.
+// Seconds from a cached read, over a request's deadline, to a stuck queue.
 const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
-// Both are what controller-runtime calls the queue; its dashboards use either.
+// controller-runtime's dashboards use either label for the queue.
 const LABELS = ["name", "controller"] as const;
 
-/** The controllers' queues under the names of client-go's and controller-runtime's workqueue metrics. */
+/** Work queue metrics under the names that client-go and controller-runtime use. */
 export class WorkqueueMetrics {
   readonly #loads = new Map<string, () => QueueLoad>();
   readonly #adds: Counter<"name" | "controller">;
@@ -81,7 +81,7 @@ export class WorkqueueMetrics {
     });
   }
 
-  /** The metrics of one controller's queue; `load` is asked at each scrape. */
+  /** Returns the metrics of one controller's queue. Calls `load` at each scrape. */
   of(controller: string, load: () => QueueLoad): QueueMetrics {
     this.#loads.set(controller, load);
     const labels = { name: controller, controller };
@@ -89,7 +89,7 @@ export class WorkqueueMetrics {
     const waits = this.#waits.labels(labels);
     const works = this.#works.labels(labels);
     const retries = this.#retries.labels(labels);
-    // A rate needs a value before the first one.
+    // `rate()` needs a sample before the first increment.
     retries.inc(0);
     return {
       added: () => adds.inc(),
