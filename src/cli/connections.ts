@@ -6,7 +6,7 @@ import { unlessAborted } from "../runtime/unless-aborted.ts";
 import type { Environment } from "./flag.ts";
 import type { ClusterChoice, Connection } from "./session.ts";
 
-/** Who waits at a terminal for a kubeconfig's exec plugin. */
+/** The user who waits for a kubeconfig's exec plugin. */
 export interface PluginAudience {
   /** Ends the wait for a plugin, which goes with this process then. */
   readonly signal: AbortSignal;
@@ -58,7 +58,7 @@ export class Connections {
     this.#clients.push(client);
     const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
     const identity = credentials.identity();
-    // What needs no plugin is there at once, for undoing after an interruption, too.
+    // Credentials without a plugin are available at once, also for the undo after an interruption.
     const { ca } = identity instanceof Promise ? await kept(identity, this.#audience?.signal) : identity;
     return {
       client,

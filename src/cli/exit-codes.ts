@@ -10,7 +10,7 @@ export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
   usage: 2,
   /** The request is clear, but the state of the clusters forbids it. */
   refused: 3,
-  /** What was waited for did not come in time. */
+  /** A wait timed out. */
   notReady: 4,
   /** `plan`: a pod of the manifest would wait or be refused; nothing was done. */
   unfit: 5,

@@ -2,12 +2,12 @@ import { isKubeError, type KubeError, type KubeErrorCode } from "../kube/errors.
 import { EXIT_CODES, type ExitName } from "./exit-codes.ts";
 
 export interface FailureFields {
-  /** What the message is about, as a person would name it: `Cluster west`, `--labels`. */
+  /** The subject of the message as a user names it: `Cluster west`, `--labels`. */
   readonly object: string;
   /** The field of it that is wrong, e.g. `metadata.name`. */
   readonly field?: string;
   readonly problem: string;
-  /** What to write or do instead. */
+  /** The remedy. */
   readonly remedy?: string;
   readonly cause?: unknown;
 }
@@ -48,7 +48,7 @@ function remedyOf({ code, detail }: KubeError): string | undefined {
   return /\bcertificate (has expired|is not yet valid)\b/i.test(detail) ? OUT_OF_DATE : UNVERIFIED;
 }
 
-/** What to print and how to exit for any error that reached the top. */
+/** The message and exit code for an error. */
 export interface Diagnosis {
   readonly exit: ExitName;
   readonly message: string;

@@ -6,7 +6,7 @@ import { Failure } from "./failure.ts";
 import { type Environment, variableOf } from "./flag.ts";
 
 /**
- * What the person asked for, flags before environment variables, checked by `schema`.
+ * Returns the validated input. Flags win over environment variables.
  * commander's own `.env()` is not used: it takes LEGATION_FORCE=false for true.
  */
 export function readInput<Output>(
@@ -79,12 +79,12 @@ export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
     return z.NEVER;
   });
 
-/** Whether the person wants to see the stack of an error. What cannot be read is its own error, which this one must not hide. */
+/** Reports whether the user wants stack traces. Ignores an invalid value, whose own error must not hide this one. */
 export function isVerbose(program: Command, env: Environment): boolean {
   return readInput(program, {}, env, z.object({ verbose: toggle.catch(false) })).verbose;
 }
 
-/** What to listen on for every address: `::`, which IPv4 reaches, too, or `0.0.0.0` on a machine without IPv6, which has no `::`. */
+/** Returns the wildcard address: `::`, which accepts IPv4 as well, or `0.0.0.0` on a machine without IPv6. */
 export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()): string {
   const addresses = Object.values(interfaces).flatMap((each) => each ?? []);
   return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";

@@ -3,7 +3,7 @@ import { toggle } from "./flags.ts";
 import { outputFormat } from "./output.ts";
 import type { ClusterChoice } from "./session.ts";
 
-/** What every subcommand gets: which cluster is the host, and how to print. */
+/** Input of every subcommand: the host cluster and the output format. */
 export interface GlobalInput extends ClusterChoice {
   readonly output: "text" | "json" | "yaml";
   readonly verbose: boolean;

@@ -4,7 +4,7 @@ import type { CertificateSource } from "../kubelet/serving-certificate.ts";
 import { Failure } from "./failure.ts";
 import type { Environment } from "./flag.ts";
 
-/** What a person says of the virtual nodes' kubelet API. */
+/** Flags of the virtual nodes' kubelet API. */
 export interface KubeletInput {
   readonly kubeletListen?: { readonly host: string; readonly port: number } | undefined;
   readonly nodeAddress?: string | undefined;

@@ -24,7 +24,7 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT_CODES.ok);
 });
-// Nobody reads any more what is told meanwhile (`legation join … 2>&1 | tee log`, Ctrl-C): what was begun is still undone.
+// Standard error may be closed (`legation join … 2>&1 | tee log`, Ctrl-C); the undo still runs.
 stderr.on("error", () => {});
 
 // Loaded by who talks to a cluster: help and mistakes in the command line come at once.

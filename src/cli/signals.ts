@@ -1,4 +1,4 @@
-/** What a program does about signals that ask it to end. */
+/** Handlers for termination signals. */
 export interface SignalAnswers<Name> {
   /** The first one: it cleans up. */
   readonly first: (name: Name) => void;
@@ -6,7 +6,7 @@ export interface SignalAnswers<Name> {
   readonly again: (name: Name) => void;
 }
 
-// One Ctrl-C under `npm run` comes twice where /bin/sh is bash: from the terminal, and a millisecond later from npm, which passes it on.
+// Under `npm run` with bash as /bin/sh, a Ctrl-C arrives twice: from the terminal, and a moment later from npm.
 const ONE_CTRL_C_MS = 500;
 
 /** Answers these signals; those that come together with the first one are the same Ctrl-C. */

@@ -2,9 +2,9 @@ import { type Argument, Command, type Option } from "commander";
 import type { z } from "zod";
 import type { Session } from "./session.ts";
 
-/** One subcommand: how it is written, and what it does with checked input. */
+/** A subcommand: its syntax, and its action on validated input. */
 export interface Subcommand<Input = never> {
-  /** What it does, in full sentences. */
+  /** Description in full sentences. */
   readonly description: string;
   readonly arguments?: readonly Argument[];
   readonly flags: readonly Option[];
@@ -18,19 +18,19 @@ export interface Subcommand<Input = never> {
 /** Makes a command that has only a name into all that it is. */
 type Equip = (command: Command, session: Session) => void;
 
-/** One subcommand as it stands in a list of commands: all the rest of it is loaded when it is called. */
+/** An entry in a list of commands. The command itself is loaded when it is called. */
 export interface CommandEntry {
   readonly name: string;
   /** Other names that it answers to. */
   readonly aliases?: readonly string[];
-  /** One line. */
+  /** Summary in one line. */
   readonly summary: string;
   readonly load: () => Promise<Equip>;
   /** Subcommands of its own. */
   readonly below?: readonly CommandEntry[];
 }
 
-/** What a `CommandEntry` loads. */
+/** Builds the loader of a `CommandEntry`. */
 export function equipped<Input>(spec: Subcommand<Input>): Equip {
   return (command, session) => {
     command.description(spec.description).addHelpText("after", examplesText(spec.examples));

@@ -21,7 +21,7 @@ export class Terminal {
     this.#env = env;
   }
 
-  /** One line of the result, on standard output. */
+  /** Prints a line of the result to standard output. */
   print(line: string): void {
     this.#out.write(`${line}\n`);
   }
@@ -31,7 +31,7 @@ export class Terminal {
     this.#out.write(text);
   }
 
-  /** One line of progress, on standard error. */
+  /** Prints a line of progress to standard error. */
   progress(line: string): void {
     this.#err.write(`${line}\n`);
   }

@@ -48,7 +48,7 @@ const environment = z.object({
   OTEL_BSP_MAX_QUEUE_SIZE: whole(2_048),
 });
 
-/** What OpenTelemetry's own variables ask for; undefined: no traces. Throws Failure when one of them cannot be read. */
+/** Returns the settings in OpenTelemetry's variables. Undefined without traces. Throws Failure for an invalid variable. */
 export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "version" | "log"> | undefined {
   const wanted = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
   if (wanted === undefined || wanted === "" || isSwitchedOff(env)) return undefined;

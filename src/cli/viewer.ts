@@ -1,7 +1,7 @@
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { Failure } from "./failure.ts";
 
-/** What is read of the host for a person. Rejects with a `Failure` that names the role which an account lacks. */
+/** Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. */
 export async function asViewer<T>(reading: Promise<T>): Promise<T> {
   try {
     return await reading;
@@ -16,7 +16,7 @@ export async function asViewer<T>(reading: Promise<T>): Promise<T> {
   }
 }
 
-/** Of the whole host what manifests/rbac-viewer.yaml has; of one namespace what Kubernetes' own role for readers has. */
+/** Returns the role to grant: manifests/rbac-viewer.yaml for the whole host, Kubernetes' `view` for one namespace. */
 function missingRole({ resource }: KubeError): string {
   const isInNamespace = / in |\//.test(resource);
   return isInNamespace

@@ -23,7 +23,7 @@ const webhookUrl = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-// What an API server does not look at, and no node could pull.
+// API servers do not validate image names, and kubelets cannot pull an invalid one.
 const imageName = z.string().transform((text, context) => {
   if (/^[\w[][\w.:/@[\]-]*$/.test(text)) return text;
   context.addIssue({

@@ -112,7 +112,7 @@ function operandsOf(program: Command, args: readonly string[]): number[] {
   return args.flatMap((arg, index) => (arg.startsWith("-") || isValue(index) ? [] : [index]));
 }
 
-/** Whether all words that begin like flags are flags: `-w`, `-n shop`, `-nshop`, `--namespace=shop`. */
+/** Reports whether all words that look like flags are known: `-w`, `-n shop`, `-nshop`, `--namespace=shop`. */
 function knowsFlags(program: Command, words: readonly string[]): boolean {
   const { valued, plain } = statusFlags(program);
   return words.every((word) => !word.startsWith("-") || plain.has(word) || valued.has(flagIn(word)));

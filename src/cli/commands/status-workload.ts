@@ -121,7 +121,7 @@ async function readRuns(
   return (await Promise.all(found)).filter((run) => run !== undefined);
 }
 
-/** Whether it is of who makes pods of the workload now: what was said of an earlier run of a CronJob is over. */
+/** Reports whether an event concerns the current creator of pods, and not an earlier run of a CronJob. */
 function isAtWork(
   workload: NamedWorkload,
   object: WrittenObject,
@@ -131,11 +131,11 @@ function isAtWork(
   const { involvedObject: maker = {} } = event;
   if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
   if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
-  // Its own: a run for which not even the Job could be made.
+  // The CronJob's own event: the Job itself could not be created.
   return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object, runs);
 }
 
-/** One more pod of the workload as admission would leave it, and its own claims; nothing when it would not be delegated. */
+/** Returns the workload's next pod and its claims after admission. Undefined when it would not be delegated. */
 function nextPod(
   workload: NamedWorkload,
   spec: WorkloadPods,
@@ -145,7 +145,7 @@ function nextPod(
   const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
   const mode = delegationModeOf(namespace?.metadata.labels);
   if (mode === undefined) return {};
-  // Of a Deployment, the ReplicaSet of its present template.
+  // The ReplicaSet of the Deployment's current template.
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
   const index = workload.kind === "StatefulSet" ? missingOrdinal(pods, spec.firstOrdinal) : pods.length;
   const admitted = admitPod(podOf(workload, spec, index, maker), mode);

@@ -95,7 +95,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
       if (!session.signal.aborted) await once(session.signal, "abort");
       await webhook.close();
     } finally {
-      // One that could not start must end: its process would go on as long as this port is open.
+      // The open health port would keep a process alive whose webhook could not start.
       await health?.close();
       await traces?.close();
     }

@@ -28,7 +28,7 @@ interface Discovered {
   readonly verbs: readonly string[];
 }
 
-/** What one API server serves, asked once and remembered. */
+/** Cached API discovery of one API server. */
 export class Discovery {
   readonly #client: ClusterClient;
   readonly #signal: AbortSignal;

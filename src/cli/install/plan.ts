@@ -16,7 +16,7 @@ export interface InstallOptions {
   readonly image?: string | undefined;
   /** Name of the host, written to members for people to see. */
   readonly clusterName: string;
-  /** Of this command line. */
+  /** Version of this command line. */
   readonly version: string;
 }
 
@@ -53,7 +53,7 @@ const ORDER: readonly string[] = [
 const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget", "ResourceQuota"]);
 const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
 
-/** What an installation applies, in order, and what it leaves out. */
+/** Returns the objects to apply, in order, and those to leave out. */
 export function planInstall(manifests: readonly Manifest[], options: InstallOptions): InstallPlan {
   const outside = options.webhookUrl !== undefined;
   const leaveOut = outside ? manifests.filter(({ kind }) => IN_CLUSTER_KINDS.has(kind)) : [];
@@ -102,7 +102,7 @@ interface DeploymentSpec {
 }
 
 const container = z.looseObject({ image: z.string().optional() });
-/** What an installation reads of a Deployment. */
+/** Schema of the Deployment fields that an installation reads. */
 export const deploymentSpec: z.ZodType<DeploymentSpec> = z.looseObject({
   template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
 });

@@ -16,7 +16,7 @@ const webhookConfigurations: Resource<KubeObject> = {
   namespaced: false,
 };
 
-/** What an earlier installation was told, and the next one need not be told again. */
+/** Settings of an earlier installation, which the next one keeps. */
 export interface Standing {
   readonly clusterName: string | undefined;
   /** Version of the command line that installed it; undefined: it did not say so, or there is none. */

@@ -30,7 +30,7 @@ export interface JoinOptions {
   /** Where the member's pods find the host's API server, when it is not the same for all members. */
   readonly homeApiServer?: string | undefined;
   readonly timeoutMs: number;
-  /** What the member shall call the host. */
+  /** Name of the host, as shown in the member. */
   readonly hostName: string;
 }
 
@@ -107,7 +107,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     if (await isSameMember(theirs, { member: member.client, hostId, name, connectText, signal })) keepAccess();
     throw forestalled(name, error);
   }
-  // Of two that join one member under two names at once, each has made its Cluster before it looks: one of them sees the other's.
+  // Of two concurrent joins of one member under two names, each creates its Cluster before it looks, so one sees the other.
   const other = await otherWithUid(host, { uid: memberUid, name }, signal);
   if (other !== undefined) {
     keepAccess();
@@ -198,7 +198,7 @@ async function giveCredentials(
   return stored;
 }
 
-/** What is said of a Cluster when it joins is not silently ignored when it joins again. */
+/** Refuses settings that differ from the existing Cluster's, instead of ignoring them. */
 function refuseOtherSettings({ name, labels, homeApiServer }: JoinOptions): void {
   const object = `Cluster ${name}`;
   if (Object.keys(labels).length > 0) {

@@ -37,7 +37,7 @@ export function memberKubeconfig(access: MemberAccess): string {
   });
 }
 
-/** Whether two URLs are the same API server's. */
+/** Reports whether two URLs name the same API server. */
 export function isSameServer(current: string, wanted: string): boolean {
   const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
   return one === other;

@@ -14,14 +14,14 @@ import type { Connection } from "../session.ts";
 import { isSameServer } from "./kubeconfig.ts";
 import type { ForeignSecret } from "./steps.ts";
 
-/** What a member that joins again has on the host. */
+/** The credentials that the host holds for a member that joins again. */
 export interface StoredCredentials {
   readonly secret: Stored<Secret> | undefined;
   /** Why they must be made anew, in words for people; undefined when they need not. */
   readonly problem: string | undefined;
   /** The same kubeconfig with another token; undefined when there is none to go on with. */
   readonly withToken: ((token: string) => string) | undefined;
-  /** Nobody reaches the member by them: there is no going back to them. */
+  /** The credentials do not lead to the member, so there is no going back to them. */
   readonly useless: boolean;
   /** Where they are, when somebody else made the Secret: no more than the token is replaced there. */
   readonly foreign?: ForeignSecret;
@@ -149,7 +149,7 @@ function changedWay(stored: Connection, given: Connection): string | undefined {
     stored.certificateAuthority?.trim() === given.certificateAuthority?.trim() ? [] : ["certificate-authority"],
     stored.skipsTlsVerify === given.skipsTlsVerify ? [] : ["insecure-skip-tls-verify"],
     stored.tlsServerName === given.tlsServerName ? [] : ["tls-server-name"],
-    // One without a proxy may be meant so: the controller need not go the way that this machine goes.
+    // A missing proxy may be intended: the controller need not take this machine's route.
     stored.proxyUrl === undefined || stored.proxyUrl === given.proxyUrl ? [] : ["proxy-url"],
   ].flat();
   if (differences.length === 0) return undefined;

@@ -112,9 +112,9 @@ function removeNamespaceWhenEmpty(
 /** Credentials on the host, as one join stored them. */
 export interface StoredSecret {
   readonly name: string;
-  /** What was there before. */
+  /** The Secret that was replaced. */
   readonly replaced: Stored<Secret> | undefined;
-  /** Whether the Secret, as it is by now, still holds what this join stored. */
+  /** Reports whether the Secret still holds the credentials that this join stored. */
   readonly isIn: (secret: Secret | undefined) => boolean;
 }
 
@@ -190,7 +190,7 @@ export async function storeCredentials(
   return { name, replaced, isIn };
 }
 
-/** What a merge patch says for the key to be as it was: null takes away one that was not there. */
+/** Returns the merge patch that restores a key; null removes one that was not there. */
 function beforeIn(
   before: Readonly<Record<string, string>> | undefined,
   key: string,

@@ -1,4 +1,4 @@
-/** One thing that was made, and how to take it back. */
+/** A created object and how to remove it. */
 interface Step {
   readonly what: string;
   readonly undo: (signal: AbortSignal) => Promise<void>;

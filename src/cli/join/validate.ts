@@ -20,7 +20,7 @@ export interface Validation {
   readonly signal: AbortSignal;
 }
 
-/** What a valid join begins with. */
+/** The facts about a valid join. */
 export interface Joining {
   readonly hostId: string;
   /** The member's identity. */

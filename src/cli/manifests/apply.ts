@@ -13,10 +13,10 @@ import type { Manifest } from "./load.ts";
 
 const FIELD_MANAGER = "legation-install";
 
-/** What applying did to one object. */
+/** The effect of applying one object. */
 export type Change = "created" | "configured" | "unchanged" | "removed";
 
-/** One object of an installation and what became of it. */
+/** An applied object and the effect. */
 export interface Applied {
   readonly kind: string;
   readonly namespace?: string;

@@ -4,7 +4,7 @@ import { parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
 
-/** One object of a manifest file, as written there. */
+/** An object of a manifest file. */
 export interface Manifest {
   readonly apiVersion: string;
   readonly kind: string;

@@ -28,7 +28,7 @@ export const clusterRoleBindings: Resource<KubeObject> = {
 // Thirty days: what most API servers allow at most. The controller renews it long before.
 const TOKEN_SECONDS = 720 * 3600;
 
-/** What a host is known by in a member. */
+/** The identity of a host in a member. */
 export interface HostAccount {
   readonly hostId: string;
   /** Human name of the host, for people who look at the member. */

@@ -47,13 +47,13 @@ function mayHold({ group }: Resource<KubeObject>): boolean {
   return OWN_GROUPS.has(group);
 }
 
-/** Whether `v1`, `discovery.k8s.io/v1`, … is a version of such a group. */
+/** Reports whether an apiVersion belongs to one of these groups. */
 function isOwnVersion(apiVersion: string): boolean {
   const [, group = ""] = apiVersion.split("/").reverse();
   return OWN_GROUPS.has(group);
 }
 
-// Its delegates end first, with their own grace period.
+// Namespaces deleted at the same time: each waits for its delegates' grace periods.
 const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
@@ -78,7 +78,7 @@ class Cleaner {
     const { resources, unknown } = await this.#discovery.removable();
     let failed: KubeError | undefined;
     for (const [apiVersion, error] of unknown) {
-      // One that is not there any more holds nothing, and one that may not be asked for is as one without rights.
+      // A vanished resource holds nothing, and a forbidden one counts as a missing right.
       if (!isOwnVersion(apiVersion) || isKubeError(error, "Forbidden", "NotFound")) {
         this.#remains(`objects in ${apiVersion}`, "that API does not answer");
       } else failed ??= error;
@@ -89,7 +89,7 @@ class Cleaner {
         for (const object of await this.#own(resource)) {
           // The service account that this very call may be using goes last, with the rest of the access.
           if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
-          // It holds data that is nowhere else.
+          // Claims hold data that exists nowhere else.
           if (resource.plural === persistentVolumeClaims.plural) {
             this.#keepClaim(object);
             continue;
@@ -180,7 +180,7 @@ class Cleaner {
     if ((await this.#delete(resource, object)) === "deleted") this.#context.removed(nameOf(resource, object));
   }
 
-  /** What is kept, for want of a right, remains. */
+  /** Deletes an object. Reports it as remaining when the right is missing. */
   async #delete(
     resource: Resource<KubeObject>,
     object: Stored<KubeObject>,

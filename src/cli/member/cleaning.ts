@@ -1,12 +1,12 @@
-/** Who is told what cleaning a member does, as it does it, in words for people. */
+/** Callbacks that report progress while a member is cleaned. */
 export interface CleaningContext {
   readonly signal: AbortSignal;
   readonly removed: (what: string) => void;
-  /** What is being deleted and waited for, which may take a minute. */
+  /** Reports a deletion that is waited for, up to a minute. */
   readonly waitsFor: (what: string) => void;
-  /** What is still there, and why. */
+  /** Reports an object that remains, and why. */
   readonly remains: (what: string) => void;
-  /** Nobody can come back with this access: what cannot be looked at now remains, and all else goes, the access too. */
+  /** This access is used for the last time: unreadable objects remain, and everything else goes, the access included. */
   readonly isLast?: boolean;
   /** Rejects when somebody else uses the member under this name by now; asked again and again, since cleaning takes minutes. */
   readonly refuseSuccessor?: () => Promise<void>;

@@ -6,7 +6,7 @@ import { listPages } from "../../kube/list-pages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 
-/** What is in a namespace beside Legation's own. */
+/** Objects in a namespace beside Legation's own. */
 export interface Contents {
   /** `ConfigMap settings`: objects that somebody else made. */
   readonly foreign: readonly string[];
@@ -57,7 +57,7 @@ export function foreignAmong(
   return found
     .filter(({ kind, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;
-      // It holds data, and is kept; one of an ephemeral volume goes with its pod.
+      // Claims hold data and are kept; the claim of an ephemeral volume goes with its pod.
       if (kind === "PersistentVolumeClaim" && own.has(uid)) return true;
       if (own.has(uid) || ownerReferences.some((owner) => own.has(owner.uid))) return false;
       if (kind === "ServiceAccount") return name !== "default";

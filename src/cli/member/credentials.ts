@@ -17,7 +17,7 @@ export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined
   return member !== undefined && name === credentialsSecretName(member) ? member : undefined;
 }
 
-/** What a Secret lacks to be the one that `join` has made for the member, in words for people; undefined when it is that one. */
+/** Returns why a Secret is not the one that `join` made for the member. Undefined when it is. */
 export function whyForeign(secret: Stored<Secret>, member: string): string | undefined {
   if (joinedMemberOf(secret) === member) return undefined;
   const { name, labels = {}, annotations = {} } = secret.metadata;

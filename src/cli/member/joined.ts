@@ -10,12 +10,12 @@ import { clusterId } from "../identity.ts";
 import { clusterRoleBindings, clusterRoles, findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";
 import { hostAccountName } from "./names.ts";
 
-/** One member, asked about by one host. */
+/** A member, and the host that asks about it. */
 export interface Asked {
   readonly host: ClusterClient;
   readonly member: ClusterClient;
   readonly hostId: string;
-  /** Of the Cluster that the member is to be, or to have been. */
+  /** Name of the Cluster that stands, or stood, for the member. */
   readonly name: string;
 }
 
@@ -33,7 +33,7 @@ async function joinedAs(client: ClusterClient, hostId: string, signal: AbortSign
   });
 }
 
-/** What the rest of the access says: somebody may have deleted the service account, or its namespace. */
+/** Finds the Cluster by the rest of the access, since an administrator may have deleted the account or its namespace. */
 async function leftAs(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<string | undefined> {
   const name = hostAccountName(hostId);
   for (const resource of [clusterRoles, clusterRoleBindings]) {
@@ -43,7 +43,7 @@ async function leftAs(client: ClusterClient, hostId: string, signal: AbortSignal
   return undefined;
 }
 
-/** Whether the member is the one that has joined under the name: its access there says so, or its identity. */
+/** Reports whether the member joined under this name, by its access there or by its identity. */
 export async function hasJoined(
   cluster: Stored<Cluster>,
   { host, member, hostId, name, memberUid }: Asked & { readonly memberUid: string },
@@ -112,7 +112,7 @@ export function identifyCommand(name: string, memberUid: string): string {
   return `kubectl annotate clusters.legation.dev ${name} ${MEMBER_UID_ANNOTATION}=${memberUid}`;
 }
 
-/** What is read; undefined where the credentials do not permit it. */
+/** Resolves to undefined when the credentials do not permit the read. */
 export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

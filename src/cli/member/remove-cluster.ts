@@ -19,7 +19,7 @@ export interface ClusterRemoval {
   readonly signal: AbortSignal;
 }
 
-/** What became of a Cluster: gone with its virtual node, not let go by the controller, or gone and made again by somebody. */
+/** The end of a Cluster: gone with its node, held by the controller, or deleted and created again. */
 export type Removed = "gone" | "held" | "made again";
 
 /** Deletes a Cluster and waits until it and its virtual node are gone. What one has that is made again is left alone. */
@@ -61,7 +61,7 @@ export async function successor(
   return found?.metadata.uid === uid ? undefined : found;
 }
 
-/** Whether a node by the name of a Cluster's virtual node is that; one that has lost its label still is. */
+/** Reports whether a node is the Cluster's virtual node, by label or by `spec.providerID`. */
 export function isVirtualNodeOf({ metadata, spec }: Stored<KubeNode>, cluster: string): boolean {
   return metadata.labels?.[VIRTUAL_NODE_LABEL] === cluster || spec?.providerID === providerIdOf(cluster);
 }

@@ -107,7 +107,7 @@ async function end(
   }
 }
 
-// Of authorisation: no pod of that namespace at least can be evicted.
+// The authorizer's message: no pod of that namespace can be evicted.
 const NO_RIGHT = /\bcannot create resource "pods\/eviction"/;
 
 /**

@@ -31,7 +31,7 @@ export function listPods(
   return listAll(host, pods, options);
 }
 
-/** Those that have not finished: they run, or wait to. */
+/** Returns the pods that have not finished. */
 export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
   return proxies.filter((proxy) => !isTerminal(proxy));
 }

@@ -10,23 +10,23 @@ import { UNLED_ANNOTATION } from "../../runtime/unled.ts";
 import { age, table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 
-/** What the status of all clusters is made from. */
+/** The host's objects behind the status of all clusters. */
 export interface Snapshot {
   readonly clusters: readonly Stored<Cluster>[];
   /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
-  /** It is followed, and has not been read since then; absent: all is well. */
+  /** The watch's current failure, if any. */
   readonly failing?: Failing;
 }
 
-/** One resource of a member: what its nodes offer, and what this host's pods leave of it. Cores or bytes. */
+/** A resource of a member: allocatable, and free of this host's pods. Cores or bytes. */
 export interface Share {
   readonly free: number;
   readonly allocatable: number;
 }
 
-/** One member, as `legation status` shows it. */
+/** The status of a member. */
 export interface ClusterStatus {
   readonly name: string;
   /** Status of the Cluster's Ready condition, or of its node's where that is not Ready; Unknown when nobody has reported. */
@@ -103,7 +103,7 @@ function clusterStatus(
 
 const UNHEARD = "does `legation controller` run?";
 
-/** Whether a member is ready, as its Cluster and its node say. */
+/** Returns a member's readiness by its Cluster and its node. */
 export function readinessOf(
   { metadata, status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
@@ -116,7 +116,7 @@ export function readinessOf(
   }
   if (said === undefined) return { ready, reason: `nobody has reported on it: ${UNHEARD}` };
   if (ready !== "True") return { ready, reason: said.message };
-  // Who reported it may be gone since: Kubernetes itself says so of the node, whose Lease nobody renews then.
+  // The controller may be gone; then Kubernetes marks the node, whose Lease expires.
   if (node !== undefined && !isNodeReady(node)) {
     const reason = `its node ${node.metadata.name} is not Ready, so what is shown may be old: ${UNHEARD}`;
     return { ready: nodeReadiness(node), reason };
@@ -167,7 +167,7 @@ function membersTable({ clusters, waiting }: HostStatus, now: number, terminal: 
   return table(reasons ? header : header.slice(0, -1), rows) + waitingLine(waiting) + heldLines(clusters);
 }
 
-/** What the host does not know goes on until somebody has looked, so it is said how to look, and how to end it. */
+/** Returns how to inspect and end delegates that the restored host does not know. */
 function heldLines(clusters: readonly ClusterStatus[]): string {
   const holding = clusters.filter(({ held = 0 }) => held > 0);
   if (holding.length === 0) return "";

@@ -14,9 +14,9 @@ type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences"
 export interface OwnWorkload {
   readonly kind: string;
   readonly name: string;
-  /** Its own, which says nothing to its pods. */
+  /** Metadata of the workload itself, which does not apply to its pods. */
   readonly metadata?: Pick<WrittenObject["metadata"], "labels" | "annotations" | "ownerReferences"> | undefined;
-  /** What its next pods get. */
+  /** The current pod template. */
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
   /** A Deployment is paused: until it is resumed, pods get what an earlier template has. */
   readonly paused?: boolean | undefined;
@@ -41,7 +41,7 @@ export function whyNotDelegated(
   const said = whatIsSaid(metadata, workload);
   const mode = delegationModeOf(labels);
   if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(said, metadata, name, workload)}`;
-  // Who needs not ask is not asked whether the annotations do.
+  // Annotations matter only where pods have to ask.
   const counts = mode === "annotated" || said.is === "declined" || said.is === "unread" ? said : ASKED;
   switch (counts.is) {
     case "declined":
@@ -86,30 +86,30 @@ function whyNotThoughAsked(
   );
 }
 
-/** What has its template reach the pods of a workload. */
+/** Describes how the workload's pods get its current template. */
 function nextPods({ kind, name, paused }: OwnWorkload, namespace: string): string {
   if (kind === "CronJob") return "its next run is delegated";
   return paused === true ? `it is paused, so ${resume(name, namespace)}` : "delete them to have them made anew";
 }
 
-/** Whether a paused Deployment has asked since the pod's ReplicaSet was made: who deletes the pod gets another such. */
+/** Reports whether a paused Deployment asked for delegation after it created the pod's ReplicaSet. */
 function isOfEarlierTemplate({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
   return workload?.paused === true && !asks(annotations);
 }
 
-/** Whether a CronJob has made the pod's Job before it asked: a Job's template does not change. */
+/** Reports whether a CronJob created the pod's Job before it asked. A Job's template does not change. */
 function isOfEarlierRun({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
   return workload?.kind === "CronJob" && !asks(annotations);
 }
 
-/** What annotations say of delegation: the first of these that is so. */
+/** The first matching statement of the annotations about delegation. */
 type Said =
   | { readonly is: "declined" }
   | { readonly is: "unread"; readonly problem: string }
   | { readonly is: "asked" }
   /** The workload asks, and its pod template does not. */
   | { readonly is: "not carried over" }
-  /** What would say something as an annotation is a label. */
+  /** A label carries a key that only works as an annotation. */
   | { readonly is: "label"; readonly key: string }
   | { readonly is: "nothing" };
 
@@ -128,7 +128,7 @@ function whatIsSaid(metadata: PodMetadata, workload: OwnWorkload | undefined): S
   return misplaced === undefined ? { is: "nothing" } : { is: "label", key: misplaced };
 }
 
-/** Those of the template, which the next pods get, where it is known; else the pod's. */
+/** Returns the annotations of the template if it is known, else of the pod. */
 function annotationsOf({ annotations = {} }: PodMetadata, workload: OwnWorkload | undefined): Annotations {
   return workload?.template === undefined ? annotations : (workload.template.annotations ?? {});
 }
@@ -139,7 +139,7 @@ const MADE_BEFORE =
 
 const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
 
-/** What to write; a workload that is not known may have the annotation already. */
+/** Returns the annotation to write. An unknown workload may have it already. */
 function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefined): string {
   const outer = workload?.metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (outer !== undefined && OUTER_KINDS.has(outer.kind)) {
@@ -168,7 +168,7 @@ function whyNever(metadata: PodMetadata): string | undefined {
   return undefined;
 }
 
-/** What is wrong with the namespace's label, and the command that puts it right. */
+/** Describes the problem of the namespace's label, and the command that fixes it. */
 function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string {
   const value = labels[DELEGATION_LABEL];
   const command = `kubectl label namespace ${name} ${DELEGATION_LABEL}=annotated`;
@@ -176,7 +176,7 @@ function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string 
   return `namespace ${name} has the label ${DELEGATION_LABEL}: "${value}", which is no mode: write \`${command} --overwrite\``;
 }
 
-/** What is left to do once the namespace is in mode `annotated`. */
+/** Returns the remaining step once the namespace is in mode `annotated`. */
 function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string {
   switch (said.is) {
     case "declined":
@@ -197,7 +197,7 @@ function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload
 
 /** How annotations of a workload come into its template: admission copies them at its next update. */
 function carryOver(namespace: string, { kind = "", name = "", metadata, paused }: Partial<OwnWorkload> = {}): string {
-  // It cannot be restarted, and this is an update, too.
+  // A paused Deployment cannot be restarted, and resuming is an update, too.
   if (paused === true) return resume(name, namespace);
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (owner !== undefined) {
@@ -236,7 +236,7 @@ function asks(annotations: WrittenObject["metadata"]["annotations"] = {}): boole
 
 const writesNode = z.object({ "f:spec": z.object({ "f:nodeName": z.unknown() }) });
 
-/** Whether whoever made the pod gave it its node: a Binding leaves no trace in the managed fields. */
+/** Reports whether the pod's creator set its node. A Binding leaves no managed fields. */
 function namesNode({ managedFields = [] }: PodMetadata): boolean {
   return managedFields.some(({ fieldsV1 }) => {
     const { data } = writesNode.safeParse(fieldsV1);

@@ -11,7 +11,7 @@ import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { readinessOf } from "./clusters.ts";
 import { lostMembers, type Trouble, whatBecomes } from "./trouble.ts";
 
-/** What is known of a pod's member. */
+/** The state of a pod's member. */
 export interface MemberNews {
   readonly troubles: readonly Trouble[];
   /** Why nothing is; absent: it is known. */
@@ -54,7 +54,7 @@ export function memberTroubles(
   return [...lost, ...(lost.length === 0 ? unheard(pod, cluster, node) : []), ...cordoned(pod, name, node)];
 }
 
-/** Nobody reports on the member, so what its Cluster says may be old. */
+/** Returns a trouble when nothing reports on the member, so its Cluster may be stale. */
 function unheard(pod: Stored<Pod>, cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
   const { name } = cluster.metadata;
   const { ready, reason } = readinessOf(cluster, node);

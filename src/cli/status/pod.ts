@@ -25,7 +25,7 @@ import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import type { MemberNews } from "./pod-member.ts";
 import { type Trouble, troubleText } from "./trouble.ts";
 
-/** One station of a pod's way. */
+/** A step of a pod's life. */
 export interface Station {
   /** RFC 3339; absent when nobody recorded it, or when it has not happened yet. */
   readonly at?: string;
@@ -34,7 +34,7 @@ export interface Station {
   readonly details: readonly string[];
 }
 
-/** One pod's way so far, oldest station first. */
+/** A pod's life so far, oldest step first. */
 export interface Journey {
   readonly pod: string;
   readonly delegated: boolean;
@@ -42,7 +42,7 @@ export interface Journey {
   readonly delegateUid?: string;
   readonly memberNode?: string;
   readonly stations: readonly Station[];
-  /** What is wrong with its member. */
+  /** Troubles of the pod's member. */
   readonly troubles: readonly Trouble[];
   /** Why that is not known; absent: it is. */
   readonly notRead?: string;
@@ -54,7 +54,7 @@ export interface Journey {
   }[];
 }
 
-/** What says whether a pod is delegated, beside itself. */
+/** The pod's namespace and workload, which decide whether it is delegated. */
 export interface Own {
   readonly namespace?: Stored<Namespace> | undefined;
   readonly workload?: OwnWorkload | undefined;
@@ -98,7 +98,7 @@ export function journeyOf(
 
 const FAR = "9999-12-31T00:00:00Z";
 
-/** What has no time is what the pod waits for now. */
+/** Orders by time. A step without a time is pending and comes last. */
 function byTime(a: Station, b: Station): number {
   return Date.parse(a.at ?? FAR) - Date.parse(b.at ?? FAR);
 }

@@ -17,15 +17,15 @@ export interface TroubleFacts {
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
   readonly clusters: readonly Stored<Cluster>[];
-  /** Of controllers that could not create pods of it. */
+  /** Events of controllers that could not create pods of the workload. */
   readonly refusals: readonly KubeEvent[];
 }
 
-/** What every container says while it starts. */
+/** Waiting reasons of every starting container. */
 const STARTING: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
 const LOST_TAINT = "node.kubernetes.io/unreachable";
 
-/** What is wrong beside pods that wait for a member: lost members, pods that are refused, that do not start, fail, or do not end. */
+/** Returns troubles other than waiting: lost members, refused pods, and pods that do not start, fail or do not end. */
 export function troublesOf(facts: TroubleFacts): Trouble[] {
   return [...lostMembers(facts), ...refused(facts), ...notStarting(facts), ...failed(facts)];
 }
@@ -72,7 +72,7 @@ function notEnding(pods: readonly Stored<Pod>[], member: string, lead: string, n
   ];
 }
 
-/** What becomes of pods whose member is lost: as the node lifecycle controller does with pods of a lost node. */
+/** Describes the fate of pods on a lost member, as the node lifecycle controller decides it. */
 export function whatBecomes(pods: readonly Stored<Pod>[], member: string): string {
   const [first] = pods;
   const one = pods.length === 1;

@@ -35,7 +35,7 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   ].join("\n");
 }
 
-// What does not fit on a screen is not read.
+// More lines than fit on a screen are not read.
 const MOST_TROUBLES = 8;
 
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {

@@ -12,7 +12,7 @@ import type { ClaimSpec } from "../plan/written-claims.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
-/** What is known of one workload. */
+/** The host's objects of one workload. */
 export interface WorkloadFacts {
   readonly kind: string;
   readonly namespace: string;
@@ -25,15 +25,15 @@ export interface WorkloadFacts {
   /** The pod template's. */
   readonly template?: OwnWorkload["template"];
   readonly paused?: OwnWorkload["paused"];
-  /** Of controllers that could not create pods of it. */
+  /** Events of controllers that could not create pods of the workload. */
   readonly refusals?: readonly KubeEvent[];
-  /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
+  /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
   /** Claims that its controller makes before that pod. */
   readonly nextClaims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
 }
 
-/** One member's part of a workload. */
+/** A member's share of a workload. */
 export interface WorkloadMember {
   readonly cluster: string;
   /** How many the scheduling preferences give it now; absent: they say nothing, or are not written. */
@@ -66,18 +66,18 @@ export interface WorkloadStatus {
   readonly name: string;
   readonly replicas: number;
   readonly pods: number;
-  /** Whether running replicas are moved to keep the division; absent: it has none. */
+  /** Running replicas are moved to keep the division. Undefined without a division. */
   readonly rebalance?: boolean;
   readonly clusters: readonly WorkloadMember[];
   /** Pods that are the host's own. */
   readonly onHost: number;
-  /** Those of them that are not in overflow mode either. */
+  /** Pods on the host that are not in overflow mode. */
   readonly notDelegated: number;
   /** Why they are not, and what to write; absent: there are none. */
   readonly whyOnHost?: string;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
-  /** What else is wrong with it. */
+  /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
   /** Where one more pod would go; absent: it would wait, or is not delegated. */
   readonly next?: string;
@@ -164,7 +164,7 @@ function divisionOf(
   host: HostState,
   now: number,
 ): (Division & { readonly rebalance: boolean }) | undefined {
-  // What waits takes no room yet.
+  // Waiting pods take no room yet.
   const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
   const sharing = simulation.sharing(pod);
   if (sharing === undefined) return undefined;

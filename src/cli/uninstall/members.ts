@@ -48,7 +48,7 @@ async function leaveMember(
     }
     await cleanMember(member.client, hostId, {
       signal,
-      // Its credentials go with all that is Legation's.
+      // The credentials are deleted with the rest of the installation.
       isLast: true,
       ...reportsOf(name, report),
       remains: (what) => remains(`${name}: ${what}`),

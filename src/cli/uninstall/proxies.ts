@@ -16,7 +16,7 @@ import { podName } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 
-/** What Legation itself wrote; the author's own annotations stay the author's, and a deletion cost that somebody changed. */
+/** Returns the annotations that Legation wrote. Leaves the author's, and a deletion cost that was changed since. */
 function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string[] {
   const cost = annotations[OWN_DELETION_COST_ANNOTATION];
   const isOwnCost = cost !== undefined && annotations[DELETION_COST_ANNOTATION] === cost;
@@ -31,7 +31,7 @@ export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): 
 }
 
 function isMarked({ metadata }: Stored<Pod>): boolean {
-  // What has not overflowed is the host's own, and goes on there: see `unmarkOverflow`.
+  // Pods that have not overflowed belong to the host; see `unmarkOverflow`.
   if (metadata.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE) return false;
   return metadata.labels?.[PROXY_LABEL] !== undefined || metadata.finalizers?.includes(DELEGATE_FINALIZER) === true;
 }
@@ -61,7 +61,7 @@ export async function unmarkOverflow(
         if (await unmark(host, pod, signal)) unmarked += 1;
       }, signal);
     } catch (error) {
-      // Somebody else's admission must not keep Legation from being taken away.
+      // Another admission policy must not block the uninstallation.
       if (!isKubeError(error, "Forbidden", "BadRequest", "ServerError")) throw error;
       remained.push(`label ${PROXY_LABEL} of pod ${podName(pod)} (${error.detail})`);
     }

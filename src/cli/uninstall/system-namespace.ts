@@ -51,7 +51,7 @@ async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): P
   return others;
 }
 
-/** Whether Legation made the Secret: the webhook its certificate, or `join` a member's credentials. Others keep theirs themselves. */
+/** Reports whether Legation made the Secret: the webhook's certificate, or a member's credentials from `join`. */
 export function isOwnSecret(secret: Stored<Secret>): boolean {
   const { labels = {} } = secret.metadata;
   const isInstalled = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);

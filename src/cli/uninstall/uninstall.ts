@@ -19,9 +19,9 @@ import { type RemovalContext, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
 import { isOwnSecret, removeSystemNamespace } from "./system-namespace.ts";
 
-/** What an uninstallation left. */
+/** The result of an uninstallation. */
 export interface Uninstalled {
-  /** What is still in members or on the host, and why. */
+  /** Objects that remain in members or on the host, and why. */
   readonly remained: readonly string[];
   /** Namespaces that were opted in. */
   readonly namespaces: readonly string[];
@@ -34,7 +34,7 @@ const ADMISSION_KINDS = [
   "MutatingWebhookConfiguration",
   "ValidatingWebhookConfiguration",
 ];
-// What `install` writes for itself is in no manifest.
+// `install` writes this object, which is in no manifest.
 const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 // The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];

@@ -18,10 +18,10 @@ import type { Connection } from "../session.ts";
 import { emptyNode } from "./empty-node.ts";
 import type { UnjoinContext, UnjoinOptions } from "./options.ts";
 
-/** What became of a member. */
+/** The result of taking a member out. */
 export interface Unjoined {
   readonly name: string;
-  /** What is still in the member, and why. */
+  /** Objects that remain in the member, and why. */
   readonly remained: readonly string[];
   /** The Secrets on the host with credentials for it that `join` did not make and that stay, and what they lack. */
   readonly kept: readonly string[];
@@ -77,7 +77,7 @@ interface CleanUpContext
   extends UnjoinContext,
     Required<Pick<CleaningContext, "refuseSuccessor">>,
     Pick<Unjoined, "kept"> {
-  /** What to fail with when the member refuses to say who has joined it; undefined where the command may be repeated. */
+  /** Returns the failure when the member refuses to tell who joined it. Undefined when the command may be repeated. */
   readonly whenRefused: (() => Promise<Failure>) | undefined;
 }
 
@@ -170,7 +170,7 @@ async function unknown(
   });
 }
 
-/** What somebody has joined, or applied, under the name since this began keeps what it has. */
+/** Refuses to remove a Cluster that was joined or applied under the name since this command began. */
 async function refuseSuccessorOf(
   host: ClusterClient,
   left: { readonly name: string; readonly uid: string | undefined },
