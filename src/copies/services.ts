@@ -140,12 +140,17 @@ export function patchWithoutTrafficDistribution(patch: readonly object[]): objec
   return [...patch, setField("/spec/trafficDistribution", null)];
 }
 
-/** The ServiceExport beside a copy: it goes with the copy, which owns it. */
-export function toExport(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): KubeObject {
+/** The ServiceExport beside a copy, in the member's version of that API: it goes with the copy, which owns it. */
+export function toExport(
+  copy: Stored<KubeObject>,
+  source: Stored<KubeObject>,
+  host: HostIdentity,
+  apiVersion: string,
+): KubeObject {
   const { name, uid, namespace = "" } = copy.metadata;
   const owner = { apiVersion: "v1", kind: "Service", name, uid };
   return {
-    apiVersion: "multicluster.x-k8s.io/v1alpha1",
+    apiVersion,
     kind: "ServiceExport",
     metadata: { name, namespace, ...copyMetadata(source, host), ownerReferences: [owner] },
   };

@@ -44,6 +44,12 @@ export interface Resource<T extends KubeObject> {
   readonly objectType?: T;
 }
 
+/** A resource that a cluster may lack, or serve in one version or another. */
+export interface OptionalResource<T extends KubeObject> extends Omit<Resource<T>, "version"> {
+  /** Versions whose objects the caller understands. */
+  readonly versions: readonly [string, ...string[]];
+}
+
 /** `group/version`, or `v1` for the core group: an object's `apiVersion`. */
 export function apiVersionOf(resource: Resource<KubeObject>): string {
   return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
@@ -115,10 +121,13 @@ export const endpointSlices: Resource<EndpointSlice> = {
   namespaced: true,
   shape: endpointSliceShape,
 };
-/** Of the Multi-Cluster Services API (KEP-1645), which only some clusters have. */
-export const serviceExports: Resource<ServiceExport> = {
+/**
+ * Of the Multi-Cluster Services API (KEP-1645). Its two versions have the same fields (sigs.k8s.io/mcs-api, config/crd); 0.4 and older
+ * serve v1alpha1 alone.
+ */
+export const serviceExports: OptionalResource<ServiceExport> = {
   group: "multicluster.x-k8s.io",
-  version: "v1alpha1",
+  versions: ["v1beta1", "v1alpha1"],
   plural: "serviceexports",
   kind: "ServiceExport",
   namespaced: true,

@@ -1,6 +1,26 @@
 import type { KubeObject, ObjectKey } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { KubeError } from "../kube/errors.ts";
+import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Staging } from "./staging.ts";
+
+interface Budgeted {
+  readonly client: ClusterClient;
+  readonly resource: { readonly plural: string };
+  readonly budget?: ByteBudget;
+}
+
+/** Returns the heap bytes of a shrunken object, for a reflector's `sizeOf`. */
+export function sizeAsKept(object: object): number {
+  return heapBytesOf(JSON.stringify(object));
+}
+
+/** The error for a list or a watch that would store more than the budget. */
+export function overBudget({ client, resource, budget }: Budgeted): KubeError {
+  const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
+  return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
+}
 
 /** Bytes of a shared budget that a store's objects use, per object and in total. Counts nothing without a budget. */
 export class Holdings {

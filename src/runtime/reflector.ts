@@ -1,20 +1,21 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
-import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
+import type { ClusterClient, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
-import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { LIST_TIMEOUT_MS } from "../kube/list-pages.ts";
-import type { Resource } from "../kube/resources.ts";
+import { ServedResource } from "../kube/optional-resource.ts";
+import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { FailureNews } from "./failure-news.ts";
 import { goneBackTo } from "./gone-back.ts";
-import { Holdings } from "./holdings.ts";
+import { Holdings, overBudget } from "./holdings.ts";
 import { Pause } from "./pause.ts";
 import { Pieces } from "./pieces.ts";
-import { sameVersion } from "./resource-version.ts";
+import { sameUid, sameVersion } from "./resource-version.ts";
 import { Resumption, WATCH_IDLE_MS } from "./resumption.ts";
+import { selectionOf } from "./selection.ts";
 import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 import { unlessAborted } from "./unless-aborted.ts";
@@ -31,14 +32,16 @@ export type ReflectorEvent<T extends KubeObject> =
  * - `watching`: the server accepted a watch and the store follows it; a watch that ends normally and reopens at once stays
  *   in this state
  * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
+ * - `not-served`: the cluster lacks the API, so the store is empty; discovery is repeated each minute
  * - `stopped`: for good
  */
-export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "stopped";
+export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "not-served" | "stopped";
 
 /** The resource to reflect, and the callbacks. */
 export interface ReflectorOptions<T extends KubeObject> {
   readonly client: ClusterClient;
-  readonly resource: Resource<T>;
+  /** An optional resource is read in the version that the API server serves. */
+  readonly resource: Resource<T> | OptionalResource<T>;
   /** All namespaces when absent. */
   readonly namespace?: string;
   readonly labelSelector?: string;
@@ -63,11 +66,8 @@ const PAGE_SIZE = 500;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 // Jitter, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };
-
-/** Returns the heap bytes of a shrunken object, for `sizeOf`. */
-export function sizeAsKept(object: object): number {
-  return heapBytesOf(JSON.stringify(object));
-}
+// Clusters seldom get new APIs.
+const NOT_SERVED_AGAIN_MS = 60_000;
 
 /** A lasting failure of a reflector: since when (epoch ms) no watch has opened, and the last reason. */
 export interface Failing {
@@ -92,6 +92,9 @@ export class Reflector<T extends KubeObject> {
   readonly #pause: Pause;
   readonly #resumption: Resumption;
   readonly #holdings: Holdings;
+  readonly #served: ServedResource<T>;
+  /** The resource in the version that the store shows. */
+  #listed: Resource<T> | undefined;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
   #lastListedAt: number | undefined;
@@ -102,6 +105,7 @@ export class Reflector<T extends KubeObject> {
     this.#options = options;
     this.#resumption = new Resumption(options.pageSize ?? PAGE_SIZE, options.clock);
     this.#holdings = new Holdings(options.budget);
+    this.#served = new ServedResource(options.client, options.resource);
     this.#store = new Store(options.indexes);
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
@@ -160,9 +164,14 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       let delayMs: number;
       try {
-        await this.#watch(await this.#begin(signal), signal);
-        delayMs = this.#backoff.ended();
-        if (delayMs > 0) this.#setState("backing-off");
+        const resource = await this.#served.find(signal);
+        if (resource === undefined) {
+          delayMs = await this.#notServed(signal);
+        } else {
+          await this.#watch(resource, await this.#begin(resource, signal), signal);
+          delayMs = this.#backoff.ended();
+          if (delayMs > 0) this.#setState("backing-off");
+        }
       } catch (error) {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
@@ -172,53 +181,58 @@ export class Reflector<T extends KubeObject> {
   }
 
   /** Returns the resourceVersion to watch from; lists first when the store is not current. */
-  async #begin(signal: AbortSignal): Promise<string> {
+  async #begin(resource: Resource<T>, signal: AbortSignal): Promise<string> {
+    if (this.#listed !== resource) this.#resumption.relist();
     const before = this.#resumption.version;
-    if (before !== undefined && this.#resumption.doubted) await this.#confirm(before, signal);
+    if (before !== undefined && this.#resumption.doubted) await this.#confirm(resource, before, signal);
     this.#resumption.begun();
     const { version } = this.#resumption;
     if (version !== undefined) return version;
     this.#setState("listing");
-    return this.#list(signal);
+    return this.#list(resource, signal);
   }
 
   /** Detects a server whose etcd was restored from a backup, so that the store drops objects that the server no longer has. */
-  async #confirm(version: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, log } = this.#options;
-    const goneBack = await goneBackTo(client, resource, version, { ...this.#selection(), signal });
+  async #confirm(resource: Resource<T>, version: string, signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#options;
+    const goneBack = await goneBackTo(client, resource, version, { ...selectionOf(this.#options), signal });
     if (goneBack !== undefined) {
       log.warn({ resource: resource.plural, version, now: goneBack }, "the server has gone back in time");
     }
     this.#resumption.compared(goneBack !== undefined);
   }
 
-  #selection(): Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector"> {
-    const { namespace, labelSelector, fieldSelector } = this.#options;
-    return {
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(fieldSelector === undefined ? {} : { fieldSelector }),
-    };
+  /** Empties the store; returns the delay before discovery is repeated. */
+  async #notServed(signal: AbortSignal): Promise<number> {
+    const nothing = new Staging<T>(this.#options.budget);
+    this.#holdings.settle(nothing);
+    this.#listed = undefined;
+    this.#failing = undefined;
+    await this.#replaceAll(nothing.objects, signal);
+    this.#setState("not-served");
+    return NOT_SERVED_AGAIN_MS;
   }
 
-  async #list(signal: AbortSignal): Promise<string> {
+  async #list(resource: Resource<T>, signal: AbortSignal): Promise<string> {
     const begunAt = this.#options.clock.now();
     const staging = new Staging<T>(this.#options.budget);
     let resourceVersion: string;
     try {
-      resourceVersion = await this.#readPages(staging, signal);
+      resourceVersion = await this.#readPages(resource, staging, signal);
       this.#holdings.settle(staging);
     } finally {
       staging.release();
     }
     await this.#replaceAll(staging.objects, signal);
     this.#lastListedAt = begunAt;
+    this.#listed = resource;
     this.#resumption.listed(resourceVersion);
     return resourceVersion;
   }
 
-  async #readPages(staging: Staging<T>, signal: AbortSignal): Promise<string> {
-    const { client, resource } = this.#options;
+  async #readPages(resource: Resource<T>, staging: Staging<T>, signal: AbortSignal): Promise<string> {
+    const { client } = this.#options;
+    const isListedAgain = this.#listed === resource;
     const { pageSize } = this.#resumption;
     let token: string | undefined;
     for (;;) {
@@ -227,36 +241,30 @@ export class Reflector<T extends KubeObject> {
         timeoutMs: LIST_TIMEOUT_MS,
         // No reader of a store uses managedFields, and they are half of a pod's size.
         dropManagedFields: true,
-        ...this.#selection(),
+        ...selectionOf(this.#options),
         ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
       this.#resumption.heard();
       // The budget counts the total, so the page's size is split evenly.
       const even = Math.ceil(page.size / page.items.length);
-      for (const item of page.items) this.#stage(staging, item, even);
+      for (const item of page.items) this.#stage(staging, item, even, isListedAgain);
       token = page.continue;
       if (token === undefined) return page.resourceVersion;
     }
   }
 
-  #stage(staging: Staging<T>, item: Stored<T>, size: number): void {
+  #stage(staging: Staging<T>, item: Stored<T>, size: number, isListedAgain: boolean): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
     const held = this.#holdings.of(key);
     // Keeping the stored object of the same version halves the memory of a relist.
-    if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
+    if (isListedAgain && known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
       staging.keep(key, known, held);
       return;
     }
     const object = this.#transform(item);
-    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw this.#tooMuch();
-  }
-
-  #tooMuch(): KubeError {
-    const { client, resource, budget } = this.#options;
-    const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
-    return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
+    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw overBudget(this.#options);
   }
 
   /**
@@ -289,16 +297,15 @@ export class Reflector<T extends KubeObject> {
     this.#synced.resolve();
   }
 
-  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { client, resource } = this.#options;
-    const events = client.watch(resource, {
+  async #watch(resource: Resource<T>, resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const events = this.#options.client.watch(resource, {
       resourceVersion,
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
       dropManagedFields: true,
       idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
-      ...this.#selection(),
+      ...selectionOf(this.#options),
     });
     for await (const event of events) {
       if (signal.aborted) return;
@@ -333,7 +340,7 @@ export class Reflector<T extends KubeObject> {
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
-    if (!this.#holdings.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw this.#tooMuch();
+    if (!this.#holdings.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw overBudget(this.#options);
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -365,6 +372,7 @@ export class Reflector<T extends KubeObject> {
     const { log, resource, clock } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#resumption.failed(error);
+    this.#served.doubt(error);
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     const before = this.#failing;
     // An expired resourceVersion only needs a relist and is no failure.
@@ -389,8 +397,4 @@ export class Reflector<T extends KubeObject> {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
   }
-}
-
-function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
-  return a.metadata.uid === b.metadata.uid;
 }

@@ -9,3 +9,8 @@ export function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boole
 export function isBefore(version: string, other: string): boolean {
   return version.length === other.length ? version < other : version.length < other.length;
 }
+
+/** Reports whether both are states of one object, not of two by the same name. */
+export function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
+  return a.metadata.uid === b.metadata.uid;
+}

@@ -91,6 +91,11 @@ export class Resumption {
     if (hasGoneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
   }
 
+  /** Demands a list: the store shows another version of the API, or nothing yet. */
+  relist(): void {
+    this.#version = undefined;
+  }
+
   /** Records the start of an attempt. */
   begun(): void {
     this.#doubted = false;

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../src/api/keys.ts";
+import type { ServiceExport } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
+import { endpointSlices, pods, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { numbered } from "../support/delegated/pods.ts";
@@ -11,11 +12,12 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { withoutMemberRight } from "../support/legation/member-rights.ts";
-import { installServiceExports, removeServiceExports } from "../support/services/mcs-api.ts";
+import { installServiceExports, removeServiceExports, serviceExportsIn } from "../support/services/mcs-api.ts";
 import { makeScene, PATIENT } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
 
+const serviceExports = serviceExportsIn("v1beta1");
 const gated = useGatedLegation();
 const clients = useClients();
 
@@ -326,7 +328,7 @@ test("a Service that the host exports is exported from the members that run it, 
   onTestFinished(release);
   const { host, west, east } = clients();
   const { namespace } = scene;
-  await Promise.all([hostCluster(), memberCluster("west")].map(installServiceExports));
+  await Promise.all([hostCluster(), memberCluster("west")].map((cluster) => installServiceExports(cluster)));
   onTestFinished(async () => {
     await Promise.all([hostCluster(), memberCluster("west")].map(removeServiceExports));
   });
@@ -336,12 +338,12 @@ test("a Service that the host exports is exported from the members that run it, 
   await scene.service("web");
   await scene.run("web-0", { app: "web" });
   const exported = {
-    apiVersion: "multicluster.x-k8s.io/v1alpha1",
+    apiVersion: "multicluster.x-k8s.io/v1beta1",
     kind: "ServiceExport",
     metadata: { name: "web", namespace },
   };
   const killedAt = async (method: string, path: string, change: () => Promise<unknown>): Promise<void> => {
-    const collection = `/apis/multicluster.x-k8s.io/v1alpha1/namespaces/${namespace}/serviceexports`;
+    const collection = `/apis/multicluster.x-k8s.io/v1beta1/namespaces/${namespace}/serviceexports`;
     let killed = false;
     trap("member", {
       when: "before",
@@ -369,7 +371,8 @@ test("a Service that the host exports is exported from the members that run it, 
 
   await host.create(serviceExports, exported);
   await scene.run("web-1", { app: "web" }, "east");
-  const why = "east: it has no API multicluster.x-k8s.io/v1alpha1, so the Service web is not exported from there";
+  const why =
+    "east: it serves no ServiceExport of multicluster.x-k8s.io as v1beta1 or v1alpha1, so the Service web is not";
   await scene.saysOn("ServiceExport", "web", why);
   await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
 
@@ -406,6 +409,61 @@ test("a Service that the host exports is exported from the members that run it, 
   await host.delete(services, { namespace, name: "web" });
   await scene.goes(west, services, "web");
   await scene.goes(west, serviceExports, "web");
+});
+
+test("a ServiceExport is read and written in the versions that host and member serve, while these change", async () => {
+  const scene = await makeScene(clients());
+  const { legation } = gated();
+  const { host, west } = clients();
+  const { namespace } = scene;
+  const [alpha, beta] = [serviceExportsIn("v1alpha1"), serviceExportsIn("v1beta1")];
+  await installServiceExports(hostCluster(), ["v1alpha1"]);
+  await installServiceExports(memberCluster("west"), ["v1beta1"]);
+  onTestFinished(async () => {
+    await Promise.all([hostCluster(), memberCluster("west")].map(removeServiceExports));
+  });
+  await legation.controller.stop();
+  await legation.controller.start();
+  for (const name of ["one", "two"]) await scene.service(name, { selector: { app: "web" } });
+  await scene.run("web-0", { app: "web" });
+  const exported = (resource: typeof alpha, name: string): ServiceExport => ({
+    apiVersion: `${resource.group}/${resource.version}`,
+    kind: resource.kind,
+    metadata: { name, namespace },
+  });
+  const saysInWest = async (resource: typeof alpha, name: string, status: string): Promise<void> => {
+    const said = { type: "Valid", status, reason: "Told", message: "so", lastTransitionTime: "2026-02-03T04:05:06Z" };
+    const body = { ...exported(resource, name), status: { conditions: [said] } };
+    const options = { subresource: "status", fieldManager: "mcs" };
+    await west.patch(resource, { namespace, name }, { type: "apply", force: true, body }, options);
+  };
+  const toldOnHost = (resource: typeof alpha, name: string, expected: readonly string[]): Promise<void> =>
+    eventuallyPasses(async () => {
+      const { status } = await host.get(resource, { namespace, name });
+      expect((status?.conditions ?? []).map(({ type, status, message }) => `${type} ${status} ${message}`)).toEqual(
+        expected,
+      );
+    }, PATIENT);
+
+  await host.create(alpha, exported(alpha, "one"));
+  await eventually(() => scene.find(west, beta, "one"), PATIENT);
+  await saysInWest(beta, "one", "True");
+  await toldOnHost(alpha, "one", ["Valid True west: so"]);
+
+  // The host is upgraded in two steps, and the member goes back to an older release.
+  await installServiceExports(hostCluster(), ["v1alpha1", "v1beta1"]);
+  await installServiceExports(hostCluster(), ["v1beta1"]);
+  await installServiceExports(memberCluster("west"), ["v1alpha1"]);
+  await host.create(beta, exported(beta, "two"));
+  await eventually(() => scene.find(west, alpha, "two"), PATIENT);
+  await saysInWest(alpha, "one", "False");
+  await saysInWest(alpha, "two", "Unknown");
+  await toldOnHost(beta, "one", ["Valid False west: so"]);
+  await toldOnHost(beta, "two", ["Valid Unknown west: so"]);
+  for (const name of ["one", "two"]) {
+    await host.delete(beta, { namespace, name });
+    await scene.goes(west, alpha, name);
+  }
 });
 
 test("a member that joined before there were copies of Services runs pods all the same, and has them once it may", async () => {

@@ -5,7 +5,8 @@ import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
+import { sizeAsKept } from "../../runtime/holdings.ts";
+import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 

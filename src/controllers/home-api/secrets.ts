@@ -6,7 +6,8 @@ import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
+import { sizeAsKept } from "../../runtime/holdings.ts";
+import { Reflector } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MemberSecretsOptions {

@@ -5,6 +5,7 @@ import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy } from "../../copies/copy.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector } from "../../runtime/reflector.ts";
@@ -114,9 +115,10 @@ export class ExportStatus {
     const { host, clock } = this.#options;
     const { namespace = "", name, uid } = exported.metadata;
     const conditions = condition === undefined ? [] : [condition];
+    const resource = resourceOf(serviceExports, exported);
     const body = {
-      apiVersion: apiVersionOf(serviceExports),
-      kind: serviceExports.kind,
+      apiVersion: apiVersionOf(resource),
+      kind: resource.kind,
       metadata: { namespace, name, uid },
       status: { conditions },
     };
@@ -125,12 +127,14 @@ export class ExportStatus {
     let { resourceVersion } = exported.metadata;
     let shown: Shown<ObservedExport> | undefined;
     try {
-      const written = await host.patch(serviceExports, { namespace, name }, { type: "apply", body }, options);
+      const written = await host.patch(resource, { namespace, name }, { type: "apply", body }, options);
       const before = resourceVersion;
       resourceVersion = written.metadata.resourceVersion;
       if (before !== resourceVersion) shown = ({ exported: now }) => now.metadata.resourceVersion !== before;
     } catch (error) {
-      if (!isRefusal(error) && !isKubeError(error, "Conflict", "NotFound")) throw error;
+      // The watch tells that it is gone, or brings it in another version.
+      if (isKubeError(error, "NotFound")) return undefined;
+      if (!isRefusal(error) && !isKubeError(error, "Conflict")) throw error;
       log.info({ condition: type, reason: error.detail }, "a condition of a ServiceExport is left as it is");
     }
     const last = this.#last.get(key) ?? new Map<string, LastReport>();

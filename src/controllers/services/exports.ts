@@ -1,10 +1,12 @@
 import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
+import type { ServiceExport } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isCopy } from "../../copies/copy.ts";
 import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
-import { serviceExports, services } from "../../kube/resources.ts";
+import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
+import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -27,6 +29,8 @@ type Result = Promise<Shown<Observed> | undefined>;
 
 // ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
 const AGAIN_MS = 10 * 60_000;
+const API = `${serviceExports.kind} of ${serviceExports.group}`;
+const UNDERSTOOD = serviceExports.versions.join(" or ");
 
 /**
  * Makes ServiceExports beside copies. Whether there is one is written down on the copy before, so that it is removed
@@ -35,6 +39,7 @@ const AGAIN_MS = 10 * 60_000;
 export class Exports {
   readonly #options: ExportsOptions;
   readonly #denials: Denials;
+  readonly #served = new WeakMap<Member, ServedResource<ServiceExport>>();
   readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: LastTold }>();
 
   constructor(options: ExportsOptions) {
@@ -59,11 +64,15 @@ export class Exports {
     const due = clock.now() + AGAIN_MS;
     let problem: string | undefined;
     try {
-      await member.client.create(serviceExports, toExport(copy, source, host), { signal, metadataOnly: true });
+      const made = await this.#in(member).use((resource) => {
+        const object = toExport(copy, source, host, apiVersionOf(resource));
+        return member.client.create(resource, object, { signal, metadataOnly: true });
+      }, signal);
+      if (made === undefined) {
+        problem = `it serves no ${API} as ${UNDERSTOOD}, so the Service ${ref.name} is not exported from there`;
+      }
     } catch (error) {
-      if (isKubeError(error, "NotFound")) {
-        problem = `it has no API multicluster.x-k8s.io/v1alpha1, so the Service ${ref.name} is not exported from there`;
-      } else if (isRefusal(error) && !this.#denials.mayPass(error)) {
+      if (isRefusal(error) && !this.#denials.mayPass(error)) {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
@@ -73,7 +82,7 @@ export class Exports {
     this.#made.set(key, { copyUid: uid, due, ...(told === undefined ? {} : { told }) });
     if (told !== undefined && told !== last) {
       log.info(told.message);
-      const exported = aboutObject(serviceExports, source);
+      const exported = aboutObject(resourceOf(serviceExports, source), source);
       authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
@@ -83,10 +92,11 @@ export class Exports {
     const { namespace, name } = ref;
     this.#made.delete(key);
     try {
-      const there = await findByList(member.client, serviceExports, { namespace, name }, signal);
-      if (there !== undefined && isCopy(there, this.#options.host.id)) {
-        await member.client.delete(serviceExports, { namespace, name }, { uid: there.metadata.uid, signal });
-      }
+      await this.#in(member).use(async (resource) => {
+        const there = await findByList(member.client, resource, { namespace, name }, signal);
+        if (there === undefined || !isCopy(there, this.#options.host.id)) return;
+        await member.client.delete(resource, { namespace, name }, { uid: there.metadata.uid, signal });
+      }, signal);
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound", "Conflict")) throw error;
       if (this.#denials.mayPass(error)) throw error;
@@ -94,6 +104,12 @@ export class Exports {
     await this.#mark(member, copy.metadata, null, signal);
     const { uid } = copy.metadata;
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || !isExported(shown);
+  }
+
+  #in(member: Member): ServedResource<ServiceExport> {
+    const known = this.#served.get(member) ?? new ServedResource(member.client, serviceExports);
+    this.#served.set(member, known);
+    return known;
   }
 
   /** False when the copy is another by now. */

@@ -8,7 +8,6 @@ import {
   serviceOfSlice,
 } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorState } from "../../runtime/reflector.ts";
@@ -42,12 +41,11 @@ const NAMESPACE_INDEX = "namespace";
 const SERVICE_INDEX = "service";
 // Longer than a CronJob takes to start its next pod.
 const KEPT_MS = 5 * 60_000;
-// Clusters get new APIs seldom.
-const LOOK_FOR_EXPORTS_MS = 60_000;
 
 interface Reflectors {
   readonly services: Reflector<ServiceObject>;
   readonly slices: Reflector<ServiceObject>;
+  readonly exports: Reflector<ServiceExport>;
 }
 
 /**
@@ -57,11 +55,7 @@ interface Reflectors {
 export class Sources {
   readonly #options: SourcesOptions;
   #reflectors: Reflectors | undefined;
-  #exports: Reflector<ServiceExport> | undefined;
-  /** The host is known to have no ServiceExports. */
-  #noExports = false;
   #ending: Timer | undefined;
-  #looking: Timer | undefined;
   #stopped = false;
 
   constructor(options: SourcesOptions) {
@@ -73,7 +67,7 @@ export class Sources {
     this.#ending?.cancel();
     this.#ending = undefined;
     if (this.#reflectors !== undefined || this.#stopped) return;
-    const { host: client, clock, log, onService, onSlice } = this.#options;
+    const { host: client, clock, log, onService, onSlice, onExport } = this.#options;
     const onState = (state: ReflectorState): void => this.#onState(state);
     this.#reflectors = {
       services: new Reflector<ServiceObject>({
@@ -97,10 +91,18 @@ export class Sources {
         onEvent: ({ object }) => onSlice(object),
         onState,
       }),
+      exports: new Reflector<ServiceExport>({
+        client,
+        resource: serviceExports,
+        clock,
+        log,
+        onEvent: ({ object }) => onExport(object.metadata.namespace ?? "", object.metadata.name),
+        onState,
+      }),
     };
     this.#begin(this.#reflectors.services);
     this.#begin(this.#reflectors.slices);
-    void this.#lookForExports();
+    this.#begin(this.#reflectors.exports);
   }
 
   /** There are no proxies any more: reading ends some time later. */
@@ -142,8 +144,9 @@ export class Sources {
 
   /** Whether the host exports the Service to other clusters. */
   exportOf(namespace: string, name: string): ExportSource {
-    if (this.#exports?.store.synced !== true) return { state: this.#noExports ? "missing" : "unknown" };
-    const object = this.#exports.store.get(objectKey({ namespace, name }));
+    const exports = this.#reflectors?.exports;
+    if (exports?.store.synced !== true) return { state: "unknown" };
+    const object = exports.store.get(objectKey({ namespace, name }));
     if (object === undefined || object.metadata.deletionTimestamp !== undefined) return { state: "missing" };
     return { state: "present", object };
   }
@@ -159,37 +162,9 @@ export class Sources {
   }
 
   async #end(): Promise<void> {
-    this.#looking?.cancel();
-    const ended = [this.#reflectors?.services, this.#reflectors?.slices, this.#exports];
+    const ended = Object.values(this.#reflectors ?? {});
     this.#reflectors = undefined;
-    this.#exports = undefined;
-    await Promise.all(ended.map((reflector) => reflector?.stop()));
-  }
-
-  async #lookForExports(): Promise<void> {
-    const { host: client, clock, log, onExport } = this.#options;
-    const begun = this.#reflectors;
-    const { group, version } = serviceExports;
-    try {
-      await client.raw({ method: "GET", path: `/apis/${group}/${version}` });
-      this.#noExports = false;
-    } catch (error) {
-      if (isKubeError(error, "NotFound")) this.#noExports = true;
-      if (this.#reflectors !== begun || begun === undefined) return;
-      this.#looking = clock.after(LOOK_FOR_EXPORTS_MS, () => void this.#lookForExports());
-      this.#options.onState();
-      return;
-    }
-    if (this.#reflectors !== begun || begun === undefined) return;
-    this.#exports = new Reflector<ServiceExport>({
-      client,
-      resource: serviceExports,
-      clock,
-      log,
-      onEvent: ({ object }) => onExport(object.metadata.namespace ?? "", object.metadata.name),
-      onState: (state) => this.#onState(state),
-    });
-    this.#begin(this.#exports);
+    await Promise.all(ended.map((reflector) => reflector.stop()));
   }
 }
 

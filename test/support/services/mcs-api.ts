@@ -1,61 +1,89 @@
+import type { ServiceExport } from "../../../src/api/kubernetes.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 
 const NAME = "serviceexports.multicluster.x-k8s.io";
-const CRD = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: {
-    name: NAME,
-    annotations: { "api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1645" },
-  },
-  spec: {
-    group: "multicluster.x-k8s.io",
-    scope: "Namespaced",
-    names: { plural: "serviceexports", singular: "serviceexport", kind: "ServiceExport", shortNames: ["svcex"] },
-    versions: [
-      {
-        name: "v1alpha1",
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: {
-          openAPIV3Schema: {
+const VERSIONS = ["v1alpha1", "v1beta1"] as const;
+type Version = (typeof VERSIONS)[number];
+
+// As in both versions of sigs.k8s.io/mcs-api/config/crd, without descriptions.
+const SCHEMA = {
+  type: "object",
+  properties: {
+    spec: {
+      type: "object",
+      properties: Object.fromEntries(
+        ["exportedAnnotations", "exportedLabels"].map((field) => [
+          field,
+          { type: "object", additionalProperties: { type: "string" } },
+        ]),
+      ),
+    },
+    status: {
+      type: "object",
+      properties: {
+        conditions: {
+          type: "array",
+          "x-kubernetes-list-type": "map",
+          "x-kubernetes-list-map-keys": ["type"],
+          items: {
             type: "object",
+            required: ["lastTransitionTime", "message", "reason", "status", "type"],
             properties: {
-              status: {
-                type: "object",
-                properties: {
-                  // As in the API's own definition.
-                  conditions: {
-                    type: "array",
-                    "x-kubernetes-list-type": "map",
-                    "x-kubernetes-list-map-keys": ["type"],
-                    items: {
-                      type: "object",
-                      required: ["type", "status", "reason", "message", "lastTransitionTime"],
-                      properties: {
-                        ...Object.fromEntries(
-                          ["type", "reason", "message"].map((field) => [field, { type: "string" }]),
-                        ),
-                        status: { type: "string", enum: ["True", "False", "Unknown"] },
-                        lastTransitionTime: { type: "string", format: "date-time" },
-                      },
-                    },
-                  },
-                },
+              lastTransitionTime: { type: "string", format: "date-time" },
+              message: { type: "string", maxLength: 32768 },
+              observedGeneration: { type: "integer", format: "int64", minimum: 0 },
+              reason: {
+                type: "string",
+                maxLength: 1024,
+                minLength: 1,
+                pattern: "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
               },
+              status: { type: "string", enum: ["True", "False", "Unknown"] },
+              type: { type: "string", maxLength: 316 },
             },
           },
         },
       },
-    ],
+    },
   },
 };
 
-/** Gives a cluster the part of the Multi-Cluster Services API that is written by people; nobody serves it there. */
-export async function installServiceExports(cluster: Cluster): Promise<void> {
-  await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(CRD) });
+function definition(served: readonly Version[]): object {
+  return {
+    apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition",
+    metadata: {
+      name: NAME,
+      annotations: { "api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1645" },
+    },
+    spec: {
+      group: "multicluster.x-k8s.io",
+      scope: "Namespaced",
+      names: { plural: "serviceexports", singular: "serviceexport", kind: "ServiceExport", shortNames: ["svcex"] },
+      versions: VERSIONS.map((name) => ({
+        name,
+        served: served.includes(name),
+        storage: name === served.at(-1),
+        subresources: { status: {} },
+        schema: { openAPIV3Schema: SCHEMA },
+      })),
+    },
+  };
+}
+
+/** ServiceExports in one of their versions. */
+export function serviceExportsIn(version: Version): Resource<ServiceExport> {
+  return { group: "multicluster.x-k8s.io", version, plural: "serviceexports", kind: "ServiceExport", namespaced: true };
+}
+
+/**
+ * Gives a cluster the part of the Multi-Cluster Services API that is written by people, in these versions and no others; no
+ * implementation serves it. By default as mcs-api 0.5 and later.
+ */
+export async function installServiceExports(cluster: Cluster, served: readonly Version[] = VERSIONS): Promise<void> {
+  await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(definition(served)) });
   await kubectl(cluster, ["wait", `crd/${NAME}`, "--for=condition=Established", "--timeout=30s"]);
 }
 

@@ -9,6 +9,7 @@ import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { servingExports } from "../../support/builders/discovery.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -99,6 +100,7 @@ describe("a member that answers again", () => {
   let member: Member;
   let stops: (() => Promise<void>)[];
 
+  const exportsServed = servingExports("v1beta1");
   const away = (): KubeError =>
     new KubeError("no route", { code: "NotSent", cluster: "west", verb: "list", resource: "any" });
 
@@ -133,6 +135,7 @@ describe("a member that answers again", () => {
     const client = fakeClient({
       raw: async ({ path }) => {
         asked("the probe");
+        if (path.startsWith("/apis")) return exportsServed({ method: "GET", path });
         return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
       },
       list: async ({ plural }) => {

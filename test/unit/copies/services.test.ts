@@ -165,12 +165,17 @@ describe("the copy of a Service", () => {
     expect(isLike("Service", marked, source, host)).toBe(true);
     const patch = serviceCopyPatch("Service", marked, service({ selector: { a: "2" } }), host);
     expect(JSON.stringify(patch)).toContain(EXPORTED_ANNOTATION);
-    expect(toExport(marked, source, host).metadata).toMatchObject({
-      name: "web",
-      namespace: "team",
-      ownerReferences: [{ kind: "Service", name: "web", uid: "copy-uid" }],
+    const exported = toExport(marked, source, host, "multicluster.x-k8s.io/v1alpha1");
+    expect(exported).toMatchObject({
+      apiVersion: "multicluster.x-k8s.io/v1alpha1",
+      kind: "ServiceExport",
+      metadata: {
+        name: "web",
+        namespace: "team",
+        ownerReferences: [{ kind: "Service", name: "web", uid: "copy-uid" }],
+      },
     });
-    expect(toExport(marked, source, host).metadata?.annotations).not.toHaveProperty(EXPORTED_ANNOTATION);
+    expect(exported.metadata?.annotations).not.toHaveProperty(EXPORTED_ANNOTATION);
   });
 });
 

@@ -5,6 +5,7 @@ import { ExportStatus } from "../../../../src/controllers/services/export-status
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { servingExports } from "../../../support/builders/discovery.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts";
@@ -33,7 +34,7 @@ export const anExportsStatus: Site = async (error) => {
     metadata: { namespace: "team", name: "web", uid: "uid-1", resourceVersion: "1" },
   };
   const copy = { metadata: { ...exported.metadata, uid: "copy" } };
-  const made = { ...toExport(copy, exported, HOST), status: { conditions } };
+  const made = { ...toExport(copy, exported, HOST, "multicluster.x-k8s.io/v1beta1"), status: { conditions } };
   let attempts = 0;
   const fail = (async () => {
     attempts += 1;
@@ -48,7 +49,12 @@ export const anExportsStatus: Site = async (error) => {
     log,
   });
   const there = { ...made, metadata: { ...made.metadata, uid: "export", resourceVersion: "1" } };
-  const west = { name: "west", client: quietClient([there], {}), memory: new ByteBudget(1e6), watches: new Set() };
+  const west = {
+    name: "west",
+    client: quietClient([there], { raw: servingExports("v1beta1") }),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+  };
   status.listenTo(west as never);
   return outcomeOf(clock, status, { attempts: () => attempts, isRefused: () => false });
 };

@@ -29,7 +29,7 @@ const sites: readonly [string, Site, Expected][] = [
   ["a changed policy", aChangedPolicy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a larger claim", aLargerClaim, { refused: ALL, settled: ["NotFound"] }],
   ["a changed Service", aChangedService, { refused: ALL, settled: ["Conflict", "NotFound"] }],
-  ["a new ServiceExport", aNewExport, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
+  ["a new ServiceExport", aNewExport, { refused: ALL, settled: ["AlreadyExists"] }],
   ["the status of a ServiceExport", anExportsStatus, { settled: [...ALL, "Conflict", "NotFound"] }],
   ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"] }],
   ["a forwarded change", aForwardedChange, { refused: [...ALL, "NotFound"] }],

@@ -17,6 +17,7 @@ import { KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
+import { servingExports } from "../../../support/builders/discovery.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
 
@@ -42,7 +43,7 @@ function memberFailing(error: KubeError): never {
     throw error;
   }) as never;
   const list = (async () => ({ items: [] })) as never;
-  const client = fakeClient({ create: fail, patch: fail, delete: fail, list });
+  const client = fakeClient({ create: fail, patch: fail, delete: fail, list, raw: servingExports("v1beta1") });
   return {
     name: "west",
     reachableSince: 0,

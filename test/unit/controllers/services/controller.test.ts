@@ -3,10 +3,10 @@ import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
 import { type ServiceKind, type ServiceObject, toServiceCopy } from "../../../../src/copies/services.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { serving } from "../../../support/builders/discovery.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
@@ -62,9 +62,7 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
         resourceVersion: "7",
         size: 1,
       })) as never,
-      raw: async () => {
-        throw new KubeError("no", { code: "NotFound", cluster: "host", verb: "get", resource: "serviceexports" });
-      },
+      raw: serving(),
       create: (async (resource: Resource<never>, { metadata }: ServiceObject) =>
         note("create")(resource, metadata ?? {})) as never,
       patch: note("patch") as never,

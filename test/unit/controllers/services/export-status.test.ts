@@ -8,6 +8,7 @@ import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { servingExports } from "../../../support/builders/discovery.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -22,7 +23,12 @@ function made({
   annotations = {},
   ...metadata
 }: Partial<KubeObject["metadata"]> = {}): Stored<ServiceExport> {
-  const { metadata: own } = toExport({ metadata: { ...source.metadata, uid: "copy" } }, source, HOST);
+  const { metadata: own } = toExport(
+    { metadata: { ...source.metadata, uid: "copy" } },
+    source,
+    HOST,
+    "multicluster.x-k8s.io/v1beta1",
+  );
   return {
     metadata: {
       ...own,
@@ -73,6 +79,7 @@ async function telling({ members, withPods = Object.keys(members), state = "pres
     memory: new ByteBudget(1e6),
     watches: new Set(),
     client: quietClient([], {
+      raw: servingExports("v1beta1"),
       list: (async (_: Resource<never>, { labelSelector }: ListOptions) => {
         asked.push(labelSelector);
         return { items, resourceVersion: "7", size: 1 };

@@ -7,6 +7,7 @@ import { toExport, toServiceCopy } from "../../../../src/copies/services.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { servingExports } from "../../../support/builders/discovery.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
 
@@ -25,7 +26,7 @@ describe("a Service that is not exported any more", () => {
   test.each<[string, Stored<KubeObject>[], Write[]]>([
     [
       "loses its export, if it is still the same",
-      [exported(toExport(copy, source, HOST))],
+      [exported(toExport(copy, source, HOST, "multicluster.x-k8s.io/v1beta1"))],
       [{ to: "west delete", demands: { uid: "export" } }, unmarked],
     ],
     ["leaves an export that is the member's own", [own], [unmarked]],
@@ -34,6 +35,7 @@ describe("a Service that is not exported any more", () => {
     const writes: Write[] = [];
     const client = fakeClient({
       cluster: "west",
+      raw: servingExports("v1beta1"),
       list: (async () => ({ items: there })) as never,
       delete: async () => {},
       patch: (async () => copy) as never,
@@ -57,6 +59,7 @@ test("a Service keeps the mark of its export as long as a member that has just b
   const writes: Write[] = [];
   const client = fakeClient({
     cluster: "west",
+    raw: servingExports("v1beta1"),
     list: (() => Promise.reject(denied)) as never,
     patch: (async () => copy) as never,
   });
@@ -92,6 +95,7 @@ describe("a Service that is exported", () => {
     const done: string[] = [];
     const exports = new Exports({ host: HOST, clock: { now: () => 0 }, onMade: () => {} } as never);
     const client = fakeClient({
+      raw: servingExports("v1beta1"),
       patch: (async () => {
         done.push("mark");
         if (problem === undefined) return copy;

@@ -1,0 +1,119 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type KubeObject, objectKey } from "../../../src/api/kubernetes.ts";
+import type { RawRequest, WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { apiVersionOf, type OptionalResource, type Resource } from "../../../src/kube/resources.ts";
+import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { serving } from "../../support/builders/discovery.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const widgets: OptionalResource<KubeObject> = {
+  group: "example.com",
+  versions: ["v1", "v1beta1"],
+  plural: "widgets",
+  kind: "Widget",
+  namespaced: true,
+};
+const MINUTE_MS = 60_000;
+const key = objectKey({ namespace: "team", name: "a" });
+
+let clock: FakeClock;
+let reflector: Reflector<KubeObject>;
+let states: ReflectorState[];
+let events: string[];
+let serve: (...versions: readonly string[]) => void;
+
+/** A cluster with one widget, which is in each version that is served. Its watches end when the versions change. */
+beforeEach(() => {
+  clock = new FakeClock();
+  states = [];
+  events = [];
+  let served: readonly string[] = [];
+  let raw = serving();
+  let endWatches = (): void => {};
+  serve = (...versions) => {
+    served = versions;
+    raw = serving({
+      group: "example.com",
+      versions: Object.fromEntries(versions.map((version) => [version, ["widgets"]])),
+    });
+    endWatches();
+    endWatches = () => {};
+  };
+  const demand = ({ version }: Resource<KubeObject>): void => {
+    if (served.includes(version)) return;
+    throw new KubeError("404", { code: "NotFound", cluster: "fake", verb: "list", resource: "widgets" });
+  };
+  const client = fakeClient({
+    raw: (request: RawRequest) => raw(request),
+    list: (async (resource: Resource<KubeObject>) => {
+      demand(resource);
+      const metadata = { namespace: "team", name: "a", uid: "uid", resourceVersion: "1" };
+      return { items: [{ apiVersion: apiVersionOf(resource), metadata }], resourceVersion: "1", size: 1 };
+    }) as never,
+    watch: async function* (resource: Resource<KubeObject>, { signal, onOpen }: WatchOptions) {
+      demand(resource);
+      onOpen?.();
+      await new Promise<void>((resolve) => {
+        const earlier = endWatches;
+        endWatches = () => {
+          earlier();
+          resolve();
+        };
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    } as never,
+  });
+  reflector = new Reflector<KubeObject>({
+    client,
+    resource: widgets,
+    clock,
+    log: createLogger({ level: "silent" }),
+    onEvent: ({ type, object }) => events.push(`${type} ${object.apiVersion}`),
+    onState: (state) => states.push(state),
+  });
+});
+afterEach(() => reflector.stop());
+
+const version = (): string | undefined => reflector.store.get(key)?.apiVersion;
+
+test("an API that the cluster lacks has no objects, and is found within a minute once it is there", async () => {
+  reflector.start();
+  await clock.advance(10);
+  expect([reflector.state, reflector.store.synced, reflector.store.size]).toEqual(["not-served", true, 0]);
+  serve("v1beta1");
+  await clock.advance(MINUTE_MS);
+  expect([reflector.state, version()]).toEqual(["watching", "example.com/v1beta1"]);
+  expect(events).toEqual(["added example.com/v1beta1"]);
+});
+
+test("a known version is followed for as long as it is served, though another is preferred", async () => {
+  serve("v1beta1");
+  reflector.start();
+  await clock.advance(MINUTE_MS);
+  serve("v1", "v1beta1");
+  await clock.advance(MINUTE_MS);
+  expect([reflector.state, version()]).toEqual(["watching", "example.com/v1beta1"]);
+});
+
+test("objects are read anew in the version that takes the place of theirs", async () => {
+  serve("v1beta1");
+  reflector.start();
+  await clock.advance(MINUTE_MS);
+  serve("v1");
+  await clock.advance(MINUTE_MS);
+  expect([reflector.state, version()]).toEqual(["watching", "example.com/v1"]);
+  expect(events).toEqual(["added example.com/v1beta1", "updated example.com/v1"]);
+});
+
+test("an API that is removed takes its objects with it", async () => {
+  serve("v1");
+  reflector.start();
+  await clock.advance(MINUTE_MS);
+  serve();
+  await clock.advance(MINUTE_MS);
+  expect([reflector.state, reflector.failing, reflector.store.size]).toEqual(["not-served", undefined, 0]);
+  expect(events).toEqual(["added example.com/v1", "deleted example.com/v1"]);
+});
