@@ -118,7 +118,10 @@ export class Controllers {
       homeApi: (name) => this.#homeApi.of(name),
       ...leading,
       traces,
-      onBound: (name) => this.#virtualNodes.enqueue(name),
+      onBound: (name, key) => {
+        this.#virtualNodes.enqueue(name);
+        if (key !== undefined) this.#homeApi.enqueue(key);
+      },
       onProxy: (proxy) => this.#preferences.onProxy(proxy),
       onRoom: () => this.#overflow.onRoom(),
       onDefaults: () => {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { HOME_API_LABEL, OWNER_ANNOTATION, RENEW_AT_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { clusters, configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
+import { clusters, configMaps, events, nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
@@ -92,6 +92,7 @@ interface Claims {
   readonly aud: readonly string[];
   readonly iat: number;
   readonly exp: number;
+  readonly "kubernetes.io": { readonly node?: { readonly name: string; readonly uid?: string } };
 }
 
 function claimsOf(token: string): Claims {
@@ -111,6 +112,20 @@ async function whoIs(token: string): Promise<WhoAmI | undefined> {
   if (answer.status === 401) return undefined;
   expect(answer.status).toBe(201);
   return JSON.parse(answer.text).status.userInfo;
+}
+
+/** What a TokenReview tells policies and audit of the bearer's node. */
+async function reviewedNodes(token: string): Promise<readonly string[]> {
+  const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } };
+  const answer = await kubectl(hostCluster(), ["create", "-f", "-", "-o", "json"], { input: JSON.stringify(review) });
+  return JSON.parse(answer).status.user.extra["authentication.kubernetes.io/node-name"] ?? [];
+}
+
+/** Fails unless the token says that its bearer runs on the virtual node of west. */
+async function expectNodeIn(token: string): Promise<void> {
+  const node = await clients().host.get(nodes, { name: "legation-west" });
+  expect(claimsOf(token)["kubernetes.io"].node).toEqual({ name: "legation-west", uid: node.metadata.uid });
+  expect(await reviewedNodes(token)).toEqual(["legation-west"]);
 }
 
 function times(count: number, write: string): string[] {
@@ -319,6 +334,48 @@ describe.concurrent("a pod that mounts a token", () => {
     await west.delete(secrets, { namespace, name: metadata.name });
     // What was refused is tried again after half a minute.
     await eventually(async () => (await secretOf(west, proxy)).metadata.uid !== metadata.uid, patient);
+  });
+});
+
+describe("a token names the virtual node, since it is asked for once the proxy is bound:", () => {
+  test("for each pod of a Deployment of 12", async () => {
+    const { namespace, written, secretOf, others } = await makeHome();
+    const { metadata: { annotations = {} } = {}, spec } = written("unused", { member: "west" });
+    const labels = { app: "twelve" };
+    const template = { metadata: { labels, annotations }, spec: { ...spec, restartPolicy: "Always" } };
+    const deployment = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: "twelve", namespace },
+      spec: { replicas: 12, selector: { matchLabels: labels }, template },
+    };
+    await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(deployment) });
+    const proxies = await eventually(async () => {
+      const found = await podsOf(clients().host, namespace);
+      return found.length === 12 && found.every(inPhase("Running")) && found;
+    }, patient);
+    for (const proxy of proxies) await expectNodeIn(textOf(await secretOf(clients().west, proxy), "token-0"));
+    expect(await others("host")).toEqual(times(12, "create serviceaccounts/token"));
+  });
+
+  test("also where the Binding comes long after the delegate", async () => {
+    const { namespace, written, secretOf, others } = await makeHome();
+    const binding = `/api/v1/namespaces/${namespace}/pods/late/binding`;
+    let held = false;
+    onTestFinished(() => gated().release());
+    gated().trap("host", {
+      when: "late",
+      catches: ({ method, path }) => method === "POST" && path === binding,
+      onCaught: async () => {
+        await podThat(clients().west, namespace, "late", inPhase("Running"), patient);
+        held = true;
+      },
+    });
+    await clients().host.create(pods, written("late", { member: "west" }));
+    const proxy = await podThat(clients().host, namespace, "late", inPhase("Running"), patient);
+    expect(held).toBe(true);
+    await expectNodeIn(textOf(await secretOf(clients().west, proxy), "token-0"));
+    expect(await others("host")).toEqual(["create serviceaccounts/token"]);
   });
 });
 

@@ -297,7 +297,7 @@ export class DelegationController {
     const node = object.spec?.nodeName;
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
-    if (cluster !== undefined && moved) this.#options.onBound(cluster);
+    if (cluster !== undefined && moved) this.#options.onBound(cluster, key);
     // Spreads and limits count the others alone.
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
     if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();

@@ -43,8 +43,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
   /** How pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
-  /** The number of proxies bound to this Cluster's virtual node, or of delegates held in it, has changed. */
-  readonly onBound: (cluster: string) => void;
+  /** The number of proxies bound to this Cluster's virtual node, or of delegates held in it, has changed; by the proxy of this key. */
+  readonly onBound: (cluster: string, key?: ObjectKey) => void;
   /** A proxy came, changed or went; the proxies by owner know of it. */
   readonly onProxy: (proxy: Stored<Pod>) => void;
   /** Room, or a place, that a proxy had or was to get is free, or a group has another home: pods that are no proxies yet may be placed. */

@@ -47,13 +47,15 @@ export function decide(
   return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
-/** A token goes to a living delegate of this very proxy, in the one member that the proxy was given to. */
+/**
+ * Reports whether the delegate gets tokens: it lives, is this very proxy's, and in the member that the proxy is bound to.
+ * Before the Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes' serviceaccount storage).
+ */
 function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boolean {
   const { uid } = proxy.metadata;
   if (ownerOf(delegate)?.uid !== uid || !mountsApiSecret(delegate, uid)) return false;
   if ([proxy, delegate].some(isTerminal) || isDeleting(delegate)) return false;
-  const { nodeName = "" } = proxy.spec ?? {};
-  return nodeName === "" || nodeName === virtualNodeName(member);
+  return proxy.spec?.nodeName === virtualNodeName(member);
 }
 
 /**

@@ -13,8 +13,13 @@ const host = { id: "host-id", name: "cern" };
 const home: ApiAccess = { mode: "host", address: { host: "10.0.0.1", port: "443" } };
 const volumes = [{ name: "kube-api-access-x", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
 
+/** A proxy that is bound to west, unless told otherwise. */
 function proxy(parts: PodParts = {}): Stored<Pod> {
-  return proxyPod({ ...parts, spec: { volumes, ...parts.spec } });
+  return proxyPod({ ...parts, spec: { volumes, nodeName: "legation-west", ...parts.spec } });
+}
+
+function unboundProxy(): Stored<Pod> {
+  return proxyPod({ spec: { volumes } });
 }
 
 function view(of: Stored<Pod>, parts: Partial<DelegateView> = {}, access: ApiAccess = home): DelegateView {
@@ -37,20 +42,17 @@ function decided(of: Stored<Pod>, ...delegates: DelegateView[]): ReturnType<type
   return decide({ ref: { namespace: "team", name: "web-0" }, proxy: of, delegates }, NOW);
 }
 
-const bound = { spec: { nodeName: "legation-west" } };
 const issue = { type: "issue", member: "west", delegateUid: "delegate-uid" };
 const replaces = { uid: "secret-uid", resourceVersion: "7" };
 
 describe("a delegate that mounts tokens of its proxy", () => {
-  test.each([
-    ["before its proxy is bound", proxy()],
-    ["when its proxy is bound to its member", proxy(bound)],
-  ])("gets them %s", (_, of) => {
+  test("gets them when its proxy is bound to its member", () => {
+    const of = proxy();
     expect(decided(of, view(of))).toEqual({ actions: [{ ...issue, proxy: of }], outcome: "Issuing" });
   });
 
   test("keeps them until they are to be renewed, and is looked at again then", () => {
-    const of = proxy(bound);
+    const of = proxy();
     const found = decided(of, view(of, { secret: secret(NOW + MINUTE) }));
     expect(found).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
   });
@@ -61,7 +63,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
     ["nobody knows their time", secret(undefined)],
     ["they belong to an earlier delegate", secret(NOW + MINUTE, "earlier")],
   ])("gets new ones in the same Secret when %s", (_, found) => {
-    const of = proxy(bound);
+    const of = proxy();
     const { actions } = decided(of, view(of, { secret: found }));
     expect(actions).toEqual([{ ...issue, proxy: of, replaces }]);
   });
@@ -74,6 +76,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
     ["that mounts none", proxy(), (of) => view(of, {}, { mode: "none" })],
     ["that talks to its member's API server", proxy(), (of) => view(of, {}, { mode: "member" })],
     ["that does not say whose it is", proxy(), (of) => unowned(view(of))],
+    ["whose proxy is not bound yet", unboundProxy(), view],
     ["of another proxy", proxy({ uid: "uid-2" }), () => view(proxy())],
     ["in another member than its proxy was given to", proxy({ spec: { nodeName: "legation-east" } }), view],
     ["of a proxy that a node of the host has", proxy({ spec: { nodeName: "west" } }), view],
@@ -84,7 +87,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
   });
 
   test("gets new ones, but no first ones, while its proxy is being deleted: its containers have time to end", () => {
-    const of = proxy({ ...bound, status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
+    const of = proxy({ status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
     expect(decided(of, view(of, { secret: secret(NOW) })).actions).toHaveLength(1);
     // Its Secret goes before its delegate is seen to have gone.
     expect(decided(of, view(of)).actions).toEqual([]);
@@ -97,9 +100,9 @@ describe("a delegate that mounts tokens of its proxy", () => {
     expect(decide(observed, NOW + MINUTE).actions).toHaveLength(1);
   });
 
-  test("in a member that hangs does not keep another from its own", () => {
-    const of = proxy();
-    const { actions } = decided(of, view(of, { readable: false }), view(of, { member: "east" }));
+  test("gets them in the member that its proxy is bound to, and in no other", () => {
+    const of = proxy({ spec: { nodeName: "legation-east" } });
+    const { actions } = decided(of, view(of), view(of, { member: "east" }));
     expect(actions).toEqual([{ ...issue, member: "east", proxy: of }]);
   });
 });
