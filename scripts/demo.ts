@@ -86,7 +86,7 @@ function printEnvironment({ info }: Clusters): void {
     `export DEMO=${info.directory}`,
     "export KUBECONFIG=$DEMO/host/kubeconfig",
     `alias kubectl=${info.kubectl}`,
-    "alias legation='npm run -s legation --'",
+    "export PATH=$PWD/bin:$PATH",
   ];
   for (const line of lines) terminal.print(`   ${line}`);
 }

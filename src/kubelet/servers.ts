@@ -54,6 +54,8 @@ export class NodeServers {
   readonly #streams: Streams;
   readonly #shared: NodeServerOptions;
   readonly #served = new Map<string, Served>();
+  /** Ports of other processes that the log has told of. */
+  readonly #busy = new Set<number>();
   #serving: Certificate | undefined;
   #stopped = false;
 
@@ -150,7 +152,10 @@ export class NodeServers {
       onChange(cluster);
     } catch (error) {
       if (this.#served.get(cluster) !== served) return;
-      log.error({ err: error, member: cluster }, "kubelet API has no port to listen on: logs and exec do not work");
+      log.error(
+        { err: error, member: cluster },
+        `kubelet API has no port to listen on at ${listen.host} (--kubelet-listen): logs and exec do not work until it has`,
+      );
       served.retry = clock.after(RETRY_MS, () => void this.#listen(cluster, served, preferred));
     }
   }
@@ -165,8 +170,25 @@ export class NodeServers {
         return await server.listen(host, port);
       } catch (error) {
         if (!isInUse(error)) throw error;
+        if (!this.#listensOn(port)) this.#tellBusy(port);
       }
     }
+  }
+
+  #listensOn(port: number): boolean {
+    return [...this.#served.values()].some((served) => served.port === port);
+  }
+
+  /** An earlier controller that still runs answers there with a certificate that the host's API server does not know. */
+  #tellBusy(port: number): void {
+    if (this.#busy.has(port)) return;
+    this.#busy.add(port);
+    const { log, listen } = this.#options;
+    log.warn(
+      { host: listen.host, port },
+      `port ${port} of --kubelet-listen is in use by another process, so a virtual node takes the next free one; ` +
+        `\`ss -ltnp 'sport = :${port}'\` shows which: an earlier controller that still runs is to be stopped`,
+    );
   }
 
   get #tls(): TlsMaterial | undefined {

@@ -15,6 +15,7 @@ import { flag } from "../flag.ts";
 import { duration, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { type KubeletInput, kubeletOf } from "../kubelet.ts";
+import { checkPorts, listenAt } from "../listening.ts";
 import type { Subcommand } from "../subcommand.ts";
 import { TracedRequests } from "../traced-requests.ts";
 import { openTraces } from "../traces.ts";
@@ -140,8 +141,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const health =
       healthListen === undefined
         ? undefined
-        : await serveHealth({ ...healthListen, metrics, notReady: () => undefined });
+        : await listenAt("--health-listen", healthListen, () =>
+            serveHealth({ ...healthListen, metrics, notReady: () => undefined }),
+          );
     try {
+      if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
       const outcome = await lead(
         {
           electionClient,

@@ -8,6 +8,7 @@ import { Metrics } from "../../telemetry/metrics.ts";
 import { flag } from "../flag.ts";
 import { listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { listenAt } from "../listening.ts";
 import type { Subcommand } from "../subcommand.ts";
 import { openTraces } from "../traces.ts";
 
@@ -75,22 +76,26 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     const health =
       metricsListen === undefined
         ? undefined
-        : await serveHealth({ ...metricsListen, metrics, notReady: () => undefined });
+        : await listenAt("--metrics-listen", metricsListen, () =>
+            serveHealth({ ...metricsListen, metrics, notReady: () => undefined }),
+          );
     try {
-      const webhook = await startWebhook({
-        ...listen,
-        client,
-        log,
-        onReview: (path, verdict, seconds, review) => {
-          metrics.observeAdmission(path, verdict, seconds);
-          traces?.review({ path, verdict, seconds, ...review });
-        },
-        onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
-        tls:
-          certFile === undefined || keyFile === undefined
-            ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
-            : { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) },
-      });
+      const webhook = await listenAt("--listen", listen, () =>
+        startWebhook({
+          ...listen,
+          client,
+          log,
+          onReview: (path, verdict, seconds, review) => {
+            metrics.observeAdmission(path, verdict, seconds);
+            traces?.review({ path, verdict, seconds, ...review });
+          },
+          onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
+          tls:
+            certFile === undefined || keyFile === undefined
+              ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
+              : { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) },
+        }),
+      );
       log.info({ port: webhook.port }, "webhook serves");
       if (!session.signal.aborted) await once(session.signal, "abort");
       await webhook.close();

@@ -10,9 +10,11 @@ import { freePort } from "../../support/clusters/ports.ts";
 import { fakeClient } from "../cli/client.ts";
 
 let changed: string[];
+let logged: string[];
 let first: number;
 beforeEach(async () => {
   changed = [];
+  logged = [];
   first = await freePort();
 });
 
@@ -37,7 +39,7 @@ async function start(): Promise<NodeServers> {
     },
     onChange: (cluster) => changed.push(cluster),
     clock: realClock,
-    log: createLogger({ level: "silent" }),
+    log: createLogger({ level: "warn", destination: { write: (line: string) => void logged.push(line) } }),
   });
   onTestFinished(() => servers.stop());
   await servers.start(new AbortController().signal);
@@ -72,6 +74,11 @@ describe("the servers of virtual nodes", () => {
     expect(west?.port).toBeGreaterThan(first);
     expect(east?.port).toBeGreaterThan(west?.port ?? 0);
     expect(changed).toEqual(["west", "east"]);
+    const busy = logged.filter((line) =>
+      line.includes(`port ${first} of --kubelet-listen is in use by another process`),
+    );
+    expect(busy).toHaveLength(1);
+    expect(logged.join("")).not.toContain(`port ${west?.port} of --kubelet-listen`);
     expect(await ask(west?.port)).toBe(401);
     expect(await ask(east?.port)).toBe(401);
   });
