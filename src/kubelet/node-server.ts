@@ -10,17 +10,25 @@ import type { Pod } from "../api/kubernetes.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { KubeletMetrics } from "../telemetry/kubelet.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { attributesOf } from "./attributes.ts";
 import type { Authentication } from "./authentication.ts";
 import type { Authorization } from "./authorization.ts";
 import { answerText, serveLog } from "./logs.ts";
-import { type Endpoint, endpointOf } from "./path.ts";
+import { type Endpoint, endpointOf, metricPathOf } from "./path.ts";
 import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
 import type { Streams } from "./streams.ts";
 import { refuse } from "./streams-answer.ts";
 import { closeInTime } from "./streams-join.ts";
-import { METRICS_CONTENT_TYPE, resourceMetrics, statsSummary } from "./usage-answers.ts";
+import { podsOfNode } from "./usage.ts";
+import {
+  cadvisorMetrics,
+  METRICS_CONTENT_TYPE,
+  PROBE_METRICS,
+  resourceMetrics,
+  statsSummary,
+} from "./usage-answers.ts";
 import { UsageReader } from "./usage-reader.ts";
 
 /** The dependencies that all virtual nodes' servers share. */
@@ -57,6 +65,7 @@ export class NodeServer {
   readonly #cluster: string;
   readonly #options: NodeServerOptions;
   readonly #usage: UsageReader;
+  readonly #metrics: KubeletMetrics;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   /** Connections during the TLS handshake, by peer. */
@@ -71,6 +80,8 @@ export class NodeServer {
     this.#takesCertificates = tls.clientAuthority !== undefined;
     const { source, clock, log } = options;
     this.#usage = new UsageReader({ cluster, source, clock, log });
+    const node = virtualNodeName(cluster);
+    this.#metrics = new KubeletMetrics(node, () => podsOfNode(source.proxiesOn(node)));
     this.#server = createServer({
       ...tlsOptions(tls),
       handshakeTimeout: HANDSHAKE_MS,
@@ -91,8 +102,14 @@ export class NodeServer {
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
     });
-    this.#server.on("request", (request, response) => void this.#onRequest(request, response));
-    this.#server.on("upgrade", (request, socket, head) => void this.#onUpgrade(request, socket, head));
+    this.#server.on("request", (request, response) => {
+      response.once("close", this.#begin(request));
+      void this.#onRequest(request, response);
+    });
+    this.#server.on("upgrade", (request, socket, head) => {
+      socket.once("close", this.#begin(request));
+      void this.#onUpgrade(request, socket, head);
+    });
   }
 
   /** Listens and resolves to the port. Rejects when the port is not available. */
@@ -125,6 +142,10 @@ export class NodeServer {
 
   #cutHandshakes(): void {
     for (const socket of this.#handshaking.values()) socket.destroy();
+  }
+
+  #begin(request: IncomingMessage): () => void {
+    return this.#metrics.begin(request.method ?? "", metricPathOf(pathOf(request)));
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -209,9 +230,16 @@ export class NodeServer {
         answerText(response, 200, "ok");
         return;
       case "metrics":
-        response
-          .writeHead(200, { "content-type": METRICS_CONTENT_TYPE })
-          .end(resourceMetrics(await this.#usage.read()));
+        answerMetrics(response, await this.#metrics.text());
+        return;
+      case "resource":
+        answerMetrics(response, resourceMetrics(await this.#usage.read()));
+        return;
+      case "cadvisor":
+        answerMetrics(response, cadvisorMetrics(await this.#usage.read()));
+        return;
+      case "probes":
+        answerMetrics(response, PROBE_METRICS);
         return;
       case "stats":
         response
@@ -239,6 +267,10 @@ export class NodeServer {
       }
     }
   }
+}
+
+function answerMetrics(response: ServerResponse, text: string): void {
+  response.writeHead(200, { "content-type": METRICS_CONTENT_TYPE }).end(text);
 }
 
 function tlsOptions({ certificate: { cert, key }, clientAuthority }: TlsMaterial) {

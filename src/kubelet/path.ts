@@ -2,9 +2,11 @@ import type { PodRef } from "./pod-lookup.ts";
 
 /** The endpoints of a kubelet. */
 export type Endpoint =
-  | { readonly kind: "healthz" | "pods" | "metrics" | "stats" | "unknown" }
+  | { readonly kind: SimpleKind | "unknown" }
   | { readonly kind: "log"; readonly pod: PodRef; readonly container: string }
   | { readonly kind: "stream"; readonly pod: PodRef; readonly container?: string };
+
+type SimpleKind = "healthz" | "pods" | "metrics" | "resource" | "cadvisor" | "probes" | "stats";
 
 /** Parses a path. Names are decoded; an undecodable path is unknown. */
 export function endpointOf(path: string): Endpoint {
@@ -30,12 +32,31 @@ export function endpointOf(path: string): Endpoint {
   return { kind: "unknown" };
 }
 
-const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics" | "stats"> = new Map([
+const SIMPLE: ReadonlyMap<string, SimpleKind> = new Map([
   ["healthz", "healthz"],
   ["pods", "pods"],
-  ["metrics/resource", "metrics"],
+  ["metrics", "metrics"],
+  ["metrics/resource", "resource"],
+  ["metrics/cadvisor", "cadvisor"],
+  ["metrics/probes", "probes"],
   ["stats/summary", "stats"],
 ]);
+
+// The second segment of a path counts only under metrics, as in a kubelet (trimURLPath of pkg/kubelet/server/server.go).
+const METRIC_PATHS: ReadonlySet<string> = new Set([
+  ...[...SIMPLE.keys()].map((path) => (path.startsWith("metrics/") ? path : (path.split("/")[0] ?? ""))),
+  "containerLogs",
+  "exec",
+  "attach",
+  "portForward",
+]);
+
+/** Returns the part of a path that request metrics are labelled with. Unknown paths share one label, to bound cardinality. */
+export function metricPathOf(path: string): string {
+  const [first = "", second] = path.split("/").slice(1);
+  const label = first === "metrics" && second !== undefined && second !== "" ? `${first}/${second}` : first;
+  return METRIC_PATHS.has(label) ? label : "other";
+}
 
 /** Returns the segments of a path: the first verbatim, since authorization depends on it, the names after it decoded. */
 function decoded(path: string): string[] | undefined {

@@ -1,4 +1,4 @@
-import { type NodeUsage, sumOf, type Usage } from "./usage.ts";
+import { containerStatuses, type NodeUsage, sumOf, type Usage } from "./usage.ts";
 
 /** The media type of Prometheus' text format, as kubelets send it. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
@@ -73,6 +73,37 @@ export function resourceMetrics({ failed, node, pods }: NodeUsage): string {
     ),
   ].join("");
 }
+
+/** Renders `/metrics/cadvisor`: the families of cAdvisor's that the member's metrics API knows. */
+export function cadvisorMetrics({ failed, pods }: NodeUsage): string {
+  const containers = pods.flatMap(({ pod: { metadata, status }, containers: all }) =>
+    all.map(({ name, startedAt, usage }) => {
+      const { image = "" } = containerStatuses(status).find((container) => container.name === name) ?? {};
+      return { labels: { container: name, image, ...podLabels(metadata) }, startedAt, ...usage };
+    }),
+  );
+  return [
+    family(
+      "container_cpu_usage_seconds_total",
+      "counter",
+      "Cumulative cpu time consumed in seconds.",
+      containers.map(({ labels, ...usage }) => cpu({ ...usage, labels: { cpu: "total", ...labels } })),
+    ),
+    family("container_memory_working_set_bytes", "gauge", "Current working set in bytes.", containers.map(memory)),
+    family(
+      "container_start_time_seconds",
+      "gauge",
+      "Start time of the container since unix epoch in seconds.",
+      containers.map(({ labels, startedAt }) => ({ labels, value: startedAt / 1000 })),
+    ),
+    family("container_scrape_error", "gauge", "1 if there was an error while getting container metrics, 0 otherwise", [
+      { value: failed ? 1 : 0 },
+    ]),
+  ].join("");
+}
+
+/** `/metrics/probes`: a comment, since the member's kubelets run the probes and count them. */
+export const PROBE_METRICS = "# The kubelets of the member count probes.\n";
 
 /** Renders `/stats/summary`: the known parts of a kubelet's Summary (k8s.io/kubelet/pkg/apis/stats/v1alpha1). */
 export function statsSummary(nodeName: string, { node, pods }: NodeUsage): object {

@@ -1,4 +1,5 @@
-import type { ContainerStatus, Pod } from "../api/kubernetes.ts";
+import type { ContainerStatus, Pod, PodStatus } from "../api/kubernetes.ts";
+import type { NodePods } from "../telemetry/kubelet.ts";
 
 /** Resource usage in a kubelet's terms. */
 export interface Usage {
@@ -81,17 +82,32 @@ function next(before: Count | undefined, { at, cores }: Measured, startedAt: num
 export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number> {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = spec ?? {};
   const own = new Set([...containers, ...initContainers, ...ephemeralContainers].map(({ name }) => name));
-  const all: readonly ContainerStatus[] = [
-    ...(status?.initContainerStatuses ?? []),
-    ...(status?.containerStatuses ?? []),
-    ...(status?.ephemeralContainerStatuses ?? []),
-  ];
   const started = new Map<string, number>();
-  for (const { name, state } of all) {
+  for (const { name, state } of containerStatuses(status)) {
     const at = Date.parse(state?.running?.startedAt ?? "");
     if (own.has(name) && !Number.isNaN(at)) started.set(name, at);
   }
   return started;
+}
+
+/** Returns the status of every container of a pod. */
+export function containerStatuses(status: PodStatus | undefined): readonly ContainerStatus[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
+}
+
+/** Counts the pods that have a running container, and the containers by state. */
+export function podsOfNode(pods: readonly Pod[]): NodePods {
+  let running = 0;
+  const containers = { running: 0, exited: 0 };
+  for (const { status } of pods) {
+    const states = containerStatuses(status).map(({ state }) => state);
+    const runningHere = states.filter((state) => state?.running !== undefined).length;
+    if (runningHere > 0) running += 1;
+    containers.running += runningHere;
+    containers.exited += states.filter((state) => state?.terminated !== undefined).length;
+  }
+  return { running, containers };
 }
 
 /** Returns the sum over a pod's containers. Undefined when none was measured. */

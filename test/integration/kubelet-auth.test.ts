@@ -19,7 +19,14 @@ import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 const AUTHENTICATION = { namespace: "kube-system", name: "extension-apiserver-authentication" };
 // A denial that came before the right was read is remembered for half a minute.
 const patient = { timeoutMs: 90_000 };
-const PATHS = ["/healthz", "/pods", "/metrics/resource", "/containerLogs/default/web/main", "/exec/default/web/main"];
+const PATHS = [
+  "/healthz",
+  "/pods",
+  "/metrics",
+  "/metrics/resource",
+  "/containerLogs/default/web/main",
+  "/exec/default/web/main",
+];
 
 /** What a caller proves itself with. */
 interface Caller {

@@ -145,6 +145,16 @@ describe("what a virtual node and its proxies use", () => {
     await applyAll(memberCluster("west"), items, ["--server-side", "--force-conflicts"]);
   }
 
+  test("is told beside the node's own metrics, as a monitor of kubelets reads them", async () => {
+    const lines = (await ask("/metrics")).split("\n");
+    expect(lines).toContain('kubelet_node_name{node="legation-west"} 1');
+    const running = lines.find((line) => line.startsWith('kubelet_running_containers{container_state="running"}'));
+    expect(Number(running?.split(" ").at(-1))).toBeGreaterThanOrEqual(1);
+    const labels = '{method="GET",path="metrics",server_type="readwrite",long_running="false"}';
+    expect(lines.filter((line) => line.startsWith(`kubelet_http_requests_total${labels} `))).toHaveLength(1);
+    expect((await ask("/metrics/probes")).split("\n").filter((line) => !line.startsWith("#"))).toEqual([""]);
+  });
+
   test("is not told where the member has no metrics API, and that is no error", async () => {
     await eventuallyPasses(async () => expect(await samples()).toEqual({ resource_scrape_error: [0] }));
     expect(JSON.parse(await ask("/stats/summary"))).toEqual({
@@ -183,6 +193,15 @@ describe("what a virtual node and its proxies use", () => {
           resource_scrape_error: [0],
         }),
       );
+    });
+
+    test("is told as cAdvisor tells it, with the image", async () => {
+      const labels = `container="main",image="work:1",namespace="${namespace}",pod="web"`;
+      await eventuallyPasses(async () => {
+        const lines = (await ask("/metrics/cadvisor")).split("\n");
+        expect(lines).toContain(`container_memory_working_set_bytes{${labels}} ${64 * 2 ** 20} ${now}`);
+        expect(lines).toContain("container_scrape_error 0");
+      });
     });
 
     test("counts on by what is used from one measurement to the next", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { endpointOf } from "../../../src/kubelet/path.ts";
+import { endpointOf, metricPathOf } from "../../../src/kubelet/path.ts";
 
 const pod = { namespace: "shop", name: "web" };
 
@@ -7,7 +7,11 @@ test.each<[string, ReturnType<typeof endpointOf>]>([
   ["/healthz", { kind: "healthz" }],
   ["/pods", { kind: "pods" }],
   ["/pods/", { kind: "pods" }],
-  ["/metrics/resource", { kind: "metrics" }],
+  ["/metrics", { kind: "metrics" }],
+  ["/metrics/resource", { kind: "resource" }],
+  ["/metrics/cadvisor", { kind: "cadvisor" }],
+  ["/metrics/probes", { kind: "probes" }],
+  ["/metrics/slis", { kind: "unknown" }],
   ["/stats/summary", { kind: "stats" }],
   ["/containerLogs/shop/web/main", { kind: "log", pod, container: "main" }],
   ["/containerLogs/shop/web", { kind: "unknown" }],
@@ -33,4 +37,20 @@ test.each<[string, ReturnType<typeof endpointOf>]>([
   ["/containerLogs/shop/web/", { kind: "unknown" }],
 ])("%s", (path, endpoint) => {
   expect(endpointOf(path)).toEqual(endpoint);
+});
+
+test.each([
+  ["/pods", "pods"],
+  ["/pods/", "pods"],
+  ["/metrics", "metrics"],
+  ["/metrics/resource", "metrics/resource"],
+  ["/stats/summary", "stats"],
+  ["/containerLogs/shop/web/main", "containerLogs"],
+  ["/exec/shop/web/main", "exec"],
+  // Anybody may ask for any path.
+  ["/metrics/any", "other"],
+  ["/any", "other"],
+  ["/", "other"],
+])("request metrics of %s have the path %s", (path, label) => {
+  expect(metricPathOf(path)).toBe(label);
 });

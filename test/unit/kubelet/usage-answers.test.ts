@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { resourceMetrics, statsSummary } from "../../../src/kubelet/usage-answers.ts";
-import { pod } from "../../support/builders/pod.ts";
+import { cadvisorMetrics, resourceMetrics, statsSummary } from "../../../src/kubelet/usage-answers.ts";
+import { containerStatus, pod } from "../../support/builders/pod.ts";
 
 const AT = Date.UTC(2026, 0, 1, 12);
 const used = (cores: number) => ({ at: AT, cores, coreSeconds: cores * 60, memoryBytes: 4096 });
@@ -58,6 +58,20 @@ test.each([
     node: { nodeName: "legation-west" },
     pods: [],
   });
+});
+
+test("cAdvisor's metrics have the image that the container runs", () => {
+  const status = { containerStatuses: [containerStatus({ image: "web:1" })] };
+  const pods = [
+    { pod: pod({ name: "web", status }), containers: [{ name: "main", startedAt: AT - 60_000, usage: used(0.5) }] },
+  ];
+  const lines = cadvisorMetrics({ failed: false, pods }).split("\n");
+  expect(lines.filter((line) => !line.startsWith("#") && line !== "")).toEqual([
+    `container_cpu_usage_seconds_total{cpu="total",container="main",image="web:1",namespace="team",pod="web"} 30 ${AT}`,
+    `container_memory_working_set_bytes{container="main",image="web:1",namespace="team",pod="web"} 4096 ${AT}`,
+    `container_start_time_seconds{container="main",image="web:1",namespace="team",pod="web"} ${AT / 1000 - 60}`,
+    "container_scrape_error 0",
+  ]);
 });
 
 test("the summary names the host's pods, and tells rates beside counters", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { CpuCounters, runningSince, sumOf } from "../../../src/kubelet/usage.ts";
+import { CpuCounters, podsOfNode, runningSince, sumOf } from "../../../src/kubelet/usage.ts";
 import { containerStatus, pod } from "../../support/builders/pod.ts";
 
 const STARTED = Date.UTC(2026, 0, 1);
@@ -120,4 +120,19 @@ test("a pod uses what its containers use together", () => {
     ]),
   ).toEqual({ at: 7, cores: 1.5, coreSeconds: 15, memoryBytes: 200 });
   expect(sumOf([])).toBeUndefined();
+});
+
+test("a pod of a node runs while any of its containers does", () => {
+  const running = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+  const terminated = { terminated: { exitCode: 0 } };
+  const status = (...states: readonly object[]) => ({
+    containerStatuses: states.map((state) => containerStatus({ state })),
+  });
+  const pods = [
+    pod({ status: status(running, terminated) }),
+    pod({ status: { initContainerStatuses: [containerStatus({ state: running })], ...status({ waiting: {} }) } }),
+    pod({ status: status(terminated) }),
+    pod({ status: {} }),
+  ];
+  expect(podsOfNode(pods)).toEqual({ running: 2, containers: { running: 2, exited: 2 } });
 });
