@@ -33,7 +33,7 @@ const { values } = readOptions(USAGE, {
   plot: { type: "string" },
   strict: { type: "boolean", default: false },
 });
-// What is shipped: JavaScript, not the sources.
+// The published form: JavaScript, not the sources.
 const MAIN = join(ROOT, "dist", "src", "cli", "main.js");
 const counts = listed("pods", /^[1-9]\d{0,6}$/, "numbers such as 1000,5000").map(Number);
 const parts = new Set(listed("only", new RegExp(`^(${PARTS.join("|")})$`), PARTS.join(", ")));
@@ -125,7 +125,7 @@ console.log(missed.length === 0 ? "All targets are met." : `${missed.length} tar
 // Set, not called: the clusters are still to be ended.
 process.exitCode = exitCode(figures);
 
-/** What `--strict` makes of figures that miss their targets. */
+/** Returns the exit code of `--strict` for figures that miss their targets. */
 function exitCode(of: readonly Figure[]): number {
   return values.strict && of.some((figure) => meets(figure) === false) ? 1 : 0;
 }

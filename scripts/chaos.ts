@@ -63,7 +63,7 @@ console.log(
 );
 process.exitCode = violations === 0 ? 0 : 1;
 
-/** One run, from new clusters to their end. */
+/** Runs once, from new clusters to their end. */
 async function run(seed: number): Promise<ChaosReport> {
   const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
   await using clusters = await startClusters({
@@ -103,7 +103,7 @@ async function run(seed: number): Promise<ChaosReport> {
   const controller = await another("first");
   const second = await another("second");
   const labels = { "legation.dev/delegation": "annotated" };
-  // It goes with the clusters.
+  // The folder is removed with the clusters.
   const onFinished = (): void => {};
   const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
   await makeForeignPods({ clients, namespace });

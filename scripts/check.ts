@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/** One check: a command that exits 0 when all is well. */
+/** A check: a command that exits 0 on success. */
 interface Step {
   readonly name: string;
   readonly command: readonly string[];

@@ -41,7 +41,7 @@ const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
 const { signal } = interruption;
 
-// Whoever reads this may be gone (`npm run demo | tee log`, Ctrl-C): everything is still stopped.
+// The reader of the output may be gone (`npm run demo | tee log`, Ctrl-C); the demo still stops everything.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
   first: (name) => {
@@ -80,7 +80,7 @@ async function start(keep: boolean): Promise<Clusters> {
   return clusters;
 }
 
-/** What lets a person run the same commands in another terminal. */
+/** Prints how to run the same commands in another terminal. */
 function printEnvironment({ info }: Clusters): void {
   const lines = [
     `export DEMO=${info.directory}`,

@@ -24,7 +24,7 @@ const USAGE = `Checks the rules of examples/monitoring and runs their tests with
 const { values } = readOptions(USAGE, { live: { type: "boolean", default: false } });
 const progress = (line: string): void => console.error(`monitoring: ${line}`);
 
-/** What a Legation that fares well does not have, and why. */
+/** Series that a healthy Legation does not have, and why. */
 const EMPTY: Readonly<Record<string, string>> = {
   "alert LegationWebhookMissing": "a webhook is scraped",
   "alert LegationRequestsFail": "no request fails",
@@ -65,7 +65,7 @@ let failed = false;
     credentials: loadKubeConfig({ kubeconfig: host.kubeconfig, env: {} }),
   });
   const labels = { "legation.dev/delegation": "annotated" };
-  // It goes with its cluster.
+  // The folder is removed with its cluster.
   const namespace = await freshNamespace(host, { prefix: "monitored", labels, onFinished: () => undefined });
   progress("pods come and go for half a minute");
   for (let round = 0; round < 6; round += 1) {

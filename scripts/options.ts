@@ -8,7 +8,7 @@ interface Called<T extends ParseArgsOptionsConfig> {
   readonly commands: readonly string[];
 }
 
-/** What a script was called with. Ends the process after `--help`, and with 2 after what is not an option of it. */
+/** Parses a script's options. Exits with 0 after `--help`, and with 2 for an unknown option. */
 export function readOptions<const T extends ParseArgsOptionsConfig>(
   usage: string,
   options: T,

@@ -1,9 +1,9 @@
 import { z } from "zod";
 
-/** One node of an OpenAPI v3 schema as a CustomResourceDefinition takes it. */
+/** A node of an OpenAPI v3 schema in a CustomResourceDefinition. */
 export type StructuralSchema = { readonly [field: string]: unknown };
 
-// What zod writes for integers of no other bounds: true of every JavaScript number, and no statement about the field.
+// The bounds that zod writes for unbounded integers. They hold for every JavaScript number.
 const SAFE_BOUNDS = new Set([Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
 const INT32_BOUNDS = new Set([-(2 ** 31), 2 ** 31 - 1]);
 

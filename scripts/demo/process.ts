@@ -5,7 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { LEGATION, withoutFlags } from "./shell.ts";
 
-/** One of Legation's two processes, as the demo runs it. */
+/** A process of Legation, as the demo runs it. */
 export interface ProcessSpec {
   readonly name: "webhook" | "controller";
   readonly args: readonly string[];
@@ -87,7 +87,7 @@ function read(directory: string): z.output<typeof recorded> {
   return existsSync(file) ? recorded.parse(JSON.parse(readFileSync(file, "utf8"))) : [];
 }
 
-/** Whether the id still is that process: ids are given again, after a restart of the machine above all. */
+/** Reports whether the id still belongs to that process, since ids are reused, above all after a reboot. */
 function isOurs(pid: number, name: string): boolean {
   const { stdout } = spawnSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
   return stdout?.includes(`${LEGATION} ${name}`) ?? false;

@@ -7,7 +7,7 @@ import type { Cluster, Clusters } from "../../test/support/clusters/types.ts";
 import { startProcess } from "./process.ts";
 import type { Shell } from "./shell.ts";
 
-/** What every part of the tour needs. */
+/** The dependencies of every part of the tour. */
 export interface Tour {
   readonly clusters: Clusters;
   readonly shell: Shell;

@@ -6,7 +6,7 @@ import { createClusterClient } from "../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import { namespaces, pods } from "../../src/kube/resources.ts";
 
-/** What to measure, and on which API server. */
+/** The measurement, and its API server. */
 export interface ClientBenchOptions {
   readonly kubeconfig: string;
   /** Requests per round and client. */
@@ -18,7 +18,7 @@ export interface ClientBenchOptions {
   readonly rounds?: number;
 }
 
-/** One rate, and what it costs this process. */
+/** A rate, and its cost to this process. */
 export interface Rate {
   readonly perSecond: number;
   readonly cpuMsPerThousand: number;

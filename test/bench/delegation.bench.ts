@@ -12,7 +12,7 @@ export interface DelegationBenchOptions {
   readonly host: Cluster;
   readonly members: readonly Cluster[];
   readonly legation: Legation;
-  /** One comparison for each number of pods. */
+  /** Comparisons by number of pods. */
   readonly pods: readonly number[];
   readonly onProgress: (line: string) => void;
   /** Called with each figure as soon as it is known. */
@@ -96,7 +96,7 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
   }
 }
 
-/** What scheduling preferences cost: pods of one owner that are divided by weights, beside such pods without preferences. */
+/** Measures the cost of scheduling preferences: pods of one owner with and without weights. */
 export async function benchDivision(options: Omit<DelegationBenchOptions, "legation">): Promise<void> {
   const { host, members, onProgress, onFigure } = options;
   const [hostClient, ...memberClients] = [clientOf(host), ...members.map(clientOf)];

@@ -1,4 +1,4 @@
-/** One figure of a run, and what it should be. */
+/** A figure of a run, and its target. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
@@ -7,7 +7,7 @@ export interface Figure {
   readonly target?: { readonly atLeast: number } | { readonly atMost: number };
 }
 
-/** Whether the figure is what it should be; undefined when nothing was said. */
+/** Reports whether the figure meets its target. Undefined without a target. */
 export function meets({ value, target }: Figure): boolean | undefined {
   if (target === undefined) return undefined;
   return "atLeast" in target ? value >= target.atLeast : value <= target.atMost;

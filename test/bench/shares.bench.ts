@@ -13,7 +13,7 @@ export interface SharesBenchOptions {
   readonly onFigure: (figure: Figure) => void;
 }
 
-// Of two cores: three clusters and Legation have one each, and whoever makes the pods has the rest.
+// Shares of two cores: three clusters and Legation have one each, and the client has the rest.
 const CORES_EACH = 0.4;
 
 /**

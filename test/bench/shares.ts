@@ -62,7 +62,7 @@ export function processesOf(folder: string): number[] {
     try {
       return readFileSync(join("/proc", entry, "cmdline"), "utf8").includes(`${folder}/`) ? [Number(entry)] : [];
     } catch {
-      // It has ended meanwhile.
+      // The process has ended meanwhile.
       return [];
     }
   });
@@ -72,7 +72,7 @@ function move(pid: string, folder: string): void {
   try {
     writeFileSync(join(folder, "cgroup.procs"), pid);
   } catch (error) {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
     if (!(error instanceof Error && "code" in error && error.code === "ESRCH")) throw error;
   }
 }

@@ -30,7 +30,7 @@ import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, reads, statefulSet }
 export const REUSED_NAME = "again";
 
 const LABELS = { "legation.dev/delegation": "annotated" };
-// What belongs together is made though something is broken for a while: half of it would wait for ever.
+// Objects that belong together are created in spite of a temporary fault: half of them would wait forever.
 const STUBBORN_MS = 60_000;
 
 /** Does what an author would do now; rejects when the host does not take it. */
@@ -156,7 +156,7 @@ async function comeAndGo({ clients: { host }, passing }: Scene, name: string, di
   }
 }
 
-/** One of two shares, and sometimes a least. */
+/** Returns preferences with two weights, and sometimes a minimum. */
 function preferences(dice: number): string {
   const share = { weight: 1 + Math.floor(dice * 3) };
   return JSON.stringify({

@@ -102,14 +102,14 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       await paused.freeze();
       await sleep(1.5 * LEASE_SECONDS * 1000);
       paused.thaw();
-      // It ends by itself, since another leads by now.
+      // The process ends by itself, since another leads by now.
       await sleep(1_000);
       return startBoth(scene);
     }
     case "namespace deleted in its member":
       return scene.clients[name].delete(namespaces, { name: scene.namespace });
     case "member's watches expired":
-      // Its next watch cache begins when it is back: whoever comes with an older version is told to list again.
+      // The next watch cache starts when the server is back: clients with an older version must list again.
       return during(
         () => member.proxy.cut(),
         async () => {
@@ -192,7 +192,7 @@ async function startBoth({ legation: { controller }, second }: Scene): Promise<v
   await Promise.all([controller.start(), second?.start()]);
 }
 
-// Of the writes that a gate lets through, this many come before one that it does not.
+// A gate catches one in this many writes.
 const ONE_IN = 5;
 
 /** Catches one write in a few, for a while. */

@@ -1,4 +1,4 @@
-/** What is broken, and mended some seconds later. */
+/** A fault, mended some seconds later. */
 export const FAULTS = [
   "controller killed",
   "controller paused",
@@ -16,7 +16,7 @@ export const FAULTS = [
   "delegate deleted in its member",
 ] as const;
 
-/** What takes longer than a test may, or needs what only a run of its own has: two controllers, and a gate before the host. */
+/** Faults that take too long for a test, or need a run of its own: two controllers, and a gate before the host. */
 const OTHER_FAULTS = [
   "leader ends",
   "leader killed for good",
@@ -45,7 +45,7 @@ export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number];
 /** All that a run of its own has. */
 export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS];
 
-/** What authors do. */
+/** Actions of authors. */
 export const DEEDS = [
   "run a pod",
   "run a job",
@@ -56,7 +56,7 @@ export const DEEDS = [
   "run it again",
 ] as const;
 
-/** What needs more than pods: nodes of a pool, volumes, or a minute of peace at the end. */
+/** Workloads that need more than pods: nodes of a pool, volumes, or a minute of rest at the end. */
 const OTHER_DEEDS = [
   "deploy by preferences",
   "change preferences",
@@ -78,7 +78,7 @@ export type Deed = (typeof DEEDS)[number] | (typeof OTHER_DEEDS)[number];
 /** All that authors do in a run of its own. */
 export const LONG_DEEDS: readonly Deed[] = [...DEEDS, ...OTHER_DEEDS];
 
-/** One thing to do, so many milliseconds after the beginning; `dice` in 0..1 says on what. */
+/** An action at a number of milliseconds after the start; `dice` in 0..1 picks its target. */
 export type Happening =
   | {
       readonly at: number;
@@ -95,7 +95,7 @@ const DEED_EVERY_MS = 600;
 const SHORTEST_MS = 500;
 const LONGEST_MS = 6_000;
 
-/** What a plan is drawn from. */
+/** The inputs of a plan. */
 export interface Repertoire {
   /** Default: those that a test has time for. */
   readonly faults?: readonly Fault[];

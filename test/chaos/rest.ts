@@ -18,7 +18,7 @@ function isProxy({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
 }
 
-/** What is not yet as it must be at the end. `lostData`: claims were deleted in a member, so that who needs them waits for ever. */
+/** Returns the remaining problems. `lostData`: claims were deleted in a member, so their pods wait forever. */
 export async function restless(scene: Scene, lostData: boolean): Promise<string[]> {
   const { clients, namespace, passing } = scene;
   const { host, west, east } = clients;
@@ -99,7 +99,7 @@ async function copies({ clients, namespace }: Scene, proxies: readonly Stored<Po
   });
 }
 
-/** What is left of a namespace that the host had for a while. */
+/** Returns the leftovers of a namespace that the host had for a while. */
 async function remains({ clients: { host, west, east } }: Scene, name: string): Promise<string[]> {
   const found = await host.find(namespaces, { name });
   const left = (await Promise.all([west, east].map((client) => podsOf(client, name)))).flat();

@@ -6,12 +6,12 @@ import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.t
 import { REUSED_NAME } from "./deeds.ts";
 import type { Scene } from "./scene.ts";
 
-/** What somebody else has in the members' namespaces: Legation may not touch it. */
+/** Objects of others in the members' namespaces, which Legation must not touch. */
 export const FOREIGN_NAME = "foreign";
 
 const ORDER = ["None", "Pending", "Running", "Succeeded", "Failed"];
 
-/** What pods of the host did that none may: run on its nodes, or go back in their phases. */
+/** Violations by pods of the host: running on its nodes, or phases that went backwards. */
 export function wrongHistories(histories: PodHistories): string[] {
   const wrong: string[] = [];
   for (const { name, node, phases } of histories.values()) {

@@ -8,7 +8,7 @@ import { restless } from "./rest.ts";
 import { delegateLives, foreignWrites, twins, wrongHistories } from "./rules.ts";
 import type { Scene } from "./scene.ts";
 
-/** What a run did, and what went wrong. */
+/** The record of a run, and its violations. */
 export interface ChaosReport {
   readonly seed: number;
   readonly faults: Readonly<Record<string, number>>;
@@ -24,7 +24,7 @@ export interface ChaosReport {
 
 const REST_MS = 150_000;
 const PATIENT = { timeoutMs: 60_000, intervalMs: 1_000 };
-// What looks like rest for a moment only is none.
+// A momentary rest does not count.
 const STILL_MS = 2_000;
 
 /** Lets everything of a seed's plan happen, mends what is broken, waits for rest, and checks the rules. */
@@ -100,7 +100,7 @@ async function mendAll(scene: Scene): Promise<void> {
   }
   await legation.controller.start();
   for (const [name, member] of Object.entries(members)) {
-    // It may have left, and not been able to come back.
+    // The member may have left and failed to join again.
     await eventually(() => legation.join(name, member).then(() => true), PATIENT);
     await eventually(() => cordon(scene, name, false).then(() => true), PATIENT);
   }

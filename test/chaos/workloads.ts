@@ -7,7 +7,7 @@ export const MEMBERS_POOL = "chaos.test/members-only";
 /** Storage class of volumes that only members have. */
 export const MEMBERS_CLASS = "members-only";
 
-/** What a chaos run's objects say beside the least. */
+/** Optional parts of a chaos run's objects. */
 export interface Parts {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly spec?: object;

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Fleet, kubeconfigOf } from "./fleet.ts";
 
-/** What is run: the program, and options of Node for it. */
+/** The program, and its Node.js options. */
 export interface Program {
   readonly main: string;
   readonly nodeFlags: readonly string[];

@@ -6,7 +6,7 @@ import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type Fleet, kubeconfigOf } from "./fleet.ts";
 
-/** What controllers need that run in this process, on a fleet. */
+/** The dependencies of controllers that run in this process on a fleet. */
 export function controllersOf({ host }: Fleet): ControllersOptions {
   return {
     host: connect("host", kubeconfigOf("host", host.url)),

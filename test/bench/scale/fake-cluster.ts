@@ -24,7 +24,7 @@ interface Change {
 // More than are written between any list and its watch.
 const KEPT_CHANGES = 1000;
 
-/** What is asked of a fake cluster: the path of the collection, and perhaps the object and subresource in it. */
+/** A request to a fake cluster: the collection's path, and optionally an object and subresource. */
 interface Target {
   readonly collection: string;
   readonly namespace?: string | undefined;
@@ -236,7 +236,7 @@ export class FakeCluster {
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     const watch = { response, path: collection, selector: selectorOf(query.get("labelSelector"), namespace) };
-    // What came between the list and the watch.
+    // Events between the list and the watch.
     const since = Number(query.get("resourceVersion") ?? this.#version);
     for (const change of this.#changes) {
       if (change.version <= since || change.collection !== collection) continue;

@@ -32,7 +32,7 @@ const MANAGED_FIELDS = Array.from({ length: 3 }, (_, index) => ({
 export interface Fleet {
   readonly host: FakeCluster;
   readonly members: readonly FakeCluster[];
-  /** One more pod as the webhook leaves it. */
+  /** Adds a pod as the webhook leaves it. */
   pod(name: string): Json;
   close(): Promise<void>;
 }

@@ -78,7 +78,7 @@ function measure(
     };
     const begun = performance.now();
     await churnPods(fleet, controller, { prefix: "churn", count: CHURN_PODS, perSecond: CHURN_PER_SECOND });
-    // What goes on anyway is taken off.
+    // Subtracts the idle load.
     const seconds = (performance.now() - begun) / 1000;
     const cpu = cpuMs(pid) - churn.cpu - (idleCpuPercent / 100) * seconds * 1000;
     return {

@@ -61,7 +61,7 @@ export async function benchSoak({ pods, onProgress, ...program }: SoakOptions): 
 }
 
 interface Heap {
-  /** What is alive after a full collection, in megabytes (10^6 bytes). */
+  /** Live heap after a full collection, in megabytes (10^6 bytes). */
   liveMb(): Promise<number>;
   close(): void;
 }
@@ -95,7 +95,7 @@ async function connectToHeap(port: number): Promise<Heap> {
   await call("HeapProfiler.enable");
   return {
     liveMb: async () => {
-      // What is deleted last is swept by then.
+      // Gives the last deletions time to be swept.
       await sleep(5_000);
       await call("HeapProfiler.collectGarbage");
       return usage.parse(await call("Runtime.getHeapUsage")).usedSize / 1e6;

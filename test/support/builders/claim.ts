@@ -2,7 +2,7 @@ import type { ObjectMeta, PersistentVolumeClaim, Stored } from "../../../src/api
 import { type StorageClasses, toMemberClaim } from "../../../src/copies/claims.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 
-/** What a built claim has in place of the defaults. */
+/** Overrides of the built claim's defaults. */
 export interface ClaimParts {
   readonly uid?: string;
   readonly metadata?: Partial<ObjectMeta>;

@@ -1,6 +1,6 @@
 import type { KubeEvent, Stored } from "../../../src/api/kubernetes.ts";
 
-/** What a built event has in place of the defaults. */
+/** Overrides of the built event's defaults. */
 export type EventParts = Partial<Omit<KubeEvent, "metadata">> & { readonly uid?: string; readonly name?: string };
 
 /** A kubelet's event about the delegate of `web-0`, as a member's API server holds it. */

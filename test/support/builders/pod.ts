@@ -1,7 +1,7 @@
 import { DELEGATE_FINALIZER, PROXY_LABEL, PROXY_LABEL_VALUE, SCHEDULER_NAME } from "../../../src/api/keys.ts";
 import type { ContainerStatus, ObjectMeta, Pod, PodSpec, PodStatus, Stored } from "../../../src/api/kubernetes.ts";
 
-/** What a built pod has in place of the defaults. */
+/** Overrides of the built pod's defaults. */
 export interface PodParts {
   readonly name?: string;
   readonly uid?: string;

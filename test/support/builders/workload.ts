@@ -9,13 +9,13 @@ type Annotations = Readonly<Record<string, string>>;
 /** Labels of every workload's pods. */
 export const WEB_LABELS: Readonly<Record<string, string>> = { app: "web" };
 
-/** What happens to the pod on a kwok node: it ends with this exit code. */
+/** Annotations that end the pod on a kwok node with this exit code. */
 export function ends(exitCode: number): Annotations {
   if (exitCode === 0) return { [KWOK_ANNOTATIONS.outcome]: "succeeded" };
   return { [KWOK_ANNOTATIONS.outcome]: "failed", [KWOK_ANNOTATIONS.exitCode]: String(exitCode) };
 }
 
-/** What happens to the pod on a kwok node: it never starts, or never ends, also when a Job owns it. */
+/** Annotations that keep the pod on a kwok node from starting, or from ending, also when a Job owns it. */
 export function stays(phase: "pending" | "running"): Annotations {
   return { [KWOK_ANNOTATIONS.outcome]: phase };
 }

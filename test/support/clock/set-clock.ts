@@ -14,7 +14,7 @@ function look(): void {
   try {
     aheadMs = Number(readFileSync(file ?? "", "utf8")) || 0;
   } catch {
-    // Nobody has set it yet.
+    // The clock was not set yet.
   }
 }
 

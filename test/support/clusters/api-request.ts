@@ -13,10 +13,10 @@ export interface ApiAnswer {
   readonly text: string;
 }
 
-/** What a request may have beside method and path. */
+/** Options of a request. */
 export interface ApiRequestOptions {
   readonly body?: object;
-  /** Of the whole request; default 30,000: a busy machine takes long, and who asks once has no other answer. */
+  /** Deadline of the whole request in ms; default 30,000, for a busy machine. */
   readonly timeoutMs?: number;
   /** Default: a connection of its own. */
   readonly agent?: Agent;

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { z } from "zod";
 import type { ClusterInfo } from "./types.ts";
 
-/** One request, as the API server's audit log tells it. */
+/** A request in the API server's audit log. */
 export interface AuditEvent {
   readonly verb: string;
   readonly requestURI: string;
@@ -92,7 +92,7 @@ async function eventsFrom(
   const start = Math.max(0, place - 1);
   const log = await text(createReadStream(auditLog, { start }));
   const first = start === 0 ? 0 : log.indexOf("\n") + 1;
-  // What follows the last line break is not written to its end yet.
+  // Text after the last line break is incomplete.
   const lines = log.slice(first, Math.max(first, log.lastIndexOf("\n"))).split("\n");
   return lines
     .filter((line) => words.some((word) => line.includes(word)) && line.includes('"stage":"ResponseComplete"'))

@@ -2,7 +2,7 @@ import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Cluster } from "./types.ts";
 
-/** What etcd held at one moment. */
+/** A snapshot of etcd. */
 export interface Backup extends Disposable {
   /**
    * Puts it back as an operator does: everything that reads the API is stopped, and started again on what was restored.

@@ -15,7 +15,7 @@ export interface Binaries {
   readonly kwokStages: string;
 }
 
-// What every start needs; the kubelet is only for real nodes.
+// Binaries of every start; the kubelet is only for real nodes.
 const NAMES = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"] as const;
 
 function isExecutable(path: string): boolean {

@@ -22,12 +22,12 @@ export interface ClusterParts {
   readonly realNode?: RealNode;
 }
 
-/** What the keeper holds of one running cluster. */
+/** The keeper's record of a running cluster. */
 export interface ControlPlane extends ClusterParts {
   readonly info: ClusterInfo;
 }
 
-/** What is needed to start one cluster. */
+/** The parameters of one cluster's start. */
 export interface ControlPlaneSpec {
   readonly name: string;
   /** Slot of the service addresses. */

@@ -7,7 +7,7 @@ import type { ClusterOptions, ClustersInfo, KwokNodes, Plane } from "./types.ts"
 /** The keeper's socket in the clusters' folder. */
 export const SOCKET_NAME = "keeper.sock";
 
-/** What any process may ask of the keeper, over its socket. */
+/** Requests to the keeper, over its socket. */
 export type ControlRequest =
   | { readonly action: "down" }
   | { readonly action: "mend"; readonly cluster: string }
@@ -43,7 +43,7 @@ export const controlRequest: z.ZodType<ControlRequest> = z.discriminatedUnion("a
   }),
 ]);
 
-/** What the keeper is told to start, in its parent's only message. */
+/** The start parameters, in the parent's only message to the keeper. */
 export interface KeeperOrder {
   readonly names: readonly string[];
   readonly clusters: Readonly<Record<string, ClusterOptions>>;
@@ -124,7 +124,7 @@ export const clustersInfo: z.ZodType<ClustersInfo> = z.object({
   ),
 });
 
-/** What the keeper tells its parent while it starts. */
+/** The keeper's messages to its parent during the start. */
 export type KeeperReport =
   | { readonly type: "progress"; readonly line: string }
   | { readonly type: "ready"; readonly info: ClustersInfo }

@@ -41,7 +41,7 @@ export async function writePki(directory: string, name: string, slot: number): P
   return authority.pem;
 }
 
-/** What the credentials are for, beside the cluster's files. */
+/** The subject of the credentials, and the cluster's files. */
 export interface CredentialsSpec {
   readonly name: string;
   /** PEM. */

@@ -20,7 +20,7 @@ export type Planes = Readonly<Record<Exclude<Plane, "node">, PlaneProcess>>;
 
 // A loaded machine of two cores starts three API servers in about ten seconds.
 const READY_MS = 120_000;
-// One look; others follow.
+// Deadline of one poll.
 const LOOK_MS = 5_000;
 const NODES = "/api/v1/nodes";
 

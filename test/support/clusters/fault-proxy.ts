@@ -1,7 +1,7 @@
 import { createServer, connect as openSocket, type Server, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** What the proxy does with bytes. */
+/** The proxy's treatment of bytes. */
 export type FaultMode =
   | { readonly kind: "forward" }
   | { readonly kind: "cut" }
@@ -11,7 +11,7 @@ export type FaultMode =
 
 type Direction = "answers" | "requests";
 
-/** One client connection and the API server connection behind it. */
+/** A client connection, and its connection to the API server. */
 interface Link {
   readonly sockets: readonly [Socket, Socket];
   /** Bytes were swallowed: the TLS stream cannot go on after healing. */

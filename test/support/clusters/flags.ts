@@ -23,11 +23,11 @@ export function etcdFlags({ directory, etcdPort }: ClusterFiles): string[] {
     `--data-dir=${join(directory, "etcd")}`,
     `--listen-client-urls=${url}`,
     `--advertise-client-urls=${url}`,
-    // One member has no peers to talk to: any free port will do.
+    // A single etcd member has no peers, so any free port will do.
     "--listen-peer-urls=http://127.0.0.1:0",
     // Data need not outlive the machine.
     "--unsafe-no-fsync",
-    // Nobody stands for election: with a tenth of the ticks, and of the commits, an idle etcd costs a fifth less.
+    // No elections take place: with a tenth of the ticks and commits, an idle etcd costs a fifth less.
     "--heartbeat-interval=1000",
     "--election-timeout=10000",
     "--backend-batch-interval=1s",
@@ -41,7 +41,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
   const audit = [
     `--audit-policy-file=${join(directory, "audit-policy.yaml")}`,
     `--audit-log-path=${join(directory, "audit.log")}`,
-    // One file, however long: tests count its lines.
+    // A single file without rotation, since tests count its lines.
     "--audit-log-maxsize=0",
   ];
   return [

@@ -1,4 +1,4 @@
-/** What a kubeconfig with one context says. */
+/** The content of a kubeconfig with one context. */
 export interface KubeconfigFields {
   readonly name: string;
   readonly server: string;

@@ -8,7 +8,7 @@ export interface KeyAndCertificate {
   readonly certificate: string;
 }
 
-/** What a certificate is for. */
+/** The purpose of a certificate. */
 export interface Subject {
   readonly commonName: string;
   readonly organization?: string;

@@ -31,7 +31,7 @@ function mayRun(stat: string): boolean {
     const text = readFileSync(stat, "utf8");
     return !/^[TtZX]/.test(text.slice(text.lastIndexOf(")") + 2));
   } catch {
-    // It has just ended.
+    // The process has just ended.
     return false;
   }
 }
@@ -43,9 +43,9 @@ export class PlaneProcess {
   #wanted = false;
   #gone: Promise<void> = Promise.resolve();
   #stopping = false;
-  /** One start at a time: two at once would be two processes. */
+  /** The start in progress, so that two never run at once. */
   #starting: Promise<void> | undefined;
-  /** Of this start, or of the next. */
+  /** Resolves when this start, or the next one, has ended. */
   #ended = Promise.withResolvers<string>();
   #hasEnded = false;
 

@@ -10,7 +10,7 @@ import { z } from "zod";
 export const KWOK_ANNOTATIONS = {
   /** `pending`: never starts; `running`: never ends, even in a Job; `succeeded` or `failed`: ends so. */
   outcome: "kwok.test/outcome",
-  /** Of every container when the outcome is `failed`; default 1. */
+  /** Exit code of every container when the outcome is `failed`; default 1. */
   exitCode: "kwok.test/exit-code",
   /** From being scheduled to running. */
   startsAfter: "kwok.test/starts-after",
@@ -72,7 +72,7 @@ function fromAnnotation(name: string): object {
   return { expressionFrom: annotation(name) };
 }
 
-// What a kubelet writes when every container has ended.
+// The status that a kubelet writes when every container has ended.
 function endedStatus(phase: "Succeeded" | "Failed"): string {
   const exitCode =
     phase === "Succeeded" ? "0" : `{{ or (index .metadata.annotations "${KWOK_ANNOTATIONS.exitCode}") "1" }}`;

@@ -30,7 +30,7 @@ export interface ClusterOptions {
   readonly audit?: boolean;
 }
 
-/** What to start. */
+/** The clusters to start. */
 export interface StartOptions {
   /** One cluster per name; names are DNS labels. */
   readonly names: readonly string[];
@@ -81,7 +81,7 @@ export interface ClustersInfo {
   readonly clusters: readonly ClusterInfo[];
 }
 
-/** One process of a cluster, controlled from any process. Every call resolves when it has taken effect. */
+/** A process of a cluster, controlled from any process. Every call resolves once it has taken effect. */
 export interface PlaneHandle {
   /** Ends the process and waits until it is gone; SIGKILL follows when SIGTERM (the default) takes longer than 15 s. */
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
@@ -111,7 +111,7 @@ export interface FaultProxyHandle {
   heal(): Promise<void>;
 }
 
-/** One running cluster. */
+/** A running cluster. */
 export interface Cluster extends ClusterInfo {
   readonly apiServer: PlaneHandle;
   readonly etcd: PlaneHandle;

@@ -2,7 +2,7 @@ import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
 import { apply, endsIn, IMAGE, main, pod, runs, sandboxesGone, sh, WAITS, yaml } from "./manifests.ts";
 import type { Call, Scenario } from "./scenario.ts";
 
-/** One of many pods of a scenario. */
+/** A pod of a scenario with many. */
 function named(name: string, spec: Partial<PodSpec>, labels: Readonly<Record<string, string>> = {}): Pod {
   return pod({ ...spec, metadata: { name, labels: { app: "web", ...labels } } });
 }
@@ -101,7 +101,7 @@ const fates: Call = {
   ),
 };
 
-/** What one container is given: volumes of all kinds, names, rights. */
+/** A container with volumes of all kinds, names and rights. */
 const GIVEN = pod({
   metadata: { annotations: { note: "said" } },
   hostname: "own",
@@ -168,7 +168,7 @@ const GIVEN = pod({
 });
 
 const amounts = (cpu: string, memory: string): object => ({ requests: { cpu, memory }, limits: { cpu, memory } });
-/** What the kernel allows the container, whichever version its cgroups have. */
+/** Prints the kernel's limits of the container, for both versions of cgroups. */
 const limits: Call = {
   kubectl: `exec web -- sh -c 'cd /sys/fs/cgroup; cat cpu.max cpu/cpu.cfs_quota_us memory.max memory/memory.limit_in_bytes 2>/dev/null; cat /about/cpu'`,
 };
@@ -180,7 +180,7 @@ const resized: Call = {
     "get pod web -o 'jsonpath={.status.containerStatuses[0].resources} {.status.containerStatuses[0].allocatedResources} {.status.containerStatuses[0].restartCount} {.status.conditions[?(@.type==\"PodResizePending\")].reason}'",
 };
 
-/** What containers are given, how they end, and how they are changed while they run. */
+/** Scenarios of containers: their inputs, their ends, and changes while they run. */
 export const CONTAINER_SCENARIOS: readonly Scenario[] = [
   {
     name: "every way in which containers fail and end",

@@ -1,7 +1,7 @@
 /** Which of the two clusters that are compared. */
 export type Side = "plain" | "legation";
 
-/** One call of kubectl. */
+/** A call of kubectl. */
 export interface Call {
   /** Arguments as a shell's user writes them, e.g. `get pod web`; the namespace is added. Words in `'…'` stay together. */
   readonly kubectl: string;
@@ -13,7 +13,7 @@ export interface Call {
   readonly unordered?: boolean;
 }
 
-/** What is done in one namespace, by calls of kubectl alone. */
+/** A sequence of kubectl calls in one namespace. */
 export interface Scenario {
   readonly name: string;
   readonly calls: readonly Call[];

@@ -53,7 +53,7 @@ function words(line: string): string[] {
 }
 
 const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
-/** What differs from run to run, whatever the cluster. */
+/** Output that differs from run to run on any cluster. */
 const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [UUID, "<uid>"],
   // The API server says it so to those who ask by WebSocket; kubectl may then ask again by SPDY.

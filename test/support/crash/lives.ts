@@ -31,7 +31,7 @@ export const patient = { timeoutMs: 150_000 };
 export interface Scene {
   readonly clients: Clients;
   readonly namespace: string;
-  /** Of the delegate, for which a write comes too late otherwise. */
+  /** Duration after which the delegate ends, such as `5s`. */
   readonly endsAfter?: string | undefined;
   /** From now on a write that is waited for is the one. */
   readonly arm: () => void;
@@ -39,9 +39,9 @@ export interface Scene {
   readonly onFinished: (cleanUp: () => Promise<void>) => void;
 }
 
-/** What a pod's author, and its member, do until its deletion has been asked for. */
+/** Plays the pod's author and member until its deletion is requested. */
 export interface Life {
-  /** What is to be said of the pod. */
+  /** What the pod does, for the test's name. */
   readonly title: string;
   readonly live: (scene: Scene) => Promise<void>;
   /** Name of the pod; default `NAME`. */
@@ -179,7 +179,7 @@ export const isChanged: Life = {
     await create(scene, { spec: { containers, readinessGates: [{ conditionType: GATE }] } });
     const holder = await holderOf(scene, running);
     const [shown] = (await proxyThat(scene, running)).status?.containerStatuses ?? [];
-    // What a kubelet shows that can resize.
+    // The status of a kubelet that supports resize.
     const body = { status: { containerStatuses: [{ ...shown, ...amounts("100m") }] } };
     const subresource = { subresource: "status" };
     await clients[holder].patch(pods, { namespace, name: NAME }, { type: "strategic", body }, subresource);
@@ -260,7 +260,7 @@ export const leavesItsDelegate: Life = {
     const { clients, namespace } = scene;
     await create(scene);
     await proxyThat(scene, running);
-    // Those whom the policies let.
+    // Only this account may remove the finalizer (policy legation-marks).
     const controller = "--as=system:serviceaccount:legation-system:legation-controller";
     const patch = ["patch", "pod", NAME, "--type=merge", "-p", JSON.stringify({ metadata: { finalizers: null } })];
     await kubectl(hostCluster(), ["-n", namespace, ...patch, controller]);

@@ -14,11 +14,11 @@ import {
   NAME,
 } from "./lives.ts";
 
-/** One write of a life. */
+/** A write in a pod's life. */
 export interface Place {
   readonly where: "host" | "member";
   readonly method: "POST" | "PATCH" | "DELETE";
-  /** What follows `/api/v1/namespaces` and, after it, the test's own namespace. */
+  /** Path after `/api/v1/namespaces` and the test's namespace. */
   readonly path: string;
   readonly body?: RegExp;
 }
@@ -28,7 +28,7 @@ export interface Point {
   readonly write: string;
   readonly of: Life;
   readonly at: readonly Place[];
-  /** Of its delegate, for which the write comes too late otherwise. */
+  /** Duration after which the delegate ends, such as `5s`; ended too early, the write would not come. */
   readonly endsAfter?: string;
   /** Not beside others: it changes what a cluster is for all of them. */
   readonly once?: true;
@@ -104,7 +104,7 @@ export function isNamespace({ path }: Place): boolean {
   return path === "";
 }
 
-/** Whether a write is the one, in a namespace. */
+/** Reports whether a request is this write in a namespace. */
 export function isAt(place: Place, namespace: string): (write: Write) => boolean {
   const { method, path, body = /^/ } = place;
   const collection = "/api/v1/namespaces";

@@ -13,7 +13,7 @@ import { legationWrites } from "./writes.ts";
 export interface Burst {
   /** Names of the pods that were created. */
   readonly created: readonly string[];
-  /** What was not created, and why. */
+  /** Pods that could not be created, and why. */
   readonly failed: readonly string[];
   stop(): Promise<void>;
 }

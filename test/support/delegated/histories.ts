@@ -5,10 +5,10 @@ import { realClock } from "../../../src/runtime/clock.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 
-/** What was seen of one pod, by its uid never mistaken for another of its name. */
+/** The observed history of one pod, by uid. */
 export interface PodHistory {
   readonly name: string;
-  /** Its node, once it has one. */
+  /** The pod's node, once bound. */
   node?: string;
   /** Every phase that it was seen in, and since when; epoch ms. */
   readonly phases: { readonly phase: string; readonly at: number }[];

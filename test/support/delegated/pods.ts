@@ -1,7 +1,7 @@
 import { DELEGATE_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
 
-/** What a delegated pod has in place of the defaults. */
+/** Overrides of a delegated pod's defaults. */
 export interface DelegatedPodParts {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly spec?: Partial<PodSpec>;

@@ -4,7 +4,7 @@ import type { Cluster } from "../clusters/types.ts";
 // Legation's service accounts on the host and in members.
 const LEGATION = "system:serviceaccount:legation-system:";
 
-/** What was written, e.g. `create pods/binding`, and what was refused with the answer's code after it. */
+/** Writes, such as `create pods/binding`; refused ones carry the status code. */
 function writeOf({ verb, objectRef, responseStatus }: AuditEvent): string {
   const { resource = "", subresource } = objectRef ?? {};
   const { code = 0 } = responseStatus ?? {};
@@ -12,7 +12,7 @@ function writeOf({ verb, objectRef, responseStatus }: AuditEvent): string {
   return code < 400 ? what : `${what}: ${code}`;
 }
 
-/** One cluster's writes by Legation on whatever concerns a namespace. */
+/** Returns Legation's writes in one cluster that concern a namespace. */
 export interface NamespaceWrites {
   /** By the pod's name, in their order; subresources included. */
   readonly pods: ReadonlyMap<string, readonly string[]>;

@@ -78,7 +78,7 @@ export async function startNameServer(client: ClusterClient, address: string): P
     const answered = answerTo(query, question, await addressesOf(client, question.name));
     socket.send(answered, port, asker);
   };
-  // Who gets no answer asks again; what cannot be read, or comes at the end, gets none.
+  // Clients retry without an answer, so unreadable and late queries get none.
   socket.on("message", (query, from) => void answer(query, from).catch(() => undefined));
   await new Promise<void>((resolve, reject) => {
     socket.once("error", (error) =>
@@ -89,7 +89,7 @@ export async function startNameServer(client: ClusterClient, address: string): P
   return () => new Promise((resolve) => socket.close(() => resolve()));
 }
 
-/** What a container's /etc/resolv.conf says where that server is the cluster's. */
+/** Returns a container's /etc/resolv.conf with this server. */
 export function resolvConf(namespace: string, address: string): string {
   const search = [`${namespace}.svc.cluster.local`, "svc.cluster.local", "cluster.local"];
   return `search ${search.join(" ")}\nnameserver ${address}\noptions ndots:5\n`;

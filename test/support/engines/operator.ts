@@ -29,7 +29,7 @@ export interface Operator {
 type Manifest = any;
 
 const WEBHOOKS = /^(Mutating|Validating)WebhookConfiguration$/;
-// Its program runs here, and nobody aggregates its API.
+// The operator's program runs on this machine, without its aggregated API.
 const LEFT_OUT: ReadonlySet<string> = new Set(["Deployment", "APIService"]);
 
 function toThisMachine(document: Manifest, port: number, caBundle: string): Manifest {

@@ -7,7 +7,7 @@ import { ensureBuilt, type GoPrograms } from "../clusters/build.ts";
 interface Release {
   readonly module: string;
   readonly version: string;
-  /** Its sum as go.sum writes it. */
+  /** Checksum as in go.sum. */
   readonly sum: string;
   /** Files that are links in the engine's repository, which modules leave out: each with the file that it leads to. */
   readonly links?: Readonly<Record<string, string>>;

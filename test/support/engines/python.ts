@@ -11,7 +11,7 @@ const ENGINES = ["airflow", "parsl", "spark"] as const;
 /** Name of one of them. */
 export type Engine = (typeof ENGINES)[number];
 
-// What all pins have wheels for; the first is the one they were resolved with.
+// Python versions for which all pins have wheels; the pins were resolved with the first.
 const PYTHONS = ["python3.11", "python3.12", "python3.13", "python3"];
 const PROBE =
   "import ensurepip, sqlite3, sys, venv; assert (3, 11) <= sys.version_info < (3, 14); print(sys.version, sys.base_prefix)";
@@ -129,7 +129,7 @@ async function makeDatabase({ folder, python }: EngineFolder): Promise<void> {
 /** Settings of every Airflow, also in a pod. */
 export const AIRFLOW_SETTINGS: Readonly<Record<string, string>> = {
   AIRFLOW__CORE__LOAD_EXAMPLES: "False",
-  // What a DAG's file imports counts; 30 s by default, which a busy machine needs for Airflow's own packages.
+  // Limits the imports of a DAG's file; a busy machine needs more than the default of 30 s for Airflow's packages.
   AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT: "300",
 };
 

@@ -21,12 +21,12 @@ const IMAGE_FLAGS = [
   "shell-image",
   "shell-image-win",
 ];
-// Its own Deployments: what they start runs on this machine.
+// Tekton's own Deployments, whose programs run on this machine.
 const DEPLOYMENTS = ["controller.yaml", "webhook.yaml", "webhook-hpa.yaml", "events.yaml"];
 
 /** Tekton's controller and webhook, which run on this machine. */
 export interface Tekton {
-  /** What containers of the member need of Tekton's images. */
+  /** Files of Tekton's images that containers in the member need. */
   readonly given: readonly GivenFile[];
   /** Ends both and removes what was installed on the host. */
   stop(): Promise<void>;
@@ -129,7 +129,7 @@ async function answers(host: Cluster): Promise<boolean> {
   return (await kubectl(host, args, { input: JSON.stringify(run) })) !== "";
 }
 
-/** What Tekton's images hold, and the entry point of the one that its affinity assistant has. */
+/** The contents of Tekton's images, and the entry point of the affinity assistant's. */
 function programsInPods(programs: string, directory: string): readonly GivenFile[] {
   const assistant = join(directory, "assistant.sh");
   writeFileSync(assistant, "#!/bin/sh\nexec /ko-app/nop tekton_run_indefinitely\n");

@@ -14,7 +14,7 @@ export function connect(server: FaultServer, options: Partial<ConnectOptions> = 
   return createClusterClient({ cluster: "west", credentials: anonymous(server.url), ...options });
 }
 
-/** What a promise rejects with, which must be a KubeError. */
+/** Returns the KubeError that a promise rejects with. */
 export async function kubeErrorOf(promise: Promise<unknown>): Promise<KubeError> {
   const error = await promise.then(
     () => undefined,

@@ -17,7 +17,7 @@ export interface FaultRequest {
 /** Answers a request instead of the server; returning false leaves it to the server. */
 export type Fault = (request: FaultRequest, response: ServerResponse) => boolean | undefined;
 
-/** What a fault server needs when it serves HTTPS. */
+/** TLS material of a fault server with HTTPS. */
 export interface TlsMaterial {
   readonly key: string;
   readonly cert: string;
@@ -229,7 +229,7 @@ export class FaultServer {
   }
 }
 
-/** One line of a watch. */
+/** Formats a line of a watch. */
 export function line(type: string, object: object): string {
   return `${JSON.stringify({ type, object })}\n`;
 }

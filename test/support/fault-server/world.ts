@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 
-/** One change, as a watch tells it. */
+/** A change, as a watch event. */
 export interface Change {
   readonly version: number;
   readonly type: "ADDED" | "MODIFIED" | "DELETED";

@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { podsOf } from "./pods-of.ts";
 import { WORKLOADS, type Workload } from "./workloads.ts";
 
-/** What a namespace holds. */
+/** The contents of a namespace. */
 export interface NamespaceState {
   readonly namespace: string;
   readonly workloads: readonly Stored<Workload>[];
@@ -22,7 +22,7 @@ export async function readState(client: ClusterClient, namespace: string): Promi
   return { namespace, workloads: workloads.flat(), pods };
 }
 
-// What a CronJob writes on each Job: when it was due. The Job's name ends with the same, in minutes.
+// The CronJob controller writes the scheduled time on each Job, and its minute into the Job's name.
 const SCHEDULED_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
 /** Fields that no two runs of a manifest have in common, on whatever cluster: there or not, their values differ. */
@@ -59,13 +59,13 @@ const WRITER_FIELD = "managedFields";
 /** Prefix of labels, annotations, finalizers and condition types that are Legation's own. */
 const LEGATION = "legation.dev/";
 
-/** What a kubelet may tell of a pod without limits, when it has read its cgroup (version 1) in time. */
+/** Fields that a kubelet reports only if it has read the pod's cgroup (version 1) in time. */
 const UNLIMITED = JSON.stringify({ limits: { memory: "9007199254740988Ki" } });
 
 /** Lists whose order means nothing. */
 const UNORDERED: ReadonlySet<string> = new Set(["conditions", "finalizers"]);
 
-// What the API server appends to a generateName (k8s.io/apiserver/pkg/storage/names).
+// The suffix that the API server appends to a generateName (k8s.io/apiserver/pkg/storage/names).
 const GENERATED = /^[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 
 /**
@@ -80,7 +80,7 @@ export function comparable(state: NamespaceState): object {
   };
 }
 
-/** What of the pods has to reach the place where they run: everything their author and workload wrote. */
+/** Returns the parts of pods that must reach their member: everything that author and workload wrote. */
 export function comparableTasks(state: NamespaceState): object[] {
   const normal = normaliser(state);
   return state.pods

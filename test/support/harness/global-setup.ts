@@ -17,7 +17,7 @@ import { expectFiles } from "./files-to-come.ts";
 import { needsUnused, placeOf, type SharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 
 declare module "vitest" {
-  /** What every integration test can inject. */
+  /** The values that integration tests can inject. */
   export interface ProvidedContext {
     /** The sets of clusters that files share, each for one file at a time. */
     sets: Readonly<Record<SharedPlace, readonly ClustersInfo[]>>;
@@ -32,7 +32,7 @@ declare module "vitest" {
 
 /** Integration tests by which rights are judged. */
 export interface RightsRun {
-  /** What was done in clusters that are gone. */
+  /** Rights that were used in clusters that are gone. */
   readonly folder: string;
   /** Clusters that may still be there. */
   readonly sets: readonly ClustersInfo[];
@@ -72,7 +72,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const startSets = async (place: SharedPlace): Promise<ClustersInfo[]> => {
     if (place === "real" && !realPossible) return [];
     const using = files.filter((path) => placeOf(path) === place);
-    // Who watches runs them again.
+    // In watch mode the tests run again.
     if (!project.vitest.config.watch) expectFiles(turns, place, using);
     const sets: ClustersInfo[] = [];
     for (const _ of TURNS[place].slice(0, using.length)) {
@@ -104,7 +104,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     unseen: obstacle === undefined ? partial : `no real node can run here: ${obstacle}`,
   });
   return async () => {
-    // Whoever judges the rights has read the shared clusters' logs.
+    // Whoever checks the rights has read the shared clusters' logs by now.
     delete process.env[RIGHTS_FOLDER];
     delete process.env[MAIN_VARIABLE];
     await Promise.all(started.map((set) => set.stop()));

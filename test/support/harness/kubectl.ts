@@ -3,7 +3,7 @@ import { inject } from "vitest";
 import type { Cluster } from "../clusters/types.ts";
 import type {} from "./global-setup.ts";
 
-/** What `kubectl` may be given beside its arguments. */
+/** Options of `kubectl`. */
 export interface KubectlOptions {
   /** Written to its standard input, e.g. a manifest for `apply -f -`. */
   readonly input?: string;
@@ -48,7 +48,7 @@ export async function applyAll(
   await kubectl(cluster, ["apply", ...args, "-f", "-"], { input });
 }
 
-/** What `kubectl auth can-i` rejects with when the answer is no; everything else is an error. */
+/** Returns "no" for the rejection of a denied `kubectl auth can-i`. Rethrows any other error. */
 export function saidNo(error: unknown): "no" {
   const said = error instanceof Error ? error.message : String(error);
   if (/: (exit 1|Warning: [^\n]*)$/.test(said)) return "no";

@@ -44,7 +44,7 @@ export function useLegation(options: Partial<LegationOptions> = {}): () => Legat
       restart: true,
       ...options,
     });
-    // One that had joined already may have other labels.
+    // A member that joined before may have other labels.
     const wanted = Object.entries(options.labels ?? labels);
     await Promise.all(wanted.map(([name, written]) => label(name, written)));
   });

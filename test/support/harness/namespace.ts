@@ -10,7 +10,7 @@ import { tellPods } from "./tell-pods.ts";
 import { eventually } from "./wait.ts";
 import { WORKLOADS } from "./workloads.ts";
 
-/** What vitest's `onTestFinished` says of the test that has ended. */
+/** The argument of vitest's `onTestFinished` callbacks. */
 interface Ended {
   readonly task: { readonly result?: { readonly state: string } };
 }
@@ -21,7 +21,7 @@ export interface NamespaceOptions {
   readonly prefix?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** It holds what outlives its pods and others would see, so it is deleted itself. Default false. */
+  /** Deletes the namespace itself, because its contents outlive pods and affect other tests. Default false. */
   readonly deleted?: boolean;
   /** Called when it can be taken down; default: vitest's `onTestFinished`. Pass `afterFile` outside a test. */
   readonly onFinished?: (cleanUp: (ended?: Ended) => Promise<void>) => void;

@@ -5,11 +5,11 @@ export interface Timed {
   readonly place: Place;
   /** How long it probably takes. */
   readonly seconds: number;
-  /** It needs a set that no other file has used. */
+  /** The file needs a set of clusters that no other file has used. */
   readonly first?: boolean;
 }
 
-/** What a turn has by now, in seconds from the start. */
+/** The load of a turn so far, in seconds from the start. */
 interface Taken {
   /** When its last file begins. */
   readonly begun: number;
@@ -38,6 +38,6 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
 }
 
 function rank({ first = false, place }: Timed): number {
-  // One after the other, since their clusters go with the last of them.
+  // These files run early and in a row, since their clusters stop with the last of them.
   return first || place === "pristine" ? 0 : 1;
 }

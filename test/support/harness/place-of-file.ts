@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What a file's tests run on. */
+/** The clusters that a file's tests run on. */
 export type Place =
   /** A set of shared clusters with simulated nodes. */
   | "simulated"
@@ -12,7 +12,7 @@ export type Place =
   /** Clusters that the file starts, for want of something in the shared ones. */
   | "own";
 
-/** One of the places whose clusters are shared. */
+/** A place whose clusters are shared. */
 export type SharedPlace = Exclude<Place, "own">;
 
 /** The turn with which a file that needs an unused set gets one. */

@@ -14,7 +14,7 @@ export interface PodLife {
   readonly from: string;
   /** When the deletion that removed it was received; absent while it is there, and when nobody has noted how it went. */
   readonly until?: string;
-  /** It is there. */
+  /** The pod exists. */
   readonly alive?: true;
 }
 
@@ -80,7 +80,7 @@ const podNames = z.looseObject({
 /** Pairs of pods with one name that existed at one moment, in whatever clusters. */
 export function overlaps(lives: readonly PodLife[]): [PodLife, PodLife][] {
   const sorted = [...lives].sort((a, b) => (a.from < b.from ? -1 : 1));
-  // One that nobody has deleted by name, and that is not there, went at an unknown time: it proves nothing.
+  // A pod that vanished without a deletion by name ended at an unknown time, which proves nothing.
   const surelyTo = ({ from, until, alive }: PodLife): string => until ?? (alive === true ? "9" : from);
   return sorted.flatMap((life, index) =>
     sorted

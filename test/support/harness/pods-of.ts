@@ -14,7 +14,7 @@ export async function podsOf(client: ClusterClient, namespace: string): Promise<
   return items.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
 }
 
-/** One pod; undefined when it is not there. */
+/** Returns a pod; undefined when it does not exist. */
 export function podOf(client: ClusterClient, namespace: string, name: string): Promise<Stored<Pod> | undefined> {
   return client.find(pods, { namespace, name });
 }

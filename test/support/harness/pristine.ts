@@ -9,7 +9,7 @@ import { kubectl } from "./kubectl.ts";
 export async function pristine(host: Cluster, ...members: readonly Cluster[]): Promise<void> {
   const uninstall = ({ kubeconfig }: Cluster): Promise<unknown> =>
     runCli(["uninstall", "--force", `--kubeconfig=${kubeconfig}`]);
-  // It cleans the members, too.
+  // Uninstalling also cleans the members.
   await uninstall(host);
   await Promise.all(members.map(uninstall));
   const clusters = [host, ...members];

@@ -6,7 +6,7 @@ import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { eventually } from "./wait.ts";
 
-/** What a cluster is to refuse in one namespace. */
+/** The writes that a cluster must refuse in a namespace. */
 export interface RefusedWrites {
   readonly namespace: string;
   /** e.g. `pods` or `pods/resize`. */

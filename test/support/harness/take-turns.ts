@@ -10,7 +10,7 @@ import { fileCame, noneToCome } from "./files-to-come.ts";
 import type {} from "./global-setup.ts";
 import { needsUnused, placeOf, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 import { tellFailures } from "./tell-failures.ts";
-// What most files need is loaded while they wait for their turn.
+// Modules that most files need load while the file waits for its turn.
 import "../delegated/histories.ts";
 import "../delegated/pods.ts";
 import "../delegated/writes.ts";
@@ -47,7 +47,7 @@ tellFailures();
 afterAll(async () => {
   try {
     await cleanUpFile();
-    // What nobody uses any more would take of the processor what the others need.
+    // Stops clusters without users, which would take processor time from the others.
     if (set !== undefined && shared !== undefined && noneToCome(turns, shared.place)) await clustersOf(set).stop();
   } finally {
     release();

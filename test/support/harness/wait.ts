@@ -7,7 +7,7 @@ export interface EventuallyOptions {
   readonly timeoutMs?: number;
   /** Pause between two attempts, or twice as long as an attempt takes; default 100 ms. */
   readonly intervalMs?: number;
-  /** What is waited for, for the failure's message. */
+  /** The awaited condition, for the failure's message. */
   readonly what?: string;
 }
 

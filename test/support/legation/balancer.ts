@@ -18,7 +18,7 @@ export async function startBalancer(port: number): Promise<Balancer> {
     socket.on("error", () => socket.destroy());
     socket.on("close", () => sockets.delete(socket));
   };
-  /** One that does not listen is passed over. */
+  /** Forwards a connection. Skips a backend that does not listen. */
   const pass = (incoming: Socket, attempts: number): void => {
     const backend = backends[turn++ % backends.length];
     if (backend === undefined || attempts === 0) {

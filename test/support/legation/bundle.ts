@@ -8,7 +8,7 @@ export async function bundleSources(folder: string): Promise<string> {
   const build = await rolldown({ input: SOURCE, platform: "node", external: /^node:/ });
   await build.write({ dir: folder, format: "esm", entryFileNames: "main.js", chunkFileNames: "[name]-[hash].js" });
   await build.close();
-  // What it looks for in the folder that it is installed in.
+  // Files that Legation looks up in its package's folder.
   for (const name of ["package.json", "manifests"]) symlinkSync(join(ROOT, name), join(folder, name));
   return join(folder, "main.js");
 }

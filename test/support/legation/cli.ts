@@ -5,7 +5,7 @@ import { Readable } from "node:stream";
 /** Root of the checkout: where package.json is. */
 export const ROOT: string = join(import.meta.dirname, "..", "..", "..");
 
-/** What one run of the command line gave. */
+/** The result of a command. */
 export interface CliResult {
   readonly code: number;
   readonly stdout: string;
@@ -21,10 +21,10 @@ export const MAIN_VARIABLE = "LEGATION_TEST_MAIN";
 /** Script that is `legation`, in a process of its own. */
 export const MAIN: string = process.env[MAIN_VARIABLE] ?? SOURCE;
 
-/** What the command line reads from its standard input. */
+/** Standard input of the command. */
 interface Input {
   readonly input?: string;
-  /** It is interrupted then. Default: two minutes. */
+  /** Milliseconds after which the command is interrupted. Default: two minutes. */
   readonly timeoutMs?: number;
 }
 
@@ -82,7 +82,7 @@ export function runProcess(
 ): Promise<CliResult> {
   const child = spawn(process.execPath, [main, ...args], { timeout: timeoutMs });
   child.stdin.on("error", () => {
-    // It has ended without reading all of it: its exit code tells.
+    // The command ended before it read all input; its exit code tells the result.
   });
   child.stdin.end(input);
   let stdout = "";

@@ -1,6 +1,6 @@
 import { basename, join } from "node:path";
 
-/** One file or folder that a stage copies into the image. */
+/** A file or folder that a stage copies into the image. */
 export interface Copied {
   /** The stage that has it; undefined: it is of the sources. */
   readonly stage: string | undefined;
@@ -9,7 +9,7 @@ export interface Copied {
   readonly to: string;
 }
 
-/** What the last stage of a Dockerfile copies. Throws where a line says more than is understood here. */
+/** Returns the copies of a Dockerfile's last stage. Throws for an instruction that is not understood. */
 export function copiesOf(dockerfile: string): Copied[] {
   const lines = dockerfile.split("\n");
   const stage = lines.slice(lines.findLastIndex((line) => line.startsWith("FROM ")));
@@ -29,7 +29,7 @@ export function copiesOf(dockerfile: string): Copied[] {
     });
 }
 
-/** What stands behind the last such instruction; empty where there is none. */
+/** Returns the argument of the last such instruction; empty without one. */
 export function instruction(lines: readonly string[], name: string): string {
   return lines.findLast((line) => line.startsWith(`${name} `))?.slice(name.length + 1) ?? "";
 }

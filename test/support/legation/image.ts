@@ -20,7 +20,7 @@ import { copiesOf, instruction } from "./dockerfile.ts";
 export const LEGATION_IMAGE = "localhost/legation:test";
 
 const DOCKERFILE = readFileSync(join(ROOT, "Dockerfile"), "utf8");
-// What the Dockerfile's base image has: the Node that runs this, and env for the program's first line.
+// Contents of the Dockerfile's base image: this process's Node.js, and env for the shebang line.
 const ENV = "/usr/bin/env";
 const NODE = "/usr/local/bin/node";
 
@@ -61,7 +61,7 @@ function fillRoot(root: string): void {
   }
 }
 
-/** What the Dockerfile's first stage makes, by its name there. */
+/** Builds the output of the Dockerfile's first stage. */
 const BUILT: Readonly<Record<string, (root: string, to: string) => void>> = {
   dist: (root, to) => {
     const dist = join(root, to);
@@ -69,14 +69,14 @@ const BUILT: Readonly<Record<string, (root: string, to: string) => void>> = {
       join(ROOT, "node_modules", "typescript", "bin", "tsc"),
       "-p",
       join(ROOT, "tsconfig.build.json"),
-      // Whoever changes the sources has them checked; this is about what they become.
+      // `npm run check` checks the types; this build only needs the output.
       "--noCheck",
       "--outDir",
       dist,
     ]);
     execFileSync("chmod", ["+x", join(dist, "src", "cli", "main.js")]);
   },
-  // What `npm prune --omit=dev` leaves.
+  // The dependencies that `npm prune --omit=dev` keeps.
   node_modules: (root, to) => {
     const modules = join(ROOT, "node_modules");
     const kept = execFileSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { cwd: ROOT, encoding: "utf8" });

@@ -4,7 +4,7 @@ import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { legation, MAIN } from "./cli.ts";
 
-/** What is installed. */
+/** The parts of an installation. */
 export interface Installation {
   /** Address of the webhook for the API server. */
   readonly webhookUrl: string;
@@ -33,7 +33,7 @@ async function calledAt(host: Cluster, url: string): Promise<boolean> {
   return status === 200 && text.includes(`"${url}/`);
 }
 
-// It goes with the cluster.
+// The folder is removed with the cluster.
 function noteFile({ kubeconfig }: Cluster): string {
   return join(dirname(kubeconfig), "legation-webhook");
 }

@@ -15,7 +15,7 @@ export function legationProcessOn(host: Cluster, ...args: string[]): Promise<Cli
 
 const PASSED_ON_MS = 2;
 
-/** One run of `legation` that a test can watch and interrupt. */
+/** A run of `legation` that a test can observe and interrupt. */
 export class LegationRun {
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;
@@ -34,7 +34,7 @@ export class LegationRun {
     });
   }
 
-  /** What it has written to standard error so far. */
+  /** Standard error so far. */
   get stderr(): string {
     return this.#stderr;
   }

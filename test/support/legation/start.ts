@@ -9,7 +9,7 @@ import type { Cluster } from "../clusters/types.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
 
-/** What to run Legation on. */
+/** The clusters and settings of a start. */
 export interface LegationOptions {
   readonly host: Cluster;
   /** Members to join, by the name they get; one that has joined already is left as it is. */
@@ -49,7 +49,7 @@ export interface Legation extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** One of Legation's processes. */
+/** A process of Legation. */
 export interface LegationProcess {
   /** Everything it has logged. */
   log(): string;
@@ -75,7 +75,7 @@ const PORT_ATTEMPTS = 3;
 export async function startLegation(options: LegationOptions): Promise<Legation> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      // One port for all starts on a host: its installation can stay as it is.
+      // All starts on a host share one port, so that the installation need not change.
       const port = attempt === 1 ? installedPort(options.host) : undefined;
       return await startOnFreePorts(options, port ?? (await freePort()));
     } catch (error) {

@@ -21,7 +21,7 @@ const dashboard = z.object({
   panels: z.array(z.object({ title: z.string(), targets: z.array(z.object({ expr: z.string() })).optional() })),
 });
 
-/** What the alerts and the panels are made from: of alerts what is compared with their thresholds, of panels all clusters. */
+/** Returns the series behind alerts and panels: alerts without their thresholds, panels for all clusters. */
 export function expressions(): Expression[] {
   const alerts = rules.parse(parse(readFileSync(join(MONITORING, "alerts.yaml"), "utf8")));
   const { panels } = dashboard.parse(JSON.parse(readFileSync(join(MONITORING, "dashboard.json"), "utf8")));

@@ -15,7 +15,7 @@ const alertsAnswer = z.object({
   data: z.object({ alerts: z.array(z.object({ labels: z.record(z.string(), z.string()), state: z.string() })) }),
 });
 
-/** One series of an answer. */
+/** A series of a query result. */
 export interface Sample {
   readonly labels: Readonly<Record<string, string>>;
   readonly value: string;
@@ -23,7 +23,7 @@ export interface Sample {
 
 /** A Prometheus with the rules of examples/monitoring. */
 export interface PrometheusServer extends AsyncDisposable {
-  /** What an expression gives now; rejects when it cannot be evaluated. */
+  /** Evaluates an expression now. Rejects when it is invalid. */
   query(expr: string): Promise<Sample[]>;
   /** Alerts that are pending or firing. */
   alerts(): Promise<{ readonly name: string; readonly state: string }[]>;

@@ -63,7 +63,7 @@ export interface ReceivedSpan {
 /** Names and values, those of other types than these left out. */
 type Attributes = Readonly<Record<string, string | number | undefined>>;
 
-/** What a collector does with what it gets. */
+/** The receiver's behaviour. */
 export type Behaviour = "take" | "refuse" | "hang";
 
 /** A collector that speaks OTLP over HTTP, with JSON. */

@@ -88,7 +88,7 @@ function listChanges(older: Schema, newer: Schema, at: string): string[] {
   ];
 }
 
-/** Of a keyword that nobody here understands, only that it stayed, or went, is known to be harmless. */
+/** Handles an unknown keyword: only its presence and absence are known to be harmless. */
 function otherChanges(older: Schema, newer: Schema, at: string): string[] {
   const changed = Object.keys(newer).filter(
     (keyword) => !COMPARED.has(keyword) && keyword !== "default" && !isDeepStrictEqual(older[keyword], newer[keyword]),
@@ -96,7 +96,7 @@ function otherChanges(older: Schema, newer: Schema, at: string): string[] {
   const others = changed.map(
     (keyword) => `${at}: ${keyword} was ${JSON.stringify(older[keyword])}, is ${JSON.stringify(newer[keyword])}`,
   );
-  // Who left it out meant the default that there was.
+  // An absent value meant the old default.
   const defaulted = older.default !== undefined && !isDeepStrictEqual(older.default, newer.default);
   return defaulted ? [...others, `${at}: the default was ${JSON.stringify(older.default)}`] : others;
 }

@@ -17,7 +17,7 @@ const UNINSTALLED =
 const LEAVES =
   "one that leaves reads the uids of its access where it may; its account tells the ClusterRole's where it may not";
 
-/** What is tried without the right, each with the reason; a trailing `*` stands for anything. */
+/** Requests that are tried without the right, with the reason. A trailing `*` matches anything. */
 export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: list *": LOOKS,
   "controller: list *": UNINSTALLED,

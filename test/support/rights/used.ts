@@ -8,7 +8,7 @@ export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
 /** Accounts of Legation: `controller` and `webhook` on a host, `host` in a member. */
 export type Account = "controller" | "webhook" | "host";
 
-/** What an account did, and what it tried without the right, as `describeRight` puts it. */
+/** Rights that an account used, and that it lacked, in the form of `describeRight`. */
 export interface Noted {
   readonly used: readonly string[];
   readonly forbidden: readonly string[];
@@ -77,7 +77,7 @@ function isChange(event: AuditEvent): boolean {
   return isWrite(event) && event.objectRef?.apiGroup === RBAC && (event.responseStatus?.code ?? 500) < 300;
 }
 
-/** One use of a right as a text that compares; see `describeRight`. */
+/** Formats the use of a right for comparison; see `describeRight`. */
 function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
   const account = accountOf(user.username.slice(PREFIX.length));
   if (objectRef?.resource === undefined) return `${account}: ${verb} ${requestURI.split("?", 1)[0]}`;

@@ -8,7 +8,7 @@ import { rank } from "../../../src/placement/rank.ts";
 import { memberOf } from "../../../src/pods/member-of.ts";
 import { proxyPod } from "../builders/pod.ts";
 
-/** What a Deployment is and how it is updated. */
+/** A Deployment and its update strategy. */
 export interface DeploymentParts {
   readonly preferences: SchedulingPreferences;
   readonly clusters: readonly string[];
@@ -108,7 +108,7 @@ export class SimulatedDeployment {
     one(may, random)[0]?.();
   }
 
-  /** One look of the Deployment's controller: the new ReplicaSet grows or the old ones shrink. */
+  /** Runs the Deployment controller once: the new ReplicaSet grows, or old ones shrink. */
   #synchronise(): void {
     const { maxSurge, maxUnavailable } = this.#parts;
     const current = this.#set();
@@ -120,7 +120,7 @@ export class SimulatedDeployment {
     const old = this.#sets.filter((set) => set !== current);
     const available = (set: ReplicaSet): number => [...set.pods.values()].filter(isReady).length;
     const least = this.replicas - maxUnavailable;
-    // Those that are not ready go first.
+    // Unready pods go first.
     let left = this.#wanted() - least - (current.wanted - available(current));
     for (const set of old) {
       const gone = Math.max(0, Math.min(left, set.wanted - available(set)));

@@ -7,7 +7,7 @@ import { KWOK_NODE_ANNOTATION } from "../clusters/flags.ts";
 export const MEMBER_NAMES = ["west", "east", "north", "south"] as const;
 export type MemberName = (typeof MEMBER_NAMES)[number];
 
-/** One member, as its operator describes it. */
+/** A member, as its operator describes it. */
 export interface ScenarioMember {
   readonly labels: Readonly<Record<string, string>>;
   readonly spec: Omit<Cluster["spec"], "credentialsSecret">;

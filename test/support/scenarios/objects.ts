@@ -9,18 +9,18 @@ export interface Parts {
   readonly spec?: Partial<PodSpec>;
   /** Does not ask for delegation by `legation.dev/delegate`. */
   readonly silent?: true;
-  /** Of its one container. */
+  /** Resource requests of the only container. */
   readonly requests?: Readonly<Record<string, string>>;
 }
 
 /** The label by which an object's pods are found. */
 export const OBJECT_LABEL = "scenario-object";
 
-/** What the taint of the gold member's Cluster asks for. */
+/** Toleration of the gold member's Cluster taint. */
 export const GOLD: Toleration = { key: "team", operator: "Equal", value: "gold", effect: "NoSchedule" };
-/** What the taint of its GPU nodes asks for. */
+/** Toleration of its GPU nodes' taint. */
 export const GPU: Toleration = { key: "gpu", operator: "Exists" };
-/** What the taint of the spot member's Cluster asks for. */
+/** Toleration of the spot member's Cluster taint. */
 export const SPOT: Toleration = { key: "spot", operator: "Exists" };
 
 function specOf({ requests, spec }: Parts): PodSpec {

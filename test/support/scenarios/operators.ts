@@ -18,7 +18,7 @@ const preferring = (name: string): Record<string, string> => ({
 const SOUTH = { annotations: clusters("south") };
 const NOT_SELECTED = "none of its 3 nodes is one that the pod selects";
 
-/** What members' nodes can do. */
+/** Scenarios of members' nodes. */
 export const NODES: readonly Scenario[] = [
   scenario(
     "GPUs whose taints are tolerated, of the Cluster and of the node",
@@ -196,7 +196,7 @@ export const NODES: readonly Scenario[] = [
   },
 ];
 
-/** What operators allow. */
+/** Scenarios of operators' policy. */
 export const POLICY: readonly Scenario[] = [
   scenario("a namespace that a member does not admit", [pod("red", SOUTH)], {
     red: { waits: onlyNamed({ south: CLOSED.south }) },

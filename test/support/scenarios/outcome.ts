@@ -7,7 +7,7 @@ import { OBJECT_LABEL } from "./objects.ts";
 import type { Expected } from "./scenario.ts";
 import { SCHEDULER } from "./words.ts";
 
-/** Whether an object's pods, of all those of its namespace, are where they should be and say what they should. */
+/** Reports whether an object's pods are where they should be, and say what they should. */
 export function expectOutcome(all: readonly Stored<Pod>[], object: string, expected: Expected): void {
   const pods = all.filter(({ metadata }) => metadata.labels?.[OBJECT_LABEL] === object);
   const counts: Record<string, number> = {};

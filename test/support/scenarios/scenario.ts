@@ -2,7 +2,7 @@ import type { Pod } from "../../../src/api/kubernetes.ts";
 import type { MemberName } from "./members.ts";
 import type { Workload } from "./objects.ts";
 
-/** What becomes of one object's pods. */
+/** The expected placement of one object's pods. */
 export interface Expected {
   /** How many pods each member has. */
   readonly in?: Partial<Readonly<Record<MemberName, number>>>;
@@ -10,7 +10,7 @@ export interface Expected {
   readonly among?: { readonly members: readonly MemberName[]; readonly pods: number };
   /** So many pods, all in one member, whichever. */
   readonly together?: number;
-  /** What each of the pods that have no place says of it; `{namespace}` and `{scheduler}` stand for what tests cannot know. */
+  /** Message of each waiting pod; `{namespace}` and `{scheduler}` stand for values that tests cannot know. */
   readonly waits?: string | RegExp;
   /** How many pods wait; default 1 where any does. */
   readonly waiting?: number;
@@ -30,7 +30,7 @@ export interface Step {
   readonly expect: Readonly<Record<string, Expected>>;
 }
 
-/** One situation, and where pods go in it. */
+/** A situation, and the placement of pods in it. */
 export interface Scenario {
   /** A sentence: the test's name. */
   readonly shows: string;

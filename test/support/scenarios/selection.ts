@@ -21,7 +21,7 @@ const spread = (topologyKey: string, more: object = {}): Record<string, string> 
 
 const NO_TERM = "no term of legation.dev/cluster-affinity matches it";
 
-/** What authors select: names, labels, affinity, tolerations. */
+/** Scenarios of authors' choices: names, labels, affinity, tolerations. */
 export const SELECTION: readonly Scenario[] = [
   scenario("nothing said: any member that is open to the namespace", [replicated("silent", 4)], {
     silent: { among: { members: ["west", "east"], pods: 4 } },

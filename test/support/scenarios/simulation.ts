@@ -116,7 +116,7 @@ export class Simulation {
     throw new Error(`no rest after ${DECISIONS} decisions`);
   }
 
-  /** One member is lost, one is cordoned, and there are PlacementDefaults. What is evicted is replaced. */
+  /** Simulates a lost member, a cordoned one and PlacementDefaults. Evicted pods are replaced. */
   trouble(): void {
     const { defaults } = TROUBLE;
     this.#defaults.set({

@@ -15,7 +15,7 @@ const BRIEFLY: Toleration[] = ["not-ready", "unreachable"].map((state) => ({
 const ANY = { "legation.dev/cluster-selector": "" };
 const LOST = /north: its API server does not answer: /;
 
-/** One member is lost, one is cordoned, and the operator has defaults for all namespaces. */
+/** Scenarios with a lost member, a cordoned one and operator defaults. */
 export const IN_TROUBLE: readonly Scenario[] = [
   {
     shows: "pods of a lost member are replaced where they may be",

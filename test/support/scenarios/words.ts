@@ -6,7 +6,7 @@ export const CLOSED = {
   south: "its namespaceSelector does not admit namespace {namespace}",
 } as const;
 
-/** What `legation.dev/clusters` says of those that it does not name. */
+/** The refusal for members that `legation.dev/clusters` does not name. */
 export const NOT_NAMED = "not named by legation.dev/clusters";
 
 /** Stands for the words of a member's scheduler, where the pod waits for a node. */

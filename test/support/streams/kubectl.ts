@@ -7,7 +7,7 @@ import { eventually } from "../harness/wait.ts";
 /** How a kubectl speaks of a stream, as its two environment variables say. */
 export type Transport = "SPDY" | "WebSocket";
 
-/** What a kubectl that opens a stream is given. */
+/** The arguments of a kubectl that opens a stream. */
 export interface StreamingOptions {
   readonly kubeconfig: string;
   readonly transport: Transport;
@@ -50,7 +50,7 @@ export class StreamingKubectl implements Disposable {
     this.child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
     });
-    // It may end before it has read everything; its exit code tells.
+    // kubectl may end before it has read everything; its exit code tells the result.
     this.child.stdin?.on("error", () => {});
     if (input !== undefined) this.child.stdin?.end(input);
     this.ended = new Promise((resolve, reject) => {
@@ -65,11 +65,11 @@ export class StreamingKubectl implements Disposable {
         resolve({ code, stdout: Buffer.concat(this.#stdout), stderr: this.#stderr, seconds });
       });
     });
-    // Whoever waits for it hears of it.
+    // The rejection reaches the waiting caller.
     this.ended.catch(() => {});
   }
 
-  /** What it has said so far on both streams. */
+  /** Output so far on both streams. */
   get said(): string {
     return `${Buffer.concat(this.#stdout)}${this.#stderr}`;
   }

@@ -1,7 +1,7 @@
 import { request } from "node:https";
 import type { ApiAccess } from "../clusters/api-request.ts";
 
-/** What an author sees of one write. */
+/** The result of a write, as its author sees it. */
 export interface Submitted {
   readonly status: number;
   /** The object, or the Status that refuses it. */
@@ -22,7 +22,7 @@ export interface Answered {
   readonly spec?: Readonly<Record<string, unknown>>;
 }
 
-/** One write to an API server, as kubectl makes it, with the warnings that come back. */
+/** Sends a write as kubectl does. Returns the response with its warnings. */
 export function submit(
   access: ApiAccess,
   method: "POST" | "PUT" | "PATCH",

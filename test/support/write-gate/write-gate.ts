@@ -12,7 +12,7 @@ export interface Write {
   readonly body: string;
 }
 
-/** What shall become of one write. */
+/** The fate of a write. */
 export interface Trap {
   /** The first write that this accepts is caught, and no other. */
   readonly catches: (write: Write) => boolean;
@@ -23,7 +23,7 @@ export interface Trap {
    * never sees it, and it is answered with `status`.
    */
   readonly when: "before" | "after" | "unseen" | "lost" | "late" | "refused";
-  /** Of a refusal; default 500. */
+  /** Status code of a refusal; default 500. */
   readonly status?: number;
   /** Breaks something; the write's connection is held until this resolves. */
   readonly onCaught: () => Promise<void>;

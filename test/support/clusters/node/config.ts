@@ -13,7 +13,7 @@ export interface Addresses {
   /** First address of the service range: what pods find in KUBERNETES_SERVICE_HOST. */
   readonly api: string;
   readonly node: string;
-  /** Of api and node: the link between the machine and the node. */
+  /** Prefix length of the addresses `api` and `node`, of the link between machine and node. */
   readonly prefixLength: number;
   readonly pods: string;
   /** Name of the link on the machine's side. */
@@ -38,7 +38,7 @@ export function addressesOf(slot: number): Addresses {
   };
 }
 
-/** What the node's files are made from. */
+/** The inputs of the node's files. */
 export interface NodeFiles {
   /** Folder of the node. */
   readonly directory: string;
@@ -112,7 +112,7 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
       webhook: { enabled: true },
       x509: { clientCAFile: join(clusterDirectory, "pki", "ca.crt") },
     },
-    // Whoever has a certificate of this cluster's authority is its API server; nobody else is here to be kept out.
+    // Any certificate of the cluster's CA counts as the API server's, since nothing else runs here.
     authorization: { mode: "AlwaysAllow" },
     containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
     cgroupDriver: "cgroupfs",

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 
-/** One entry of a tar archive. */
+/** An entry of a tar archive. */
 type TarEntry =
   | { readonly type: "file"; readonly path: string; readonly mode: number; readonly data: Buffer }
   | { readonly type: "link"; readonly path: string; readonly target: string }

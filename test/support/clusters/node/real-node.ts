@@ -79,7 +79,7 @@ export function openRoutes(): void {
   for (const range of RANGES) spawnSync("ip", ["route", "delete", "unreachable", range]);
 }
 
-/** What a node, or only a door to the API server, is made for. */
+/** The settings of a node, or of a gateway to the API server only. */
 export interface RealNodeSpec {
   readonly cluster: string;
   readonly clusterDirectory: string;
