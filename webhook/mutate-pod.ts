@@ -11,6 +11,7 @@ import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } fr
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import {
   ephemeralWarnings,
+  fieldsOfMarks,
   isVirtualNode,
   nodeNameProblem,
   type PodFields,
@@ -90,24 +91,8 @@ function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement
 }
 
 /** The JSON patch from the pod to its proxy; empty when it is one. Only the fields that `toProxy` owns are compared. */
-function proxyPatch(
-  { metadata }: ReviewedObject,
-  { schedulerName, tolerations }: PodFields,
-  { failover }: Placement,
-): fastJsonPatch.Operation[] {
-  const { labels, annotations, finalizers } = metadata;
-  const pod: Pod = {
-    metadata: {
-      ...(labels === undefined ? {} : { labels }),
-      ...(annotations === undefined ? {} : { annotations }),
-      ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
-    },
-    spec: {
-      containers: [],
-      ...(schedulerName == null ? {} : { schedulerName }),
-      ...(tolerations == null ? {} : { tolerations: [...tolerations] }),
-    },
-  };
+function proxyPatch(object: ReviewedObject, spec: PodFields, { failover }: Placement): fastJsonPatch.Operation[] {
+  const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);
   return fastJsonPatch.compare(pod, failover === undefined ? proxy : staying(proxy));
 }

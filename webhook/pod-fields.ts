@@ -7,8 +7,8 @@ import {
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_PREFIX,
 } from "../src/api/keys.ts";
-import type { Toleration } from "../src/api/kubernetes.ts";
-import { issues } from "./admission-review.ts";
+import type { Pod, Toleration } from "../src/api/kubernetes.ts";
+import { issues, type ReviewedObject } from "./admission-review.ts";
 
 interface PodTermFields {
   readonly topologyKey?: string | null | undefined;
@@ -88,6 +88,23 @@ const podSpec: z.ZodType<PodFields> = z.object({
 export function readPodSpec(spec: unknown): PodFields | string {
   const parsed = podSpec.safeParse(spec);
   return parsed.success ? parsed.data : `spec: ${issues(parsed.error)}`;
+}
+
+/** Returns the pod with the fields that hold Legation's marks, and no others. */
+export function fieldsOfMarks({ metadata }: ReviewedObject, { schedulerName, tolerations }: PodFields): Pod {
+  const { labels, annotations, finalizers } = metadata;
+  return {
+    metadata: {
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
+    },
+    spec: {
+      containers: [],
+      ...(schedulerName == null ? {} : { schedulerName }),
+      ...(tolerations == null ? {} : { tolerations: [...tolerations] }),
+    },
+  };
 }
 
 /** True for the name of a virtual node. */

@@ -8,6 +8,7 @@ import type { Departure } from "./departure.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
 import { denied, reviewOf, type Verdict } from "./responses.ts";
+import { restoreMarks } from "./restore-marks.ts";
 import { validateNamespace } from "./validate-namespace.ts";
 
 /** Paths of the webhook configurations in manifests/, and who answers them. */
@@ -18,6 +19,7 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/mutate/workload": (request) => mutateWorkload(request, "all"),
   "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
   "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
+  "/mutate/marks": restoreMarks,
   "/validate/namespace": validateNamespace,
 };
 

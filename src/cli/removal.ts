@@ -28,20 +28,20 @@ export async function remove(
   }
 }
 
-/** Takes one finalizer off an object, whoever else writes it meanwhile. */
+/** Takes one finalizer off an object, whoever else writes it meanwhile. False: admission has put it back. */
 export async function dropFinalizer(
   client: ClusterClient,
   resource: Resource<KubeObject>,
   object: Stored<KubeObject>,
   finalizer: string,
   signal: AbortSignal,
-): Promise<void> {
+): Promise<boolean> {
   const { uid, name, namespace } = object.metadata;
   const ref: ObjectRef = namespace === undefined ? { name } : { namespace, name };
   let current: Stored<KubeObject> | undefined = object;
   while (current !== undefined && current.metadata.uid === uid) {
     const index: number = current.metadata.finalizers?.indexOf(finalizer) ?? -1;
-    if (index === -1) return;
+    if (index === -1) return true;
     const path = `/metadata/finalizers/${index}`;
     const body = [
       { op: "test", path: "/metadata/uid", value: uid },
@@ -49,8 +49,8 @@ export async function dropFinalizer(
       { op: "remove", path },
     ];
     try {
-      await client.patch(resource, ref, { type: "json", body }, { signal });
-      return;
+      const { metadata } = await client.patch(resource, ref, { type: "json", body }, { signal });
+      return metadata.finalizers?.includes(finalizer) !== true;
     } catch (error) {
       // A failed test of a JSON patch is 422: the object changed since it was read.
       if (!isKubeError(error, "NotFound", "Conflict", "Unprocessable")) throw error;
@@ -59,6 +59,7 @@ export async function dropFinalizer(
       current = next;
     }
   }
+  return true;
 }
 
 /** Waits until no namespace has this name; false when it was not gone in time. */

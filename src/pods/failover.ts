@@ -14,6 +14,15 @@ export function staying(proxy: Pod): Pod {
   return { ...proxy, spec: { containers: [], ...proxy.spec, tolerations } };
 }
 
+/** Reports whether admission made the pod stay where it is for as long as its member is lost. */
+export function isStaying({ metadata, spec }: Pod): boolean {
+  const endless = (spec?.tolerations ?? []).filter(isEndless).map(({ key }) => key);
+  return (
+    metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER &&
+    LOST_NODE_TAINTS.every((key) => endless.includes(key))
+  );
+}
+
 /**
  * The tolerations that a delegate has from its proxy. Those of a lost node that were added on the host are of virtual nodes: the
  * member adds its own.

@@ -12,6 +12,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { Failure } from "../failure.ts";
 import { podName } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
@@ -41,7 +42,12 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
  * it. A finished one keeps its result, without Legation's marks, until the pod garbage collector sees that its node is gone.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
-  await afterPolicies(() => release(host, proxy, signal), signal);
+  if (await afterAdmission(() => release(host, proxy, signal), signal)) return;
+  throw new Failure("refused", {
+    object: `pod ${podName(proxy)}`,
+    problem: "has Legation's marks again as soon as they are taken off: an admission webhook puts them back",
+    remedy: "look at `kubectl get mutatingwebhookconfigurations`, then run the command again",
+  });
 }
 
 /**
@@ -57,9 +63,14 @@ export async function unmarkOverflow(
   const remained: string[] = [];
   for (const pod of await listAll(host, pods, { labelSelector, signal })) {
     try {
-      await afterPolicies(async () => {
-        if (await unmark(host, pod, signal)) unmarked += 1;
+      const isDone = await afterAdmission(async () => {
+        const after = await unmark(host, pod, signal);
+        if (after === undefined) return true;
+        if (isLabelled(after)) return false;
+        unmarked += 1;
+        return true;
       }, signal);
+      if (!isDone) remained.push(`label ${PROXY_LABEL} of pod ${podName(pod)} (an admission webhook puts it back)`);
     } catch (error) {
       // Another admission policy must not block the uninstallation.
       if (!isKubeError(error, "Forbidden", "BadRequest", "ServerError")) throw error;
@@ -69,8 +80,12 @@ export async function unmarkOverflow(
   return { unmarked, remained };
 }
 
-/** False for one that is gone, or has overflowed at the last moment. */
-async function unmark(host: ClusterClient, { metadata }: Stored<Pod>, signal: AbortSignal): Promise<boolean> {
+/** Resolves to the pod afterwards; undefined for one that is gone, or has overflowed at the last moment. */
+async function unmark(
+  host: ClusterClient,
+  { metadata }: Stored<Pod>,
+  signal: AbortSignal,
+): Promise<Stored<Pod> | undefined> {
   const { name, namespace = "", uid } = metadata;
   const path = `/metadata/labels/${PROXY_LABEL.replace("/", "~1")}`;
   const body = [
@@ -79,44 +94,48 @@ async function unmark(host: ClusterClient, { metadata }: Stored<Pod>, signal: Ab
     { op: "remove", path },
   ];
   try {
-    await host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
-    return true;
+    return await host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
   } catch (error) {
     // A failed test of a JSON patch is 422.
-    if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return false;
+    if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return undefined;
     throw error;
   }
 }
 
-// API servers apply a policy for a few seconds after its binding is gone: each follows them by a watch of its own.
-const POLICY_LAG_MS = 20_000;
-
-async function afterPolicies(act: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  const done = await waitFor(() => unlessForbidden(act), { timeoutMs: POLICY_LAG_MS, signal });
-  if (done === undefined) await act();
+function isLabelled({ metadata }: Stored<Pod>): boolean {
+  return metadata.labels?.[PROXY_LABEL] !== undefined;
 }
 
-async function unlessForbidden(act: () => Promise<void>): Promise<true | undefined> {
+// API servers refuse and put back marks for a few seconds after their policies and webhooks are gone: each follows by a watch.
+const ADMISSION_LAG_MS = 20_000;
+
+/** Acts until it is done; false when it still is not after that time. */
+async function afterAdmission(act: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
+  const attempt = async (): Promise<true | undefined> => ((await unlessForbidden(act)) ? true : undefined);
+  return (await waitFor(attempt, { timeoutMs: ADMISSION_LAG_MS, signal })) ?? (await act());
+}
+
+async function unlessForbidden(act: () => Promise<boolean>): Promise<boolean> {
   try {
-    await act();
-    return true;
+    return await act();
   } catch (error) {
-    if (isKubeError(error, "Forbidden")) return undefined;
+    if (isKubeError(error, "Forbidden")) return false;
     throw error;
   }
 }
 
-async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
+async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<boolean> {
   const { name, namespace = "", uid } = proxy.metadata;
   const ref = { namespace, name };
   if (!isTerminal(proxy)) await remove(host, pods, ref, { uid, gracePeriodSeconds: 0, signal });
-  await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
-  if (!isTerminal(proxy)) return;
+  const isReleased = await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
+  if (!isReleased || !isTerminal(proxy)) return isReleased;
   const annotations = Object.fromEntries(ownAnnotations(proxy).map((key) => [key, null]));
   const body = { metadata: { uid, labels: { [PROXY_LABEL]: null }, annotations } };
   try {
-    await host.patch(pods, ref, { type: "merge", body }, { signal });
+    return !isLabelled(await host.patch(pods, ref, { type: "merge", body }, { signal }));
   } catch (error) {
     if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    return true;
   }
 }

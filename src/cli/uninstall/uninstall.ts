@@ -27,12 +27,12 @@ export interface Uninstalled {
   readonly namespaces: readonly string[];
 }
 
-// These refuse or change objects while they are there, the removal of Legation's own marks included.
+// These refuse or undo the removal of Legation's own marks while they are there.
 const ADMISSION_KINDS = [
-  "ValidatingAdmissionPolicyBinding",
-  "ValidatingAdmissionPolicy",
   "MutatingWebhookConfiguration",
   "ValidatingWebhookConfiguration",
+  "ValidatingAdmissionPolicyBinding",
+  "ValidatingAdmissionPolicy",
 ];
 // `install` writes this object, which is in no manifest.
 const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };

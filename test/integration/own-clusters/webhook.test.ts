@@ -706,7 +706,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(11);
+    expect(trusted).toHaveLength(14);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -721,10 +721,10 @@ describe("the serving certificate", () => {
   test("is trusted by an entry that a version adds, from its first moment on", async () => {
     const last = JSON.stringify([{ op: "remove", path: "/webhooks/8" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(10);
+    expect(await bundles()).toHaveLength(13);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(11);
+    expect(trusted).toHaveLength(14);
     expect(new Set(trusted).size).toBe(1);
   });
 

@@ -29,6 +29,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "kubelet-auth.test.ts": 14,
   "kubelet-usage.test.ts": 24,
   "label-selector.test.ts": 1,
+  "marks.test.ts": 30,
   "network-policies.test.ts": 31,
   "observability.test.ts": 11,
   "overflow.test.ts": 87,

@@ -73,6 +73,14 @@ describe("dropping a finalizer", () => {
     expect(patches[1]).toContainEqual({ op: "remove", path: "/metadata/finalizers/0" });
   });
 
+  test.each([
+    ["ours", false],
+    ["other", true],
+  ])("tells whether admission has put it back: %s stays", async (left, isGone) => {
+    const client = fakeClient({ patch: async () => object("2", [left]) as never });
+    await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).resolves.toBe(isGone);
+  });
+
   test("leaves an object that was made anew alone", async () => {
     const { client, patches } = changing(object("2", ["ours"], "another"));
     await dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal);

@@ -185,7 +185,7 @@ test("the connection of a second call ends with its answer, and no other", async
   const manifests = await loadManifests(MANIFESTS);
   const configuration = z.object({ webhooks: z.array(entry) });
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
-  expect(entries).toHaveLength(11);
+  expect(entries).toHaveLength(14);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
     // As an API server asks.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;

@@ -11,7 +11,7 @@ async function takenOff(annotations: Readonly<Record<string, string>>): Promise<
   const bodies: { metadata: { annotations: object } }[] = [];
   const patch = async (_resource: unknown, _ref: unknown, { body }: { body: unknown }): Promise<never> => {
     bodies.push(body as never);
-    return undefined as never;
+    return { metadata: {} } as never;
   };
   const metadata = { name: "web", namespace: "shop", uid: "u", resourceVersion: "1", annotations };
   await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Succeeded" } }, signal);
@@ -58,7 +58,10 @@ describe("a proxy that is let go", () => {
       delete: async (_resource, of, { uid, gracePeriodSeconds } = {}) => {
         requests.push(["delete", of, { uid, gracePeriodSeconds }]);
       },
-      patch: async (_resource, of, { body }) => requests.push(["patch", of, body]) as never,
+      patch: async (_resource, of, { body }) => {
+        requests.push(["patch", of, body]);
+        return { metadata: {} } as never;
+      },
     });
     await releaseProxy(client, { metadata, status: { phase } }, signal);
     return requests;
@@ -79,14 +82,19 @@ describe("a proxy that is let go", () => {
     ]);
   });
 
-  test("is let go in time where a policy that is gone still refuses it", async () => {
-    let refusals = 1;
-    const patch = async (): Promise<never> => {
-      if (refusals-- <= 0) return undefined as never;
-      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods shop/web" });
-    };
+  test.each([
+    [
+      "a policy that is gone still refuses it",
+      () => {
+        throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods shop/web" });
+      },
+    ],
+    ["a webhook that is gone still puts it back", () => ({ metadata })],
+  ])("is let go in time where %s", async (_which, answer) => {
+    let undone = 1;
+    const patch = async (): Promise<never> => (undone-- <= 0 ? { metadata: {} } : answer()) as never;
     await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Failed" } }, signal);
-    expect(refusals).toBeLessThan(0);
+    expect(undone).toBeLessThan(0);
   });
 });
 
@@ -106,7 +114,7 @@ describe("pods in overflow mode that the host runs", () => {
     };
     const patch = async (_resource: unknown, { name }: { name: string }, { body }: object & { body: unknown }) => {
       patched.push([name, body]);
-      if (name === "stays") return undefined as never;
+      if (name === "stays") return { metadata: {} } as never;
       const code = name === "gone" ? "NotFound" : name === "denied" ? "ServerError" : "Unprocessable";
       throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: `pods shop/${name}` });
     };

@@ -592,7 +592,7 @@ describe("unjoin of a Cluster that the controller keeps", () => {
       list: async () => ({ items: [] }) as never,
       patch: async ({ plural }, _ref, patch) => {
         if (plural === "clusters") patches.push(patch.body);
-        return {} as never;
+        return { metadata: {} } as never;
       },
     });
     const leaving = unjoin(

@@ -1,0 +1,73 @@
+import {
+  CLUSTER_ANNOTATION,
+  DEFAULT_SCHEDULER,
+  DELEGATE_FINALIZER,
+  DELEGATE_UID_ANNOTATION,
+  DELETION_COST_ANNOTATION,
+  FAILOVER_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  OWN_DELETION_COST_ANNOTATION,
+  PROXY_LABEL,
+  SCHEDULER_NAME,
+  SCHEDULER_NAME_ANNOTATION,
+} from "../api/keys.ts";
+import type { Pod, PodSpec } from "../api/kubernetes.ts";
+import { isStaying, staying } from "./failover.ts";
+
+/** Annotations of a pod that its author cannot change once the pod is there. */
+export const KEPT_ANNOTATIONS: readonly string[] = [
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  OWN_DELETION_COST_ANNOTATION,
+  SCHEDULER_NAME_ANNOTATION,
+  FAILOVER_ANNOTATION,
+];
+
+/**
+ * Returns the pod with the marks of Legation that `old` has and an update leaves out. A mark with another value stays as it is:
+ * an admission policy refuses it.
+ */
+export function withMarksOf(old: Pod, pod: Pod): Pod {
+  const before = old.metadata ?? {};
+  const cost = before.annotations?.[OWN_DELETION_COST_ANNOTATION];
+  const isOwnCost = cost !== undefined && before.annotations?.[DELETION_COST_ANNOTATION] === cost;
+  const keys = isOwnCost ? [...KEPT_ANNOTATIONS, DELETION_COST_ANNOTATION] : KEPT_ANNOTATIONS;
+  const labels = withKeysOf(before.labels, pod.metadata?.labels, [PROXY_LABEL]);
+  const annotations = withKeysOf(before.annotations, pod.metadata?.annotations, keys);
+  const finalizers = withFinalizerOf(before.finalizers, pod.metadata?.finalizers);
+  return {
+    ...pod,
+    metadata: {
+      ...pod.metadata,
+      ...(labels === undefined ? {} : { labels }),
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(finalizers === undefined ? {} : { finalizers }),
+    },
+    ...(pod.spec === undefined ? {} : { spec: withSpecOf(old, pod.spec) }),
+  };
+}
+
+/** Returns the map with the entries of `old` under these keys that it lacks. */
+export function withKeysOf(
+  old: Readonly<Record<string, string>> = {},
+  map: Readonly<Record<string, string>> | undefined,
+  keys: readonly string[],
+): Readonly<Record<string, string>> | undefined {
+  const lost = Object.entries(old).filter(([key]) => keys.includes(key) && map?.[key] === undefined);
+  return lost.length === 0 ? map : { ...map, ...Object.fromEntries(lost) };
+}
+
+function withFinalizerOf(old: readonly string[] = [], finalizers: string[] | undefined): string[] | undefined {
+  const isLost = old.includes(DELEGATE_FINALIZER) && finalizers?.includes(DELEGATE_FINALIZER) !== true;
+  return isLost ? [...(finalizers ?? []), DELEGATE_FINALIZER] : finalizers;
+}
+
+/** Returns the spec with what admission wrote into it when the pod was created, where an author's own manifest would undo that. */
+function withSpecOf(old: Pod, spec: PodSpec): PodSpec {
+  const author = old.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? DEFAULT_SCHEDULER;
+  const isAuthors = old.spec?.schedulerName === SCHEDULER_NAME && spec.schedulerName === author;
+  const named = isAuthors ? { ...spec, schedulerName: SCHEDULER_NAME } : spec;
+  const { tolerations } = isStaying(old) ? (staying({ spec: named }).spec ?? {}) : named;
+  return tolerations === undefined ? named : { ...named, tolerations };
+}

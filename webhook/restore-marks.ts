@@ -1,0 +1,53 @@
+import { isDeepStrictEqual } from "node:util";
+import fastJsonPatch from "fast-json-patch";
+import { CLAIM_STATUS_ANNOTATION, CLUSTER_ANNOTATION, MEMBER_UID_ANNOTATION } from "../src/api/keys.ts";
+import type { Pod } from "../src/api/kubernetes.ts";
+import { withKeysOf, withMarksOf } from "../src/pods/marks.ts";
+import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { fieldsOfMarks, readPodSpec } from "./pod-fields.ts";
+import { allowed, patched, type Verdict } from "./responses.ts";
+
+/** Annotations that an update of an object that is no pod may not leave out, by kind. */
+const KEPT: Readonly<Record<string, readonly string[]>> = {
+  PersistentVolumeClaim: [CLUSTER_ANNOTATION, CLAIM_STATUS_ANNOTATION],
+  Cluster: [MEMBER_UID_ANNOTATION],
+};
+
+/** Puts back the marks of Legation that an update leaves out. Other values are refused by the admission policies. */
+export function restoreMarks({ object, oldObject, kind, operation }: AdmissionRequest): Verdict {
+  if (object === undefined || oldObject === undefined || operation !== "UPDATE") return allowed();
+  const patch = patchOf(kind.kind, oldObject, object);
+  const restored = fastJsonPatch.applyPatch(structuredClone(object), [...patch]).newDocument;
+  // An author's own manifest may leave marks out; an update that does nothing else was meant to take them off.
+  const isAll = patch.length > 0 && isDeepStrictEqual(written(restored), written(oldObject));
+  return patched(patch, isAll ? [PUT_BACK] : []);
+}
+
+const PUT_BACK =
+  "nothing is changed: what Legation keeps on an object is put back, and only its controller takes it off; " +
+  "to end a delegated pod, delete it and wait for its delegate to end";
+
+function patchOf(kind: string, old: ReviewedObject, object: ReviewedObject): fastJsonPatch.Operation[] {
+  if (kind === "Pod") {
+    const pod = withFieldsOfMarks(object);
+    return fastJsonPatch.compare(pod, withMarksOf(withFieldsOfMarks(old), pod));
+  }
+  const { annotations } = object.metadata;
+  const kept = withKeysOf(old.metadata.annotations, annotations, KEPT[kind] ?? []);
+  return fastJsonPatch.compare(annotated(annotations), annotated(kept));
+}
+
+function withFieldsOfMarks(object: ReviewedObject): Pod {
+  const spec = readPodSpec(object.spec);
+  // The API server refuses such a spec.
+  return fieldsOfMarks(object, typeof spec === "string" ? {} : spec);
+}
+
+function annotated(annotations: Readonly<Record<string, string>> | undefined): object {
+  return { metadata: annotations === undefined ? {} : { annotations } };
+}
+
+/** Returns the object without what the API server itself writes on an update. */
+function written({ metadata: { managedFields: _, ...metadata }, ...fields }: ReviewedObject): object {
+  return { ...fields, metadata };
+}
