@@ -36,16 +36,16 @@ const API_MODES = ["host", "member", "none"] as const;
 /** Whose API server a pod's in-cluster configuration leads to. */
 export type ApiMode = (typeof API_MODES)[number];
 
-/** What makes a group of pods that name none. */
+/** Groups pods that name no group. */
 export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonly key: string };
 
-/** Where an author wants a pod to run, and how. */
+/** An author's placement of a pod. */
 export interface Placement {
   /** `legation.dev/delegate`; absent when it was not written. */
   readonly delegate?: boolean;
   /** Members by name; absent: any. */
   readonly clusters?: readonly string[];
-  /** What the pod's own node selector and affinity say of virtual nodes; absent: nothing. */
+  /** The parts of the pod's node selector and affinity that concern virtual nodes, if any. */
   readonly virtualNode?: VirtualNodeWish;
   /** Members by the labels of their Cluster; absent: any. */
   readonly selector?: Selector;
@@ -60,7 +60,7 @@ export interface Placement {
   readonly groupBy?: GroupBy;
   /** How the replicas of the pod's owner are divided; absent: as they fit best. */
   readonly preferences?: SchedulingPreferences;
-  /** What is different in some members; absent: nothing. */
+  /** Patches for some members, if any. */
   readonly overrides?: readonly Override[];
   /** `legation.dev/api`; absent: the host's, when there is a way to it. */
   readonly api?: ApiMode;
@@ -85,7 +85,7 @@ export type ParsedPlacement =
 
 export type Annotations = Readonly<Record<string, string>>;
 
-// Of every key of Legation.
+// The prefix of every key of Legation.
 const KEY_PREFIX = `${GROUP}/`;
 const AUTHOR_KEYS: readonly string[] = [
   DELEGATE_ANNOTATION,
@@ -133,7 +133,7 @@ export function parsePlacement(
   for (const [key, text] of [...inherited, ...Object.entries(own)]) {
     const read = readAnnotation(key, text);
     if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
-    // Nobody reads more, and a review may bring a hundred thousand.
+    // Bounds the message: a review may bring a hundred thousand problems.
     if (problems.length >= MOST_PROBLEMS) break;
     if (typeof read !== "string") placement = { ...placement, ...(Object.hasOwn(own, key) ? read : ofNamespace(read)) };
   }
@@ -142,13 +142,13 @@ export function parsePlacement(
 
 const MOST_PROBLEMS = 10;
 
-/** What a namespace says for its pods is an operator's word, and may be more than an author's. */
+/** Parses a namespace's defaults. They are an operator's word, and may exceed an author's. */
 function ofNamespace({ overrides, ...placement }: Placement): Placement {
   if (overrides === undefined) return placement;
   return { ...placement, overrides: overrides.map((override) => ({ ...override, by: "namespace" })) };
 }
 
-/** Whether the author asked for delegation: said so, or said where to or when. */
+/** Reports whether the author asked for delegation, by saying so, or where or when. */
 export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {
   return delegate ?? [clusters, selector, preferences, mode].some((said) => said !== undefined);
 }
@@ -170,7 +170,7 @@ export function placementExcludes(
   return undefined;
 }
 
-/** What one annotation says, or what is wrong with it and what to write instead. */
+/** Parses one annotation, or returns its problem and what to write instead. */
 function readAnnotation(key: string, text: string): Placement | string {
   // The API server looks at the length only after admission.
   const tooLong = lengthProblem(text);
@@ -254,7 +254,7 @@ function readGroupBy(text: string): Placement | string {
   return `${quote(text)} makes no groups; write "owner", or "label:" and the key of a label, e.g. "label:app"`;
 }
 
-/** Whether authors write this key as an annotation of pods and workloads. */
+/** Reports whether authors write this key as an annotation of pods and workloads. */
 export function isAuthorKey(key: string): boolean {
   return AUTHOR_KEYS.includes(key);
 }

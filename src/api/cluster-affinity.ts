@@ -10,7 +10,7 @@ export interface ClusterTerm {
 
 /** A pod's `nodeAffinity`, field by field, with Clusters in place of nodes. */
 export interface ClusterAffinity {
-  /** One of the terms must match. */
+  /** Terms, any one of which must match. */
   readonly requiredDuringSchedulingIgnoredDuringExecution?: { readonly nodeSelectorTerms: readonly ClusterTerm[] };
   /** The sum of the weights of the terms that match is what a Cluster is worth. */
   readonly preferredDuringSchedulingIgnoredDuringExecution?: readonly {
@@ -36,7 +36,7 @@ const termSchema = z.strictObject({
     .exactOptional(),
 });
 
-/** What `legation.dev/cluster-affinity` may hold. */
+/** The schema of `legation.dev/cluster-affinity`. */
 export const clusterAffinitySchema: z.ZodType<ClusterAffinity> = z.strictObject({
   requiredDuringSchedulingIgnoredDuringExecution: z
     .strictObject({ nodeSelectorTerms: z.array(termSchema).min(1).max(100) })
@@ -52,7 +52,7 @@ interface Selectable {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/** Whether a required term matches the Cluster, or none is written. */
+/** Reports whether a required term matches the Cluster, or none is written. */
 export function affinityAllows(affinity: ClusterAffinity, cluster: Selectable): boolean {
   const terms = affinity.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   return terms === undefined || terms.some((term) => termMatches(term, cluster));

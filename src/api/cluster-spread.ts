@@ -6,7 +6,7 @@ import { labelKeyProblem } from "./label-selector.ts";
 export interface ClusterSpread {
   /** Label of Clusters, or that of virtual nodes, with their names; those with one value are one domain. */
   readonly topologyKey: string;
-  /** By how many pods a domain may be ahead of the one with the fewest; default 1. */
+  /** Pods that a domain may have more than the one with the fewest; default 1. */
   readonly maxSkew?: number;
   /** Default DoNotSchedule. */
   readonly whenUnsatisfiable?: "DoNotSchedule" | "ScheduleAnyway";
@@ -46,5 +46,5 @@ const spreadSchema: z.ZodType<ClusterSpread> = z
     }
   });
 
-/** What `legation.dev/cluster-spread` may hold. */
+/** The schema of `legation.dev/cluster-spread`. */
 export const clusterSpreadsSchema: z.ZodType<readonly ClusterSpread[]> = z.array(spreadSchema).min(1).max(16);

@@ -6,7 +6,7 @@ import type { Selector } from "./label-selector.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
-/** What an annotation of another project says in Legation's terms. */
+/** The translation of another project's annotation. */
 export interface ForeignPlacement {
   readonly delegate?: boolean;
   readonly clusters?: readonly string[];
@@ -26,7 +26,7 @@ const constraintsSchema = z.strictObject({
 
 const constraints = structuredTextReader(constraintsSchema);
 
-/** Whether the key is one of another project's that says where pods run; what Federation v1 has beside these is its own. */
+/** Reports whether the key is another project's placement annotation. Federation v1's other keys are not. */
 export function isForeignKey(key: string): boolean {
   return key.startsWith(ADMIRALTY) || (key.startsWith(FEDERATION) && key.endsWith("-preferences"));
 }
@@ -36,9 +36,9 @@ type Reader = (text: string, key: string) => ForeignPlacement | string;
 const READERS: Readonly<Record<string, Reader>> = {
   [`${FEDERATION}replica-set-preferences`]: readPreferences,
   [`${FEDERATION}deployment-preferences`]: readPreferences,
-  // Its value never mattered.
+  // Admiralty ignores this value.
   [`${ADMIRALTY}elect`]: () => ({ delegate: true }),
-  // Of the time before its own scheduler: one cluster by name.
+  // The older form, before Admiralty's own scheduler: one cluster by name.
   [`${ADMIRALTY}clustername`]: (text) => {
     const problem = clusterNameProblem(text);
     return problem === undefined ? { clusters: [text] } : `${JSON.stringify(text.slice(0, 100))} ${problem}`;
@@ -54,7 +54,7 @@ const READERS: Readonly<Record<string, Reader>> = {
 /** The keys of other projects of which Legation knows what they say. */
 export const FOREIGN_KEYS: readonly string[] = Object.keys(READERS);
 
-/** What the annotation says, or what of it Legation does not do and what to write instead. */
+/** Translates the annotation, or returns the unsupported parts and what to write instead. */
 export function readForeignAnnotation(key: string, text: string): ForeignPlacement | string {
   const read = READERS[key];
   if (read !== undefined) return read(text, key);

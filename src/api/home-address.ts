@@ -1,4 +1,4 @@
-/** Where a pod finds an API server, as the variables of its in-cluster configuration say it. */
+/** The address of an API server, as in the variables of a pod's in-cluster configuration. */
 export interface HomeAddress {
   /** Name or IP address, an IPv6 one without brackets. */
   readonly host: string;

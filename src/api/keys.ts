@@ -6,7 +6,7 @@ export const GROUP = "legation.dev";
 /** Label on a namespace that opts it in: `annotated`, `all` or `overflow`. Without it nothing in the namespace is touched. */
 export const DELEGATION_LABEL = "legation.dev/delegation";
 
-// What an author writes, on a pod, a workload or (as a default) a namespace.
+// Annotations of authors, on a pod, a workload or (as a default) a namespace.
 export const DELEGATE_ANNOTATION = "legation.dev/delegate";
 export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
 export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
@@ -16,23 +16,23 @@ export const CLUSTER_AFFINITY_ANNOTATION = "legation.dev/cluster-affinity";
 export const CLUSTER_SPREAD_ANNOTATION = "legation.dev/cluster-spread";
 /** Pods of a namespace with the same value run in one and the same member. */
 export const GROUP_ANNOTATION = "legation.dev/group";
-/** What makes a group of pods that name none: `owner`, or `label:` and the key of a label. */
+/** Groups pods that name no group: `owner`, or `label:` and the key of a label. */
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
 /** How a workload's replicas are divided over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
-/** Its one value: pods wait for their member, however long it is lost. */
+/** The only value: pods wait for their member, however long it is lost. */
 export const FAILOVER_NEVER = "never";
-/** Whether a pod is delegated from the start, or only when the host has found no place for it: `always` or `overflow`. */
+/** Delegates a pod from the start, or only once the host has no place for it: `always` or `overflow`. */
 export const MODE_ANNOTATION = "legation.dev/mode";
 /** How long the host must have found a pod unschedulable before it overflows, e.g. `30s`. */
 export const OVERFLOW_AFTER_ANNOTATION = "legation.dev/overflow-after";
-/** What is different in some members about a pod: JSON patches, as JSON or YAML. */
+/** JSON patches of a pod in some members, as JSON or YAML. */
 export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** Which API server the pod's service account talks to: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
-// What Legation keeps on a proxy pod.
+// Marks of Legation on a proxy pod.
 /** Label that marks a proxy: the controller's watch selects on it. */
 export const PROXY_LABEL = "legation.dev/proxy";
 export const PROXY_LABEL_VALUE = "true";
@@ -42,7 +42,7 @@ export const OVERFLOW_LABEL_VALUE = "overflow";
 export const DELEGATE_FINALIZER = "legation.dev/delegate";
 /** `spec.schedulerName` of every proxy: no scheduler of the host answers to it. */
 export const SCHEDULER_NAME = "legation";
-/** What defaulting gives to every pod that names no scheduler: a member gives it again. */
+/** The scheduler that defaulting gives to every pod without one; a member's defaulting does the same. */
 export const DEFAULT_SCHEDULER = "default-scheduler";
 /** The author's own `spec.schedulerName`, kept while the proxy carries Legation's. */
 export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
@@ -50,18 +50,18 @@ export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
 export const CLUSTER_ANNOTATION = "legation.dev/cluster";
 export const DELEGATE_UID_ANNOTATION = "legation.dev/delegate-uid";
 export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
-/** Of Kubernetes: when a ReplicaSet shrinks, the pod with the lowest goes first. Authors write it, too. */
+/** Kubernetes' deletion cost: a shrinking ReplicaSet deletes the pod with the lowest first. Authors write it, too. */
 export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost";
 /** The deletion cost that Legation has written; one that is different is somebody else's. */
 export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
 /** Pod condition on a proxy that has no member yet: False, with a reason per refused member in its message. */
 export const PLACED_CONDITION = "legation.dev/Placed";
 
-// What Legation keeps on a PersistentVolumeClaim of the host, beside the annotation with its member's name.
+// Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.
 /** Annotation: JSON `{uid, phase, capacity, volumeName}` of the claim in the member that stands for it. */
 export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 
-// What Legation keeps on objects it makes in a member.
+// Marks of Legation on objects it makes in a member.
 /** Label: the host's id (uid of its kube-system namespace). What lacks it is not Legation's. */
 export const HOST_LABEL = "legation.dev/host";
 /** Label: a copy of an object that delegates there need. */

@@ -86,7 +86,7 @@ export type ResourceQuota = Wire<V1ResourceQuota>;
 export type LimitRange = Wire<V1LimitRange>;
 export type PriorityClass = Wire<V1PriorityClass>;
 export type RuntimeClass = Wire<V1RuntimeClass>;
-/** Of the Multi-Cluster Services API (KEP-1645), as far as it is read. */
+/** A ServiceExport of the Multi-Cluster Services API (KEP-1645); only the fields that are read. */
 export interface ServiceExport extends KubeObject {
   status?: { readonly conditions?: readonly ExportCondition[] | null } | null;
 }
@@ -98,7 +98,7 @@ export interface ExportCondition {
   readonly lastTransitionTime?: string | null;
 }
 
-/** As far as it is read; in client-node's type the field `from` has another name than on the wire. */
+/** A NetworkPolicy; only the fields that are read. client-node's type renames the field `from`. */
 export interface NetworkPolicy extends KubeObject {
   spec?: {
     readonly podSelector?: WireLabelSelector | null;

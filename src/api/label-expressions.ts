@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isLabelValue, labelKeyProblem, parseInteger, type Requirement, type Selector } from "./label-selector.ts";
 
-/** One requirement as manifests have it: a `NodeSelectorRequirement`, of which a `LabelSelectorRequirement` is a part. */
+/** A `NodeSelectorRequirement`, whose operators include those of a `LabelSelectorRequirement`. */
 export interface LabelExpression {
   readonly key: string;
   readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";

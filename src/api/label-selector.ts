@@ -1,4 +1,4 @@
-/** One requirement of a label selector. `=` and `==` are `In`, `!=` is `NotIn`. */
+/** A requirement of a label selector. `=` and `==` are `In`, `!=` is `NotIn`. */
 export type Requirement =
   | { readonly key: string; readonly operator: "Exists" | "DoesNotExist" }
   | { readonly key: string; readonly operator: "In" | "NotIn"; readonly values: readonly string[] }
@@ -37,7 +37,7 @@ export function parseLabelSelector(text: string): ParsedSelector {
   }
 }
 
-/** Whether labels meet every requirement. A missing label meets NotIn, as in Kubernetes. */
+/** Reports whether labels meet every requirement. A missing label meets NotIn, as in Kubernetes. */
 export function selectorMatches(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every((requirement) => {
     const { key } = requirement;
@@ -45,7 +45,7 @@ export function selectorMatches(selector: Selector, labels: Readonly<Record<stri
   });
 }
 
-/** Whether a label's value, undefined when there is no such label, meets one requirement. */
+/** Reports whether a label's value, undefined without the label, meets a requirement. */
 function holds(requirement: Requirement, value: string | undefined): boolean {
   switch (requirement.operator) {
     case "Exists":
@@ -74,7 +74,7 @@ export function labelKeyProblem(key: string): string | undefined {
   return prefix.length <= LONGEST_PREFIX && PREFIX.test(prefix) ? undefined : "its prefix must be a DNS name";
 }
 
-/** Whether the text may stand as a label's value; the empty text may. */
+/** Reports whether the text is a valid label value; the empty text is. */
 export function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
@@ -120,7 +120,7 @@ class Tokens {
   }
 }
 
-/** One requirement, or what is wrong with it. */
+/** Parses a requirement, or returns its problem. */
 function parseRequirement(tokens: Tokens): Requirement | string {
   const first = tokens.next();
   const negated = first.text === "!";

@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject } from "./json-object.ts";
 
-/** Where `kubectl apply` keeps the manifest that it applied (k8s.io/api/core/v1, LastAppliedConfigAnnotation). */
+/** The annotation with the manifest that `kubectl apply` applied (k8s.io/api/core/v1, LastAppliedConfigAnnotation). */
 export const LAST_APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration";
 
 /** The manifest of an object that `kubectl apply` wrote; undefined where there is none, or none that is a JSON object. */

@@ -78,7 +78,7 @@ const condition = fields(
 );
 const toleration = optional({ key: text, operator: text, value: text, effect: text, tolerationSeconds: number });
 
-/** What Legation relies on in a pod. */
+/** Validates the fields of a pod that Legation reads. */
 export const podShape: Shape = optional({
   spec: fields(
     { containers: list(container) },
@@ -117,7 +117,7 @@ export const podShape: Shape = optional({
   }),
 });
 
-/** What Legation relies on in a node. */
+/** Validates the fields of a node that Legation reads. */
 export const nodeShape: Shape = optional({
   spec: optional({
     unschedulable: flag,
@@ -134,7 +134,7 @@ export const nodeShape: Shape = optional({
   }),
 });
 
-/** What Legation relies on in an event. */
+/** Validates the fields of an event that Legation reads. */
 export const eventShape: Shape = fields(
   { involvedObject: optional({ kind: text, namespace: text, name: text, uid: text, fieldPath: text }) },
   {
@@ -152,12 +152,12 @@ export const eventShape: Shape = fields(
   },
 );
 
-/** What Legation relies on in a Service. */
+/** Validates the fields of a Service that Legation reads. */
 export const serviceShape: Shape = optional({
   spec: optional({ type: text, clusterIP: text, selector: map(text), ports: list(object), externalName: text }),
 });
 
-/** What Legation relies on in an EndpointSlice. */
+/** Validates the fields of an EndpointSlice that Legation reads. */
 export const endpointSliceShape: Shape = optional({
   addressType: text,
   endpoints: orNull(list(optional({ addresses: orNull(list(text)), conditions: object, hostname: text }))),
@@ -168,21 +168,21 @@ const labelSelector = orNull(optional({ matchLabels: orNull(map(text)) }));
 const policyPeer = optional({ podSelector: labelSelector, namespaceSelector: orNull(object), ipBlock: orNull(object) });
 const policyRules = (peers: string): Shape => orNull(list(optional({ [peers]: orNull(list(policyPeer)) })));
 
-/** What Legation relies on in a NetworkPolicy. */
+/** Validates the fields of a NetworkPolicy that Legation reads. */
 export const networkPolicyShape: Shape = optional({
   spec: optional({ podSelector: labelSelector, ingress: policyRules("from"), egress: policyRules("to") }),
 });
 
-/** What Legation relies on in a ServiceExport. */
+/** Validates the fields of a ServiceExport that Legation reads. */
 export const serviceExportShape: Shape = optional({
   status: orNull(optional({ conditions: orNull(list(condition)) })),
 });
 
-/** What Legation relies on in a PersistentVolumeClaim. */
+/** Validates the fields of a PersistentVolumeClaim that Legation reads. */
 export const claimShape: Shape = optional({
   spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),
   status: optional({ phase: text, capacity: amounts, conditions: list(condition) }),
 });
 
-/** What Legation relies on in a ConfigMap or a Secret. */
+/** Validates the fields of a ConfigMap or a Secret that Legation reads. */
 export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });

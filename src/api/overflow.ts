@@ -1,5 +1,5 @@
 const MODES = ["always", "overflow"] as const;
-/** Whether a pod is delegated from the start, or only when the host has found no place for it. */
+/** Delegates a pod from the start, or only once the host has no place for it. */
 export type OverflowMode = (typeof MODES)[number];
 
 /** How long the host must have found a pod unschedulable, where nobody says: a scheduler tries again within that time. */

@@ -4,30 +4,30 @@ import { parseLabelSelector, type Selector, selectorMatches } from "./label-sele
 import { FIELDS_NOT_DELEGATED } from "./spec-fields.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
-/** One operation of a JSON patch (RFC 6902). */
+/** An operation of a JSON patch (RFC 6902). */
 export type PatchOperation =
   | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
   | { readonly op: "remove"; readonly path: string }
   | { readonly op: "move" | "copy"; readonly from: string; readonly path: string };
 
-/** What is different in some members about a pod's delegate. */
+/** A patch of delegates in some members. */
 export interface Override {
-  /** By name; absent: any. */
+  /** Members by name; default: any. */
   readonly clusters?: readonly string[];
-  /** By the labels of their Cluster; absent: any. */
+  /** Members by the labels of their Cluster; default: any. */
   readonly selector?: Selector;
   readonly patch: readonly PatchOperation[];
   /** Whose word it is; absent: the pod's author's. What the host's admission judges in a pod is not an author's to change after it. */
   readonly by?: "namespace";
 }
 
-/** What an author overrides, or everything that is wrong with it and what to write instead. */
+/** Parses an author's overrides, or returns all problems and what to write instead. */
 export type ParsedOverrides = readonly Override[] | { readonly problem: string };
 
 const EXAMPLE =
   '[{"clusters": ["west"], "patch": [{"op": "replace", "path": "/spec/containers/0/image", "value": "…"}]}]';
 
-// What Legation or the member decides. Looked up by what stands in a path, which may be anything.
+// Fields that Legation or the member decides. A Set, since path segments may be any text.
 const KEPT_FIELDS: ReadonlySet<string> = new Set(FIELDS_NOT_DELEGATED);
 
 function pathThat(problemOf: (path: string) => string | undefined): z.ZodType<string> {
@@ -83,7 +83,7 @@ export function parseOverrides(text: string): ParsedOverrides {
   return problems.length === 0 ? overrides : { problem: `${problems.join("; ")}; write e.g. ${EXAMPLE}` };
 }
 
-/** Whether an override is for this member. */
+/** Reports whether an override applies to this member. */
 export function overrideApplies(
   { clusters, selector }: Override,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
@@ -92,7 +92,7 @@ export function overrideApplies(
   return selector === undefined || selectorMatches(selector, member.labels);
 }
 
-// What every object of JavaScript has: a path through it would leave the pod, for whatever else the process works on.
+// Properties of every JavaScript object: a path through them would change other objects of the process.
 const SHARED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 function readProblem(path: string): string | undefined {
@@ -106,7 +106,7 @@ function readProblem(path: string): string | undefined {
 function writeProblem(path: string): string | undefined {
   const [, , field = "", ...rest] = path.split("/");
   if (KEPT_FIELDS.has(field)) return `${JSON.stringify(path)}: spec.${field} is Legation's or the member's to decide`;
-  // Of other containers than its proxy's, a delegate's status could not be told.
+  // The proxy has no such container, so its status could not be reported.
   if ((field === "containers" || field === "initContainers") && (rest.length < 2 || rest[1] === "name")) {
     return `${JSON.stringify(path)}: containers keep their number, order and names; write a field of one, e.g. /spec/${field}/0/image`;
   }

@@ -4,9 +4,9 @@ import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
 import { lengthProblem } from "./structured-text.ts";
 
-/** What one cluster should get of a workload's replicas. */
+/** The share of one cluster in a workload's replicas. */
 export interface ClusterPreferences {
-  /** Its share of what is left when every cluster has its least; 0: nothing of that. */
+  /** Weight in the replicas beyond all minimums; 0 gets none of these. */
   readonly weight: number;
   /** Given before anything is shared by weight. */
   readonly minReplicas: number;
@@ -18,7 +18,7 @@ export interface ClusterPreferences {
 export interface SchedulingPreferences {
   /** Running replicas may be moved to keep the division. */
   readonly rebalance: boolean;
-  /** By name; `*` is for every cluster that has no entry of its own. Without an entry a cluster gets nothing. */
+  /** Shares by cluster; `*` covers clusters without an entry. Without either, a cluster gets nothing. */
   readonly clusters: Readonly<Record<string, ClusterPreferences>>;
 }
 
@@ -40,7 +40,7 @@ const preferences = z.strictObject({
   clusters: z.record(z.string(), clusterPreferences).optional(),
 });
 
-/** What KubeFed's own resource says beside the division: here the workload says it. */
+/** Fields of KubeFed's resource beside the division, which the workload itself states here. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   totalReplicas: "the workload's own replicas say that; remove it",
   targetKind: "the annotation stands on the workload itself; remove it",
@@ -64,7 +64,7 @@ export function parsePreferences(text: string): Parsed {
   return parsed;
 }
 
-/** What a cluster should get; undefined when the preferences leave it out. */
+/** Returns the share of a cluster. Undefined when the preferences leave it out. */
 export function preferencesFor({ clusters }: SchedulingPreferences, cluster: string): ClusterPreferences | undefined {
   return Object.hasOwn(clusters, cluster) ? clusters[cluster] : clusters[ANY_CLUSTER];
 }
@@ -86,7 +86,7 @@ function read(text: string): Parsed {
     problems.push(...nameProblems(value.clusters));
   if (!parsed.success || problems.length > 0) return { problem: `${problems.join(", ")}; write e.g. ${EXAMPLE}` };
   const { rebalance, clusters = {} } = parsed.data;
-  // As KubeFed: who names no cluster means all of them, alike.
+  // As in KubeFed, no cluster entries mean all clusters alike.
   const named = Object.keys(clusters).length > 0 ? clusters : { [ANY_CLUSTER]: { weight: 1, minReplicas: 0 } };
   return { rebalance, clusters: Object.fromEntries(Object.entries(named).map(([name, own]) => [name, present(own)])) };
 }

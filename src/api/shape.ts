@@ -7,7 +7,7 @@ import { isJsonObject } from "./json-object.ts";
 export type Shape = (value: unknown) => boolean;
 
 export const text: Shape = (value) => typeof value === "string";
-/** Also one beyond 2^53, which the client keeps as text. */
+/** Accepts integers beyond 2^53 as well, which the client keeps as text. */
 export const number: Shape = (value) => typeof value === "number" || JSON.isRawJSON(value);
 /** An integer of 32 bits, by Kubernetes' own schema: safe to reckon with. */
 export const int32: Shape = (value) => typeof value === "number";

@@ -1,7 +1,7 @@
 import { parse } from "yaml";
 import type { z } from "zod";
 
-/** What a text with structure means, or everything that is wrong with it. */
+/** The value of a JSON or YAML text, or all its problems. */
 export type ParsedText<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly string[] };
@@ -23,10 +23,10 @@ export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) =>
   };
 }
 
-// Whoever reads it reads others' reviews and pods, too, and YAML that is nested deeply takes a second for each 50,000.
+// Limits parsing time: deeply nested YAML takes a second per 50,000 characters, which would delay others' reviews.
 const LONGEST = 16_384;
 
-/** What is wrong with the length of a text that is to be read as JSON or YAML. */
+/** Returns the problem of a text that is too long to be read as JSON or YAML. */
 export function lengthProblem({ length }: string): string | undefined {
   return length > LONGEST ? `has ${length} characters; write no more than ${LONGEST}` : undefined;
 }

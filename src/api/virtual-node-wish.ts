@@ -2,17 +2,17 @@ import { VIRTUAL_NODE_LABEL } from "./keys.ts";
 import { type LabelExpression, requirementOf } from "./label-expressions.ts";
 import { selectorMatches } from "./label-selector.ts";
 
-/** What a pod's own node selector and node affinity say of virtual nodes, by the label with the member's name. */
+/** The parts of a pod's node selector and node affinity that concern virtual nodes, by the label with the member's name. */
 export interface VirtualNodeWish {
   /** The member that its node selector names; absent: any. */
   readonly selected?: string;
-  /** What each term of its required node affinity says of the label: one must hold; absent: any member will do. */
+  /** The label's expressions of each required term, one of which must hold. Undefined accepts any member. */
   readonly required?: readonly (readonly LabelExpression[])[];
   /** Preferred terms that say nothing else. */
   readonly preferred?: readonly { readonly weight: number; readonly expressions: readonly LabelExpression[] }[];
 }
 
-/** Whether expressions over the label hold for a member's virtual node. */
+/** Reports whether expressions over the label hold for a member's virtual node. */
 export function holdsFor(expressions: readonly LabelExpression[], member: string): boolean {
   return selectorMatches(expressions.map(requirementOf), { [VIRTUAL_NODE_LABEL]: member });
 }
@@ -31,7 +31,7 @@ export function wishWeight({ preferred = [] }: VirtualNodeWish, member: string):
   return preferred.reduce((sum, { weight, expressions }) => sum + (holdsFor(expressions, member) ? weight : 0), 0);
 }
 
-// Whoever writes more means a list, and no name that could be wrong; it would be told in a condition.
+// Longer lists are not meant as names that could be misspelled, and would not fit a condition.
 const MOST_NAMED = 100;
 
 /** The members that are meant, by name; undefined: not named, or too many to tell. */

@@ -16,7 +16,7 @@ import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
 /** Storage classes of the host, and a member's in their place. */
 export type StorageClasses = Readonly<Record<string, string>>;
 
-/** What the host's claim says of the one in its member. */
+/** The host's fields of a member's claim. */
 export interface ClaimStatus {
   readonly uid: string;
   readonly phase: string;
@@ -27,7 +27,7 @@ export interface ClaimStatus {
 }
 
 const STORAGE = "storage";
-// As old manifests name it; Kubernetes prefers it to the field (`GetPersistentVolumeClaimClass`).
+// The annotation of old manifests, which Kubernetes prefers to the field (`GetPersistentVolumeClaimClass`).
 const CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 /**
@@ -47,7 +47,7 @@ export function clusterOf({ metadata }: Stored<PersistentVolumeClaim>): string |
 /** Why no member can have a claim in the place of this one, and what to write instead; undefined when one can. */
 export function claimProblem({ metadata, spec }: Stored<PersistentVolumeClaim>): string | undefined {
   const claim = `PersistentVolumeClaim ${metadata.name}`;
-  // One that is in a member already has its data there, whatever the host's provisioner did since.
+  // The data of a claim that is in a member stays there, whatever the host's provisioner did since.
   if (metadata.annotations?.[CLUSTER_ANNOTATION] !== undefined) return undefined;
   if (spec?.volumeName !== undefined && spec.volumeName !== "") {
     return (
@@ -109,7 +109,7 @@ export function wantedSize(claim: PersistentVolumeClaim, there: PersistentVolume
   return asked(claim) > asked(there) ? wanted : undefined;
 }
 
-/** What to write on the host's claim about the member's. */
+/** Returns the patch of the host's claim that reports the member's. */
 export function claimStatus(
   { metadata, spec, status }: Stored<PersistentVolumeClaim>,
   notGrown: string | undefined,

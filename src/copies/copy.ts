@@ -90,7 +90,7 @@ export function copyMetadata(
   };
 }
 
-/** One step of a JSON patch. */
+/** A step of a JSON patch. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
 }

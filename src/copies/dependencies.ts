@@ -13,7 +13,7 @@ export interface DependencyObject extends KubeObject {
   automountServiceAccountToken?: boolean;
 }
 
-/** What is copied beside labels and annotations. */
+/** Copied fields beside labels and annotations. */
 export type Content = Pick<
   DependencyObject,
   "type" | "immutable" | "data" | "binaryData" | "imagePullSecrets" | "automountServiceAccountToken"
@@ -22,7 +22,7 @@ export type Content = Pick<
 // The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
 const TOKEN_TYPE = "kubernetes.io/service-account-token";
 
-/** What a copy of the object contains. The token Secrets that an account names stay where they are. */
+/** Returns the content of an object's copy. Token Secrets that an account names stay on the host. */
 export function contentOf(kind: DependencyKind, object: DependencyObject): Content {
   const { type, immutable, data, binaryData, imagePullSecrets, automountServiceAccountToken } = object;
   switch (kind) {

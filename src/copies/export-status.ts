@@ -1,7 +1,7 @@
 import type { ExportCondition, ServiceExport, Stored } from "../api/kubernetes.ts";
 import { jsonEqual } from "../pods/equal.ts";
 
-/** What one member says of its ServiceExport. */
+/** A member's status of its ServiceExport. */
 export interface ExportReport {
   readonly member: string;
   readonly conditions: readonly ExportCondition[];
@@ -24,7 +24,7 @@ const MESSAGE_LENGTH = 500;
 const MEMBERS_NAMED = 10;
 const NAMED_BY_MEMBER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?: /;
 
-/** Of each type the most telling status that any member reports, with the names of those that do; in order of types. */
+/** Returns the most telling status per condition type, with the names of the members that report it, ordered by type. */
 export function hostConditions(
   exported: Stored<ServiceExport>,
   reports: readonly ExportReport[],
@@ -61,7 +61,7 @@ function merged(
     status: worst,
     reason: reason ?? FALLBACK_REASON,
     message: [...named, ...(more === 0 ? [] : [`and ${more} more`])].join("; "),
-    // One member after another may say the same: that is one state.
+    // Equal reports of several members are one state.
     lastTransitionTime: shown?.status === worst && isTime(shown.lastTransitionTime) ? shown.lastTransitionTime : since,
   };
 }

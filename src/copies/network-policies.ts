@@ -8,7 +8,7 @@ type Spec = NonNullable<NetworkPolicy["spec"]>;
 
 const NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name";
 const LONGEST_NAME = 253;
-// As much of the host's uid as no two hosts of a member have in common.
+// A prefix of the host's uid that tells the hosts of a member apart.
 const HOST_CHARACTERS = 8;
 
 /** By copy: the source that it was last compared with, and whether it has that one's rules. */

@@ -23,7 +23,7 @@ export type ServiceSpec = { [Field in Copied | "type" | "clusterIP"]?: Spec[Fiel
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
-/** What of an EndpointSlice is copied and may change. */
+/** Mutable fields of an EndpointSlice that are copied. */
 interface SliceContent {
   endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname">[] | null | undefined;
   ports?: EndpointSlice["ports"] | undefined;
@@ -71,7 +71,7 @@ export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
 
-/** What of an object cannot be changed in place: `Headless`, `ClusterIP` or `ExternalName`; a slice's type of address. */
+/** Returns the immutable kind of an object: `Headless`, `ClusterIP` or `ExternalName`; a slice's address type. */
 export function shapeOf(kind: ServiceKind, { spec, addressType = "" }: ServiceObject): string {
   if (kind === "EndpointSlice") return addressType;
   if (spec?.type === "ExternalName") return "ExternalName";
@@ -161,7 +161,7 @@ export function isExported({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[EXPORTED_ANNOTATION] !== undefined;
 }
 
-/** What is copied. Addresses, node ports and load balancers are each cluster's own; traffic from outside comes to the host. */
+/** Returns the copied fields. Addresses, node ports and load balancers belong to each cluster; ingress traffic enters the host. */
 function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | SliceContent {
   return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
 }
