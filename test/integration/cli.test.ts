@@ -394,7 +394,7 @@ describe("a member's life", () => {
     expect(table.stdout).not.toContain("\u001B");
   });
 
-  test("whoever has the role for people may ask for status, and for a workload's where they may read that", async () => {
+  test("the viewer role permits `status`, and a workload's status where the user may read the workload", async () => {
     const account = `system:serviceaccount:${namespace}:looker`;
     await kubectl(host, ["-n", namespace, "create", "serviceaccount", "looker"]);
     const binding = `${namespace}-looks`;

@@ -154,7 +154,7 @@ describe("a burst", () => {
 describe("a member that is soon missed", () => {
   useQuickProbes();
 
-  test("what was done on both sides while a member was cut off, and its watches expired, is caught up with", async () => {
+  test("catches up with changes on both sides after a member was cut off and its watches expired", async () => {
     const { host, west: member } = clients();
     const annotations = { [CLUSTERS_ANNOTATION]: "west" };
     const names = ["stays", "ends", "vanishes", "leaves", "changes"];

@@ -35,7 +35,7 @@ async function scrape(): Promise<(series: string) => number | undefined> {
   return (series) => values.get(series);
 }
 
-test("one pod's way is in the metrics of each stage, and every line about it names the proxy's uid", async () => {
+test("every stage of a pod is in the metrics, and every log line about it carries the proxy's uid", async () => {
   const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace(hostCluster(), { prefix: "observed", labels });
@@ -100,7 +100,7 @@ function treeOf(spans: readonly ReceivedSpan[], parent?: string): unknown[] {
     });
 }
 
-test("one pod's way is one trace, from its creation to its release, with the requests of each step", async () => {
+test("a pod's life is one trace, with the requests of each step", async () => {
   const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace(hostCluster(), { prefix: "traced", labels });

@@ -180,7 +180,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
     });
   });
 
-  test("what the host says of pods is so in the members", async () => {
+  test("the host's status of pods matches the members", async () => {
     for (const name of MEMBER_NAMES) {
       const { items } = await clients[name].list(pods, { labelSelector: OBJECT_LABEL });
       const there = items.filter(

@@ -17,13 +17,13 @@ const { folder, sets, unseen } = run();
 await noteRights(sets.flatMap(({ clusters }) => clusters));
 const { used, forbidden } = readNoted(folder);
 
-test("what an account of Legation may do was done, or has its reason", async (context) => {
+test("every right of Legation's accounts is used by a test, or has a reason", async (context) => {
   context.skip(unseen !== undefined, unseen);
   const unused = (await grantedRights()).filter((right) => !used.some((each) => covers(right, each)));
   expect(unused.filter((right) => UNUSED[right] === undefined)).toEqual([]);
 });
 
-test("what an account of Legation tried without the right has its reason", async () => {
+test("every request of Legation's accounts without the right has a reason", async () => {
   const starts = Object.keys(FORBIDDEN).map((pattern) => pattern.replace(/\*$/, ""));
   const unexplained = forbidden.filter((right) => !starts.some((start) => right.startsWith(start)));
   // An API server that has just been started denies for a moment what it has not read the roles for.

@@ -820,7 +820,7 @@ describe("the serving certificate", () => {
 });
 
 describe("while no webhook answers", () => {
-  test("what would be delegated is refused, and everything else goes on", async () => {
+  test("refuses only pods that would be delegated", async () => {
     await webhook.close();
     const refused = await createPod(annotated, asks);
     expect(refused.status).toBe(500);

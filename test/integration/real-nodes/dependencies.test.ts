@@ -115,7 +115,7 @@ onRealNodes((realNodes) => {
     expect(await kubectl(there.cluster, ["logs", "-n", namespace, name])).toBe("in time");
   });
 
-  test("what one pod writes to a claim, the next reads, in the member that has it", async () => {
+  test("the next pod reads what the last one wrote to the claim, in the claim's member", async () => {
     const { client, namespace } = delegating;
     const there = realNodes().inMember(delegating);
     const disk = uniqueName("disk");

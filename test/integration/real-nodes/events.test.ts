@@ -148,7 +148,7 @@ onRealNodes((realNodes) => {
     expect(await listed(delegating)).toEqual(await listed(realNodes().inMember(delegating)));
   });
 
-  test("what happens again is one event that is counted, and a controller that starts anew writes no second one", async () => {
+  test("counts a repeated event in one object, also after a controller restart", async () => {
     const { delegating } = await realNodes().places();
     const { client, namespace } = delegating;
     const pod = podWith("web", { containers: [{ name: "main", image: IMAGE, command: ["false"] }] });

@@ -60,7 +60,7 @@ describe("what an author writes is read", () => {
     });
   });
 
-  test("what Legation wrote itself on a proxy is passed over", () => {
+  test("ignores Legation's own annotations on a proxy", () => {
     const internal = ["scheduler-name", "cluster", "delegate-uid", "member-node", "owner", "forwarded"];
     const annotations = Object.fromEntries(internal.map((name) => [`legation.dev/${name}`, "anything"]));
     expect(parsePlacement(annotations)).toEqual({ ok: true, placement: {} });
@@ -188,7 +188,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
     expect(message).toContain("; write a list as a pod's topologySpreadConstraints");
   });
 
-  test("what is longer than anything that means something is not read, and of many problems some are enough", () => {
+  test("does not parse overlong values, and limits the number of reported problems", () => {
     const long = "a,".repeat(1_500_000);
     for (const key of ["clusters", "cluster-selector", "cluster-affinity", "group"]) {
       expect(problemsOf({ [`legation.dev/${key}`]: long })).toEqual([

@@ -20,7 +20,7 @@ test("certificates are found between comments, and without a line's end", () => 
   expect(certificatesOf("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")).toEqual([]);
 });
 
-test("whoever has different certificates agrees on one bundle after one write each", () => {
+test("replicas with different CAs converge on one bundle after one write each", () => {
   const first = addToBundle("", at(0), NOW);
   const both = addToBundle(first, at(1), NOW);
   expect(both).toBe(at(1) + at(0));
@@ -28,7 +28,7 @@ test("whoever has different certificates agrees on one bundle after one write ea
   expect(addToBundle(`${both}\n`, at(1), NOW)).toBe(both);
 });
 
-test("what has ended goes, and so do all but the newest of what nobody may need any more", () => {
+test("drops expired certificates, and all but the newest unused ones", () => {
   expect(addToBundle(at(1) + at(0), at(1), NOW + 2 * HOUR_MS)).toBe(at(1));
   const bundle = pems.slice(1).reduce((trusted, pem) => addToBundle(trusted, pem, NOW), at(0));
   expect(certificatesOf(bundle)).toEqual(pems.slice(2).toReversed());

@@ -43,7 +43,7 @@ test("a command waits for the program that its kubeconfig names", async () => {
   expect(fails.stderr).toMatch(/^log in first\nerror: .* sh ended with exit code 3\n/);
 });
 
-test("what the program says is there while it waits, once; the first Ctrl-C ends the command, and the program with it", async () => {
+test("shows a plugin's output once while it waits, and ends both on the first Ctrl-C", async () => {
   const folder = mkdtempSync(join(tmpdir(), "legation-exec-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const pidFile = join(folder, "pid");

@@ -26,7 +26,7 @@ test("the defaults are those of OpenTelemetry's specification", () => {
   });
 });
 
-test("what is said of traces comes before what is said of every signal", () => {
+test("settings for traces win over settings for all signals", () => {
   const env = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces:4318/v1/traces",
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",

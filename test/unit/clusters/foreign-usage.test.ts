@@ -123,7 +123,7 @@ test("members are read one after the other, and one that fails holds up no other
   await Promise.all([large.stop(), small.stop()]);
 });
 
-test("what takes long to read is read less often, and once an hour at least", async () => {
+test("reads a slow member less often, and at least hourly", async () => {
   const slow = usageOf("w", { count: 20, takesMs: 1_000 });
   slow.start();
   await clock.advance(30_000);

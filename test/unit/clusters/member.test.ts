@@ -68,7 +68,7 @@ test("a probe that fails now and then does not hide that pods cannot be read", a
   await member.stop();
 });
 
-test("what others' pods request is what was last said of it, until this controller has read it", async () => {
+test("uses the published sum of others' requests until its own first reading", async () => {
   const status = { requestedByOthers: { cpu: "1500m" } };
   const options = { client: fakeClient({}), hostId: "host-id", listener, clock: new FakeClock() };
   const log = createLogger({ level: "silent" });

@@ -145,13 +145,13 @@ describe("where namespaces are not to be made", () => {
     expect(create).not.toHaveBeenCalled();
   });
 
-  test("what else is missing is told as it is", async () => {
+  test("reports another missing object as it is", async () => {
     const { namespaces, member } = namespacesOf(async () => "uid", false);
     const missing = failure("NotFound");
     await expect(namespaces.createIn(member, "team", signal, () => Promise.reject(missing))).rejects.toBe(missing);
   });
 
-  test("what is there is used", async () => {
+  test("uses an existing namespace", async () => {
     const { namespaces, member, create, controllers } = namespacesOf(async () => "uid", false);
     expect(await namespaces.createIn(member, "team", signal, () => controllers(signal))).toEqual(owner("uid"));
     expect(create).not.toHaveBeenCalled();

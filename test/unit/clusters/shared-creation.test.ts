@@ -3,7 +3,7 @@ import { SharedCreation } from "../../../src/clusters/shared-creation.ts";
 
 const KEY = "west/team";
 
-test("those who find it missing while it is made share one creation", async () => {
+test("concurrent callers share one creation", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
   await Promise.all([1, 2, 3].map(() => shared.make(KEY, shared.count, create)));
@@ -46,7 +46,7 @@ test("different keys do not wait for each other", async () => {
   expect(shared.count).toBe(1);
 });
 
-test("what was made long ago, before ten thousand others, is forgotten, and at worst made once more", async () => {
+test("forgets the oldest of ten thousand creations, and at worst repeats one", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
   const seen = shared.count;

@@ -24,7 +24,7 @@ test("a right that is denied may be there in a moment, until it has been denied 
   expect([0, 9_999, 10_000, 30_000].map((ms) => at(ms, forbidden(denial)))).toEqual([true, true, false, false]);
 });
 
-test("what was denied long ago says nothing of now, nor what is denied of other objects, or in other clusters", () => {
+test("an old denial, or one of another object or cluster, does not count", () => {
   const { at } = denying();
   at(0, forbidden(denial));
   expect(at(10_000, forbidden(denial, "services team/web"))).toBe(true);
@@ -35,7 +35,7 @@ test("what was denied long ago says nothing of now, nor what is denied of other 
   expect(at(1_500_000, forbidden(denial))).toBe(true);
 });
 
-test("what a policy or a quota refuses does not pass", () => {
+test("a refusal by policy or quota is final at once", () => {
   const { at } = denying();
   expect(at(0, forbidden('pods "web-0" is forbidden: exceeded quota: small'))).toBe(false);
   expect(at(0, new Error("broken"))).toBe(false);

@@ -9,7 +9,7 @@ test("the fifth write for the same within a minute was undone too often, and eac
   expect(rewrites.note("q", A, 0)).toBe(false);
 });
 
-test("what is written for something else between starts anew", () => {
+test("a write for another purpose in between starts a new count", () => {
   const rewrites = new Rewrites();
   expect(["a", "a", "a", "a", "b", "a", "a", "a", "a"].some((wanted) => rewrites.note("p", { pod: wanted }, 0))).toBe(
     false,
@@ -37,7 +37,7 @@ test("a write counts for a minute, and each other one for as long as it is repea
   expect(noteAt(69, "p")).toBe(true);
 });
 
-test("what is forgotten begins anew", () => {
+test("a forgotten object starts a new count", () => {
   const rewrites = new Rewrites();
   for (let write = 0; write < 4; write += 1) rewrites.note("p", A, 0);
   rewrites.forget("p");

@@ -73,7 +73,7 @@ test.each<[DependencyKind, string[]]>([
   expect(hasMetadataOf(kind, stored(copy), from, host)).toBe(true);
 });
 
-test("what says nothing is not content, and `automountServiceAccountToken: false` says something", () => {
+test("an unset field is no content, and `automountServiceAccountToken: false` is", () => {
   expect(contentOf("ConfigMap", { data: {}, immutable: false })).toEqual({});
   expect(contentOf("Secret", {})).toEqual({ type: "Opaque" });
   expect(contentOf("ServiceAccount", { imagePullSecrets: [], automountServiceAccountToken: false })).toEqual({

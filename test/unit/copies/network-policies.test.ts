@@ -112,7 +112,7 @@ test("a policy stays on the host when its author says so, and not by any other w
   expect(staysOnHost(policy({}))).toBe(false);
 });
 
-test("what another host has made for its own delegates goes nowhere else", () => {
+test("does not copy a policy that another host made for its delegates", () => {
   const theirs = toPolicyCopy(policy({ podSelector: {} }), { id: "another-host", name: "fermi" });
   expect(staysOnHost(theirs)).toBe(true);
 });

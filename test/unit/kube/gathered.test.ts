@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Gathered } from "../../../src/kube/gathered.ts";
 
-test("what was added comes out as one, in its order, and once", () => {
+test("returns all chunks as one, in order, and once", () => {
   const chunk = fc.oneof(fc.uint8Array({ maxLength: 5 }), fc.uint8Array({ minLength: 200, maxLength: 2_000 }));
   const gathered = new Gathered();
   fc.assert(
@@ -32,7 +32,7 @@ test("a single chunk is not copied", () => {
   expect(gathered.take().buffer).toBe(chunk.buffer);
 });
 
-test("what is cleared is gone", () => {
+test("clear drops everything", () => {
   const gathered = new Gathered();
   gathered.add(Buffer.from("one"));
   gathered.add(Buffer.from("two"));

@@ -6,7 +6,7 @@ function work(ms: number): void {
   while (performance.now() < until);
 }
 
-test("whoever waits goes on in order, short work together, and timers come in between long work", async () => {
+test("callers resume in order, and timers run between long work", async () => {
   const done: string[] = [];
   let ticks = 0;
   const timer = setInterval(() => {

@@ -39,7 +39,7 @@ test("a taint of a Cluster counts once, as the Cluster has it now, whatever its 
   expect(candidateOf(factsOf({ taints: [own] })).taints).toEqual([own]);
 });
 
-test("what operators say of a member, and what it is, are what pods are placed by", () => {
+test("a candidate combines the operator's settings with the member's state", () => {
   const spec = { namespaceSelector: { matchLabels: { team: "gold" } }, limits: { total: { cpu: "500m" } } };
   const facts = factsOf(spec, { closed: CORDONED, overdue: true, foreign: { cpu: 2 } });
   expect(candidateOf(facts)).toMatchObject({

@@ -41,7 +41,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(metadata).not.toHaveProperty("finalizers");
   });
 
-  test("what has put it through the host's queue stays there", () => {
+  test("labels and annotations of the host's queue stay on the host", () => {
     const labels = { "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/queue-name": "team", app: "web" };
     const annotations = { "kueue.x-k8s.io/pod-suspending-parent": "job", note: "kept" };
     const admitted = toDelegate(proxyPod({ metadata: { labels, annotations } }), host).metadata;
@@ -57,7 +57,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(sent?.labels).toMatchObject(unmanaged);
   });
 
-  test("what the host's OpenShift admitted it by is not told the member's, which is still asked for what its author requires", () => {
+  test("OpenShift's admission annotations stay on the host, and the author's required constraint travels", () => {
     const annotations = {
       "openshift.io/scc": "restricted-v2",
       "security.openshift.io/validated-scc-subject-type": "user",

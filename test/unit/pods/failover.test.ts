@@ -36,7 +36,7 @@ test("its delegate tolerates a lost node of the member as any pod there does", (
   });
 });
 
-test("what an author has written without the annotation is for both", () => {
+test("tolerations of the author without the annotation apply on both sides", () => {
   const tolerations = [lost("not-ready"), lost("unreachable", 5)];
   expect(toDelegate(proxyPod({ spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({ tolerations });
 });

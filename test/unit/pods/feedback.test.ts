@@ -90,7 +90,7 @@ describe("a proxy's status is its delegate's", () => {
     expect(statusFrom(proxy, pod({ status: endedStatus(1) }))?.conditions).toEqual([evicted]);
   });
 
-  test("what is over in the member does not take back that the host evicts the pod", () => {
+  test("a condition that ended in the member does not retract the host's eviction", () => {
     const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" };
     const over = { type: "DisruptionTarget", status: "False", reason: "" };
     const status = { ...endedStatus(1), conditions: [over] };

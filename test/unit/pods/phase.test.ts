@@ -19,7 +19,7 @@ test.each<[number | undefined, number | undefined, string | undefined]>([
   expect(deletionAskedAt(deleted)).toBe(askedAt === undefined ? undefined : Date.parse(askedAt));
 });
 
-test("nobody has asked for a deletion of a pod that has no timestamp of it", () => {
+test("a pod without a deletion timestamp has no requested deletion", () => {
   expect(deletionAskedAt(pod({}))).toBeUndefined();
 });
 

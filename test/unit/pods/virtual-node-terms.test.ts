@@ -220,7 +220,7 @@ describe("for a member's own nodes", () => {
     expect(required(specForNodesOf("west", empty))).toEqual([{}]);
   });
 
-  test("what is said of pods, of fields and of other things stays", () => {
+  test("terms about pods, fields and other labels stay", () => {
     const { affinity } = specOf([cluster("In", "west")]);
     const podAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [] };
     const spec = { containers: [], hostname: "a", affinity: { ...affinity, podAffinity } };

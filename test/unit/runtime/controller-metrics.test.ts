@@ -57,7 +57,7 @@ function scene(act: () => Promise<void>): Scene {
   };
 }
 
-test("what waits behind the others on purpose does not count as waiting; news of it does, from when it came", async () => {
+test("low-priority keys do not count in the queue latency, unless an event enqueues them", async () => {
   const { clock, controller, heard, value } = scene(async () => {});
   const begunAt = clock.now();
   controller.enqueueBehind(["team/waits", "team/news"], () => {});

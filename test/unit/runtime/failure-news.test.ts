@@ -4,7 +4,7 @@ import { FailureNews } from "../../../src/runtime/failure-news.ts";
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-test("what works for a moment between its failures is told every five minutes, both ways", () => {
+test("logs a flapping connection every five minutes, in both directions", () => {
   const clock = { at: 0, now: () => clock.at };
   const news = new FailureNews(clock);
   let failures = 0;
@@ -17,7 +17,7 @@ test("what works for a moment between its failures is told every five minutes, b
   expect({ failures, recoveries }).toEqual({ failures: 4, recoveries: 4 });
 });
 
-test("what has worked for a while is told as soon as it fails again, and once an hour while it does", () => {
+test("logs a failure after a healthy while at once, and then hourly", () => {
   const clock = { at: 0, now: () => clock.at };
   const news = new FailureNews(clock);
   expect(news.failed("reset")).toBe(true);

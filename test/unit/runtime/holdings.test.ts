@@ -27,7 +27,7 @@ test("objects hold what they were last charged, until they go; what there is no 
   expect(leftOf(budget)).toBe(100);
 });
 
-test("what was staged takes the place of all there is", () => {
+test("staged sizes replace all charges", () => {
   const budget = new ByteBudget(100);
   const holdings = new Holdings(budget);
   holdings.charge(a, 30);

@@ -613,7 +613,7 @@ test("pages that are more than an answer may hold are asked for in smaller ones"
   expect(limits.slice(0, 5)).toEqual([500, 250, 125, 62, 31]);
 });
 
-test("what is dropped as it comes takes nothing of the budget", async () => {
+test("objects shrunk to nothing by `transform` take none of the budget", async () => {
   const large = (name: string): string => put(name, { metadata: { name, annotations: { note: "x".repeat(10_000) } } });
   const options: Partial<ReflectorOptions<Pod>> = {
     transform: ({ metadata: { annotations: _, ...metadata }, ...rest }) => ({ ...rest, metadata }),

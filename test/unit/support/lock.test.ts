@@ -42,7 +42,7 @@ test("who waits for any of several locks is behind the earlier ones at each of t
   expect((await acquire("two")).path).toBe(at("two"));
 });
 
-test("what is reserved waits for the one that it is reserved for", async () => {
+test("a reserved lock waits for its owner", async () => {
   reserve(at("one"));
   const either = acquire("one", "two");
   const only = acquire("one");

@@ -104,7 +104,7 @@ test("two of one name at one moment are seen, whichever of them was deleted, and
   expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) } as never)])).toHaveLength(0);
 });
 
-test("what is there has no end", async () => {
+test("a pod that exists has no end", async () => {
   const directory = mkdtempSync(join(tmpdir(), "legation-lives-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const auditLog = join(directory, "audit.log");

@@ -39,7 +39,7 @@ function request(at: number, user: string, verb: string, resource: string, forbi
   });
 }
 
-test("what an account tries while it has its rights is noted, and not what it tries before or after", async () => {
+test("records attempts while the account has its rights, and none before or after", async () => {
   const lines = [
     request(0, controller, "list", "nodes", true),
     request(1, "admin", "patch", "roles"),

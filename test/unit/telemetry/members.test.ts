@@ -27,7 +27,7 @@ test("members are shown as they are at the scrape, and not at all when they have
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
 });
 
-test("what is counted for a member starts at zero, so that the first burst is a rise", async () => {
+test("a member's counters start at zero", async () => {
   const metrics = new Metrics();
   const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
   metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });

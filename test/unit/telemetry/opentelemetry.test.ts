@@ -95,7 +95,7 @@ function inThisContext(act: () => void): () => void {
   return () => run();
 }
 
-test("what fails is an error with the word for it, and never with a message that may repeat an object", async () => {
+test("a failed span carries an error code, and never a message that may quote an object", async () => {
   const traces = open();
   const failing = Object.assign(new Error("Invalid value: s3cret"), { code: "Invalid" });
   const step = traces.step(POD, { name: "forward change", startedAt: Date.now() }, () => Promise.reject(failing));

@@ -215,7 +215,7 @@ describe("what is wrong is refused with every problem and its place", () => {
     for (const message of messages) expect(verdict).toMatchObject({ message: expect.stringContaining(message) });
   });
 
-  test("what was copied into the template is named once, where the author wrote it", () => {
+  test("names a copied annotation once, where the author wrote it", () => {
     const object = workload({ [DELEGATE]: "yes" }, { [DELEGATE]: "yes" });
     const verdict = mutateWorkload(request({ kind: "Deployment", object }), "all");
     expect(verdict).toMatchObject({

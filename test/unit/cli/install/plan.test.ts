@@ -40,7 +40,7 @@ const all = [
 ];
 
 describe("the plan of an installation", () => {
-  test("what others need comes first, and what refuses pods comes last", () => {
+  test("applies dependencies first, and admission last", () => {
     const { apply, leaveOut } = planInstall(all, { clusterName: "host", version: "1.2.3" });
     expect(apply.map(({ kind }) => kind)).toEqual([
       "CustomResourceDefinition",

@@ -33,7 +33,7 @@ test("nothing is installed", async () => {
   });
 });
 
-test("what an installation was told is read from what it made, also by a version that wrote nothing down", async () => {
+test("reads an installation's settings from its objects, also of a version that recorded none", async () => {
   const inside = await read({
     configmaps: { data: { "cluster-name": "berlin" } },
     deployments: deployment("registry.example:5000/legation@sha256:abc", { "app.kubernetes.io/version": "0.1.0" }),

@@ -17,7 +17,7 @@ test("everything is taken back, last first, and a failed step does not stop the 
   expect(told).toEqual(["undone: secret", "undone: namespace"]);
 });
 
-test("what was made up to a point can be left, while what is made later is taken back", async () => {
+test("keeps objects up to a mark, and removes later ones", async () => {
   const undone: string[] = [];
   const undo = new UndoStack();
   const push = (what: string): void =>
@@ -32,7 +32,7 @@ test("what was made up to a point can be left, while what is made later is taken
   expect(undone).toEqual(["secret"]);
 });
 
-test("what was taken back once is not taken back again", async () => {
+test("removes each object once", async () => {
   let times = 0;
   const undo = new UndoStack();
   undo.push("thing", async () => {

@@ -323,7 +323,7 @@ describe("a LimitRange of the host", () => {
   });
 });
 
-test("what a manifest replaces makes room in a quota for what replaces it", () => {
+test("replaced pods free their part of a quota", () => {
   const old = pod({
     name: "web-6d4cf56db6-aaaaa",
     uid: "old",

@@ -304,7 +304,7 @@ describe("what would not be let in, or not be delegated", () => {
     expect(planned?.warnings).toEqual([expect.stringContaining("legation.dev/group: does not ask for delegation")]);
   });
 
-  test("what the webhook refuses where every pod overflows is refused", () => {
+  test("refuses what the webhook refuses in an overflow namespace", () => {
     const state = host(
       { west: {} },
       { namespaces: [namespace("team", { labels: { "legation.dev/delegation": "overflow" } })] },

@@ -57,7 +57,7 @@ const spec = (nodeName: string, cpu: string, memory = "1Gi"): Partial<PodSpec> =
 });
 
 describe("the status of all members", () => {
-  test("what is free is what this host's unfinished pods leave", () => {
+  test("free room excludes this host's unfinished pods only", () => {
     const { clusters } = hostStatus({
       clusters: [cluster("west")],
       nodes: [node("legation-west")],

@@ -161,7 +161,7 @@ describe("when annotations are on the workload, but not in its pod template", ()
     );
   });
 
-  test("what a pod has, and its template not, is not what its next pods get", () => {
+  test("an annotation on the pod but not in its template does not reach the next pods", () => {
     const workload = { kind: "ReplicaSet", name: "web", metadata: {}, template: {} };
     expect(whyNotDelegated(asks, annotated, workload)).toBe(`nothing asks for it: ${WRITE}`);
     expect(whyNotDelegated(asks, namespace("team", { labels: {} }), workload)).toContain(`then ${WRITE}`);

@@ -44,7 +44,7 @@ async function follow(reads: readonly (Outcome | Error)[]): Promise<{ out: strin
   return { out: session.out.join(""), err: session.err, end: await ended };
 }
 
-test("what is followed outlives an API server that fails for a while, and says so once", async () => {
+test("following survives a failing API server, and says so once", async () => {
   const lost = failed("NotSent");
   expect(await follow([one, lost, lost, failed("ServerError"), two, lost, two])).toEqual({
     out: "one\n\ntwo\n",

@@ -58,7 +58,7 @@ test.each(["clusters", "nodes", "pods"])(
   },
 );
 
-test("what is followed says since when it is old, and why, until the host answers again", async () => {
+test("a stale view says since when and why, until the host answers", async () => {
   let down = false;
   const cut = Promise.withResolvers<void>();
   const client = host(
@@ -89,7 +89,7 @@ test("what is followed says since when it is old, and why, until the host answer
   await ended;
 });
 
-test("what is old is shown with the time and the reason", () => {
+test("shows a stale view with time and reason", () => {
   const failing = { since: AT, reason: "connect ECONNREFUSED" };
   const status = hostStatus({ clusters: [], nodes: [], proxies: [], failing });
   expect(status.failing).toEqual({ since: "2026-01-01T00:00:00.000Z", reason: "connect ECONNREFUSED" });

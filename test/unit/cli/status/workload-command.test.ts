@@ -110,7 +110,7 @@ test("the next pod of a StatefulSet has a claim of its own, which need not be th
   expect(session.out.join("")).toContain("one more pod would go to east");
 });
 
-test("what a controller said of an earlier run of a CronJob, or of a Job that is suspended, is no trouble now", async () => {
+test("events of an earlier CronJob run, or of a suspended Job, are no trouble", async () => {
   const event = (name: string): object => ({
     metadata: {},
     reason: "FailedCreate",

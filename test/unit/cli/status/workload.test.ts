@@ -188,7 +188,7 @@ test("says that the annotations of a workload are not in its template, which its
   expect(workloadStatus(facts, host({ east: {} }), 0).whyOnHost).toContain("kubectl rollout restart deployment web");
 });
 
-test("what this cluster has in overflow mode is not counted with what is not delegated", () => {
+test("pods in overflow mode on the host do not count as not delegated", () => {
   const marked = { labels: { "legation.dev/proxy": "overflow" } };
   const pods = [
     pod({ name: "a", metadata: marked, spec: { nodeName: "n1" } }),

@@ -58,7 +58,7 @@ test("members are cleaned at the same time, and what is left in each is told", a
   ]);
 });
 
-test("what is left is told when it is found, though another member's error ends the command", async () => {
+test("reports leftovers as found, though another member's error ends the command", async () => {
   const remained: string[] = [];
   const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
   const leaving = leave({ west: memberOf({}), east: memberOf({ raw: () => Promise.reject(away) }) }, (what) =>

@@ -31,18 +31,18 @@ async function removalOf(foundTimes: number): Promise<readonly string[]> {
   return told;
 }
 
-test("what is gone at once is removed", async () => {
+test("reports an object as removed when it is gone at once", async () => {
   expect(await removalOf(0)).toEqual(["Namespace legation-system removed"]);
 });
 
-test("what takes its time is told of before it is waited for", async () => {
+test("announces an object before it waits for its deletion", async () => {
   expect(await removalOf(3)).toEqual([
     "Namespace legation-system is being deleted; waiting until it is gone",
     "Namespace legation-system removed",
   ]);
 });
 
-test("what hangs is not called removed: it remains", async () => {
+test("reports an object whose deletion hangs as remaining", async () => {
   expect(await removalOf(Number.POSITIVE_INFINITY)).toEqual([
     "Namespace legation-system is being deleted; waiting until it is gone",
     "remains: Namespace legation-system: it is being deleted, but was not gone after 60 s",

@@ -57,7 +57,7 @@ async function start(metrics: Metrics): Promise<void> {
   await eventually(isRead, quickly);
 }
 
-test("what the host has in namespaces without pods costs no reconcile in any member", async () => {
+test("objects in namespaces without pods cause no reconcile in any member", async () => {
   for (let other = 0; other < OTHERS; other += 1) {
     putService(`other-${other}`, "web");
     putPolicy(`other-${other}`, "web");

@@ -60,7 +60,7 @@ test.each<KubeErrorCode>(["AnswerLost", "Forbidden", "NotSent"])("%s is told to 
   await expect(writing([code]).remove()).rejects.toMatchObject({ code });
 });
 
-test("what has gone is remembered no longer than it is there", async () => {
+test("forgets a copy when it is gone", async () => {
   const { writer, remove } = writing([]);
   await remove();
   expect([...writer.leaving(KEY, [])]).toEqual([]);
@@ -106,7 +106,7 @@ function refusing(refused: string, words: string) {
   };
 }
 
-test("what a member refuses is made or changed in another way when there is one for its words", async () => {
+test("retries a refused write in the alternative form for its message", async () => {
   const plain = (detail: string): object | undefined => (detail === "odd field" ? { plain: 1 } : undefined);
   const { sent, make, change } = refusing("odd", "odd field");
   expect(await make(plain)).toEqual({ type: "made", uid: "c" });
@@ -114,7 +114,7 @@ test("what a member refuses is made or changed in another way when there is one 
   expect(sent).toEqual([{ odd: 1 }, { plain: 1 }, { odd: 1 }, { plain: 1 }]);
 });
 
-test("what a member refuses in other words is refused, and the other way, too, when it is", async () => {
+test("reports a refusal without an alternative, and one of the alternative", async () => {
   const { sent, make, change } = refusing("odd", "quota");
   expect(await make()).toEqual({ type: "refused", detail: "quota" });
   expect(await make(() => undefined)).toEqual({ type: "refused", detail: "quota" });

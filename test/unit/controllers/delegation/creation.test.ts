@@ -46,7 +46,7 @@ test("a pod whose ConfigMap has gone is not sent, but where it may have been mad
   expect(sent).toBe(1);
 });
 
-test("what the pod is to have there hears that its service account is missing, and of nothing else that fails", async () => {
+test("reports only a missing service account to the dependencies", async () => {
   const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
   for (const [answer, expected] of [
     [failure("Forbidden", `pods "web-0" is forbidden: ${detail}`), [[delegate, "west"]]],

@@ -183,7 +183,7 @@ test("a label that the member refuses holds up no condition that the member sets
   expect(told).toEqual(["Cluster west did not take the changed labels and annotations: not in this cluster"]);
 });
 
-test("what the member goes on refusing is told again before the last event of it is gone, and not sooner", async () => {
+test("repeats the event of a lasting refusal just before the last one expires", async () => {
   const { forward, told, clock } = exchange(({ metadata }) => metadata.labels !== undefined);
   const proxy = changed({ labels: { team: "red" } });
   for (let minutes = 0; minutes <= 110; minutes += 5) {
@@ -218,7 +218,7 @@ test("a member that refuses everything is asked once, and comes to rest", async 
   expect(there.requests).toBe(before);
 });
 
-test("what an API server denies that has just been started is tried again at once; a right that it lacks is told", async () => {
+test("retries a denial of a starting API server at once, and reports a missing right", async () => {
   const denial =
     'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-west" cannot patch resource "pods" in API group ""';
   const { forward, there, told, clock, memory } = exchange(({ metadata }) => metadata.labels !== undefined && denial);

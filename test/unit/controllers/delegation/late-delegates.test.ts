@@ -129,7 +129,7 @@ test("for the first ten proxies it is asked one by one, and one list answers for
   ]);
 });
 
-test("what was listed and has gone since is denied", async () => {
+test("a delegate that was listed and is gone counts as absent", async () => {
   const has = [pair(1).delegate, pair(2).delegate];
   const { ask, askFew, memories, requests } = asking({ has });
   await askFew();
@@ -143,7 +143,7 @@ test("what was listed and has gone since is denied", async () => {
   expect(requests.filter((request) => request === "find")).toHaveLength(2);
 });
 
-test("what one list says of many pods is noted in pieces, and other work of the process gets its turn in between", async () => {
+test("processes a long list in slices that yield to other work", async () => {
   const { ask, askFew, memories, state } = asking({});
   await askFew();
   const listed = Promise.withResolvers<void>();
@@ -248,7 +248,7 @@ describe("of members that are asked at once", () => {
     expect(memories.of("uid-1")).toEqual(new Memories().of("uid-1"));
   });
 
-  test("what one that was connected anew, or has left, failed with holds nobody up", async () => {
+  test("a failure of a reconnected or departed member holds no pod up", async () => {
     const closed = failure("NotSent", "the client was closed");
     const { askAll, clock, members, memories, told } = asking({});
     clock.now += 5000;

@@ -174,7 +174,7 @@ test("the release ends the deletion, which began when it was asked for", async (
   ]);
 });
 
-test("what is only noted in memory is no step", async () => {
+test("notes in memory are no steps", async () => {
   expect(await follow({ type: "prepare", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
   // Nobody knows which pod's way that would be.
   expect(await follow({ type: "delete", member: "west", uid: "d" })).toEqual([]);

@@ -60,7 +60,7 @@ async function put(object: Stored<Pod>): Promise<void> {
   await clock.advance(10);
 }
 
-test("what pods name that have ended already is not read", async () => {
+test("does not read dependencies of finished pods", async () => {
   await put(proxy("done", "Succeeded"));
   await put(proxy("failed", "Failed"));
   expect([...watched]).toEqual([]);
@@ -68,7 +68,7 @@ test("what pods name that have ended already is not read", async () => {
   expect([...watched]).toContain("configmaps of team");
 });
 
-test("what pods name is read until some minutes after the last of them has ended, however long they stay", async () => {
+test("reads dependencies until some minutes after the last pod ended", async () => {
   await put(proxy("first", "Running"));
   await put(proxy("second", "Running"));
   await put(proxy("first", "Succeeded"));

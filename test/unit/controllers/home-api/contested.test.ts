@@ -135,7 +135,7 @@ test.each<[string, Undo]>([
   await controller.stop();
 });
 
-test("whoever writes a time that has passed now and then gets a new token each time", async () => {
+test("issues a new token each time a past time is written now and then", async () => {
   const { controller, clock, issued, told, there } = await controlled((secret) => secret);
   for (let time = 1; time <= 10; time += 1) {
     await clock.advance(15_001);

@@ -42,7 +42,7 @@ function done(parts: Partial<Observed>, now = 0): string[] {
 }
 
 describe("while pods are there", () => {
-  test("what is missing is made, what differs is changed, and what the host has no more goes last", () => {
+  test("creates missing policies, updates differing ones, and deletes surplus ones last", () => {
     const [a, b, c] = [source("a"), source("b"), source("c")];
     const copies = [copyOf(source("b", ["Egress"])), copyOf(c), copyOf(source("d"))];
     expect(done({ sources: [a, b, c], copies })).toEqual([
@@ -76,7 +76,7 @@ describe("while pods are there", () => {
     expect(done({ sources: [], copies: [going] })).toEqual([]);
   });
 
-  test("what rests is left until it is time, and the others are not", () => {
+  test("leaves a resting policy until its time, and handles the others", () => {
     const parts = observed({
       sources: [source("a"), source("b")],
       restsUntil: ({ metadata }) => (metadata.name === "a" ? 100 : undefined),
@@ -104,7 +104,7 @@ test("a copy whose deletion may still happen is deleted for good when pods come,
   expect(done(parts)).toEqual(["delete a.legation-host-id"]);
 });
 
-test("what the member has refused is thought about again after a while, though nobody is there to try it", () => {
+test("reconsiders a refused policy after a while, without any pod", () => {
   const refused = observed({ used: false, refusedUntil: 500 });
   expect(decide(refused, 499)).toEqual({ actions: [], outcome: "Refused", requeueAt: 500 });
   expect(decide(refused, 500)).toEqual({ actions: [{ type: "reconsider", place }], outcome: "Refused" });

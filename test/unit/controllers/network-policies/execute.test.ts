@@ -153,7 +153,7 @@ test.each([
   expect([...executor.leaving(place, [])]).toEqual([]);
 });
 
-test("what is remembered of a policy's copy goes with the policy, though others keep the namespace in the member", async () => {
+test("forgets a policy's copy with the policy while other policies keep the namespace", async () => {
   const { executor, execute } = executing([]);
   for (let write = 0; write < 5; write += 1) await execute(create);
   expect(executor.contestedUntil(place, source)).toBe(600_000);

@@ -29,7 +29,7 @@ test("members take turns, each with its events in their order", () => {
   expect(queue.size).toBe(0);
 });
 
-test("what may not be written at the moment is passed over, and stays", () => {
+test("skips an event that may not be written yet, and keeps it", () => {
   const queue = new EventQueue();
   for (const name of ["w1", "w2"]) put(queue, "west", name);
   const mayBeWritten = ({ event }: Pending): boolean => event.metadata.name !== "w1";

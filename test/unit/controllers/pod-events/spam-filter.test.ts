@@ -48,7 +48,7 @@ test("a kubelet, a scheduler and a network of one pod tell as much as each of th
   expect(accepted(filter, 24, 0, kubeletEvent({ source: { component: "multus" } }))).toBe(24);
 });
 
-test("what a member writes of an event gives it no more", () => {
+test("fields of an event do not raise the member's limit", () => {
   const filter = new SpamFilter();
   const forged = Array.from({ length: 500 }, (_, number) =>
     kubeletEvent({

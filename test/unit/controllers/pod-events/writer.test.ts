@@ -140,7 +140,7 @@ describe("the host is not pressed", () => {
     expect(names().filter((name) => name !== event(4).metadata.name)).toEqual(inOrder);
   });
 
-  test("what changes while it waits is written once, in its last state", async () => {
+  test("writes an event that changes while queued once, in its last state", async () => {
     const { fault, release } = held();
     server.always = fault;
     writer.write("west", event(1), true);
@@ -166,7 +166,7 @@ describe("the host is not pressed", () => {
     }
   }
 
-  test("what is more than ten megabytes does not wait", async () => {
+  test("drops events beyond a queue of ten megabytes", async () => {
     const { fault } = held();
     server.always = fault;
     flood("west", 1_000, "x".repeat(2 ** 15));
@@ -207,7 +207,7 @@ describe("the host is not pressed", () => {
     await expect.poll(() => outcomes).toEqual(["updated"]);
   });
 
-  test("what fails again and again is given up", async () => {
+  test("gives up an event after repeated failures", async () => {
     server.always = refuse(500, "InternalError");
     writer.write("west", event(1), true);
     for (let attempt = 0; attempt < 5; attempt += 1) {

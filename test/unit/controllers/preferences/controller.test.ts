@@ -135,7 +135,7 @@ test.each([
   await controller.stop();
 });
 
-test("what is evicted is the replica that was looked at, and no other of its name", async () => {
+test("evicts the observed replica by uid, never another of its name", async () => {
   for (let index = 0; index < 12; index += 1) put(index, { uid: `uid-${index}` });
   await pass(10_000);
   expect(demanded).toEqual(evicted.map((name) => ({ uid: name.replace("db", "uid") })));

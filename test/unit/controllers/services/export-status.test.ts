@@ -140,7 +140,7 @@ test("members are asked for the copies that this host made, and for no others", 
   expect(asked).toEqual([`${HOST_LABEL}=${HOST.id},${COPY_LABEL}=true`]);
 });
 
-test("what a member has said does not count any more once it has left", async () => {
+test("ignores the conditions of a member that left", async () => {
   const { clock, status, writes, joined } = await telling({ members: { east: [made()], west: [made()] } });
   expect(writes.at(-1)).toBe(told("east: fine; west: fine")[0]);
   status.onMembers(joined.filter(({ name }) => name === "west") as never);

@@ -49,7 +49,7 @@ test("a pod that is where it is to be waits for nothing", async () => {
   expect(onChange).not.toHaveBeenCalled();
 });
 
-test("nobody waits for a member that has not let its copies be read for five seconds", async () => {
+test("stops waiting after five seconds for a member whose copies cannot be read", async () => {
   const { clock, onChange, made } = patience();
   const [member, another] = [{}, {}];
   expect(made.overFor(member)).toBe(false);

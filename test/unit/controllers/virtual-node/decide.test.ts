@@ -428,7 +428,7 @@ describe("the taints of a node that its Cluster has written", () => {
   });
 });
 
-test("what a member's nodes have stands while they have still to be read", () => {
+test("keeps a member's capacity while its nodes are still to be read", () => {
   const unread = facts({ nodesRead: false, nodes: 0, capacity: {}, allocatable: {} });
   const { actions } = decide(observed({ node: stored(), facts: unread, heartbeatAt: 0 }), now);
   const [report] = actions.flatMap((action) => (action.type === "patchNodeStatus" ? [action.patch] : []));

@@ -149,7 +149,7 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
   if (ready === undefined) expect(writes).toEqual([]);
 });
 
-test("what says that a node is alive goes out of turn, before what may wait behind thousands of pods", async () => {
+test("sends node heartbeats out of turn, ahead of thousands of pod writes", async () => {
   failures.set("patch leases", "NotFound");
   found = [node()];
   await start();
@@ -165,7 +165,7 @@ test("a node that has lost its label is given it again as that node, and no othe
   expect(written("patch nodes")[0]).toEqual({ metadata: { uid: "node", labels: { [VIRTUAL_NODE_LABEL]: "west" } } });
 });
 
-test("what the host refuses of a node is told in the status of its Cluster", async () => {
+test("reports a refused node write in the status of its Cluster", async () => {
   failures.set("patch nodes", "Unprocessable");
   found = [node()];
   await start();

@@ -102,7 +102,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "a"]);
   });
 
-  test("what ended while one asked for long is asked for after its refusal", async () => {
+  test("an end during a long attempt triggers another attempt after the refusal", async () => {
     const { clock, asked, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     await clock.advance(250);
