@@ -132,8 +132,9 @@ function keyOf(member: Member, namespace: string): string {
 
 /** The answer of a member that lacks a namespace which is not to be made there, with what is to be done about it. */
 export function whyNotMade(error: KubeError, member: string): KubeError {
-  const { code, cluster, verb, resource, detail } = error;
+  const { code, cluster, verb, resource, detail, details } = error;
   if (!/^namespaces ".*" not found$/.test(detail)) return error;
   const why = `spec.createNamespaces of Cluster ${member} is false: make the namespace there, or set the field to true`;
-  return new KubeError(`${detail}, and ${why}`, { code, cluster, verb, resource, cause: error });
+  const fields = { code, cluster, verb, resource, cause: error, ...(details === undefined ? {} : { details }) };
+  return new KubeError(`${detail}, and ${why}`, fields);
 }

@@ -7,6 +7,20 @@ export const PASSES_MS = 10_000;
 // Of the API server's own about a webhook, whatever code that one answered with.
 const NOT_ADMITTED = /failed (?:calling|to call) webhook|^admission webhook ".*" denied the request/;
 
+// What every built-in admission plugin's answer begins with: NewForbidden of k8s.io/apimachinery/pkg/api/errors. The name of a webhook or
+// a policy stands before what it says, so neither can be mistaken for a plugin.
+const FORBIDDEN = /^pods "[^"]*" is forbidden: /;
+
+const OF_SPEC: readonly RegExp[] = [
+  // k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
+  /^(?:exceeded|failed|status unknown for) quota: /,
+  /^insufficient quota to consume: /,
+  // k8s.io/kubernetes/plugin/pkg/admission: priority, runtimeclass, serviceaccount
+  /^no PriorityClass with name /,
+  /^pod rejected: RuntimeClass "[^"]*" not found$/,
+  /^error looking up service account /,
+];
+
 /** Why a member does not get the pod. */
 export interface PodRefusal {
   readonly reason: RefusalReason;
@@ -46,7 +60,20 @@ export function isNamespaceEnding(detail: string): boolean {
 
 /** True for a refusal by a quota that is full, or not counted yet. */
 export function isOfQuota(detail: string): boolean {
-  return /(?:exceeded|status unknown for) quota: /.test(detail);
+  return /^(?:exceeded|status unknown for) quota: /.test(withoutName(detail));
+}
+
+/**
+ * True for a refusal that holds for every pod of the namespace with the same spec. Anything else, a policy's or a webhook's denial above
+ * all, may be for the labels, annotations or name of this one pod.
+ */
+export function isOfAllAlike(error: KubeError): boolean {
+  const { detail, details, resource } = error;
+  if (resource.startsWith("namespaces ") || details?.kind === "namespaces") return true;
+  if (details?.causes.includes("NamespaceTerminating") === true || mayBeStarting(error)) return true;
+  if (isKubeError(error, "TooManyRequests")) return !NOT_ADMITTED.test(detail);
+  const words = withoutName(detail);
+  return words !== detail && OF_SPEC.some((pattern) => pattern.test(words));
 }
 
 /**
@@ -54,7 +81,8 @@ export function isOfQuota(detail: string): boolean {
  * pod of its namespace has ended (`endedLately`).
  */
 export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
-  return /status unknown for quota: /.test(detail) || (endedLately && /exceeded quota: /.test(detail));
+  const words = withoutName(detail);
+  return words.startsWith("status unknown for quota: ") || (endedLately && words.startsWith("exceeded quota: "));
 }
 
 /** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
@@ -83,5 +111,10 @@ function lacksNamespace(error: unknown): error is KubeError {
 }
 
 function refusedFor({ detail }: KubeError): PodRefusal {
-  return { reason: "RefusedByMember", message: `its API server refused the pod: ${detail}` };
+  return { reason: "RefusedByMember", message: `its API server refused the pod: ${withoutName(detail)}` };
+}
+
+/** The words alone: others may be told them, too. */
+function withoutName(detail: string): string {
+  return detail.replace(FORBIDDEN, "");
 }

@@ -68,6 +68,14 @@ const IS_REFUSAL: Readonly<Record<KubeErrorCode, boolean>> = {
   BadCredentials: false,
 };
 
+/** The parts of a Status object's `details` that say more than its words. */
+export interface StatusDetails {
+  /** Plural of the resource that the answer is about, which need not be the request's: `namespaces`, say. */
+  readonly kind?: string;
+  /** Types of the causes, e.g. `NamespaceTerminating`. */
+  readonly causes: readonly string[];
+}
+
 export interface KubeErrorFields {
   readonly code: KubeErrorCode;
   /** Name of the cluster the request went to. */
@@ -80,6 +88,8 @@ export interface KubeErrorFields {
   readonly status?: number;
   /** `reason` of the Status object, if there was one. */
   readonly reason?: string;
+  /** `details` of the Status object, when there were any. */
+  readonly details?: StatusDetails;
   /** The server's Retry-After in milliseconds. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
@@ -94,6 +104,7 @@ export class KubeError extends Error {
   readonly resource: string;
   readonly status: number | undefined;
   readonly reason: string | undefined;
+  readonly details: StatusDetails | undefined;
   readonly retryAfterMs: number | undefined;
   /** The server's or socket's message, without the prefix. */
   readonly detail: string;
@@ -107,6 +118,7 @@ export class KubeError extends Error {
     this.resource = fields.resource;
     this.status = fields.status;
     this.reason = fields.reason;
+    this.details = fields.details;
     this.retryAfterMs = fields.retryAfterMs;
   }
 

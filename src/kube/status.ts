@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { KubeError, type KubeErrorCode } from "./errors.ts";
+import { KubeError, type KubeErrorCode, type StatusDetails } from "./errors.ts";
 import type { Answer } from "./exchange.ts";
 import { parseJson } from "./json.ts";
 
@@ -31,6 +31,9 @@ const LONGEST_WAIT_MS = 60_000;
 // Words for people and conditions: no API server needs more, and one in the wrong hands gets no more.
 const LONGEST_MESSAGE = 4_096;
 
+// More than any API server's own answer has.
+const MOST_CAUSES = 100;
+
 // Of what is no `Status`: a proxy's page, say.
 const LONGEST_TEXT = 300;
 
@@ -39,6 +42,7 @@ interface Status {
   readonly code?: number;
   readonly reason?: string;
   readonly message?: string;
+  readonly details?: StatusDetails;
   readonly retryAfterSeconds?: number;
 }
 
@@ -54,7 +58,7 @@ export function errorFromAnswer({ status, headers, ...answer }: Answer, path: st
   } catch {
     // A proxy in between answers in HTML or plain text.
   }
-  const { message, reason, retryAfterSeconds } = readStatus(body);
+  const { message, reason, details, retryAfterSeconds } = readStatus(body);
   const retryAfterMs = longestWait(
     retryAfterHeader(headers) ?? (retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000),
   );
@@ -63,6 +67,7 @@ export function errorFromAnswer({ status, headers, ...answer }: Answer, path: st
     code: status === 404 && !isStatus(body) && !isNotServed(path, text) ? "BadAnswer" : codeOf(status, reason),
     status,
     ...(reason === undefined ? {} : { reason }),
+    ...(details === undefined ? {} : { details }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
 }
@@ -108,8 +113,17 @@ function readStatus(body: unknown): Status {
     ...(typeof code === "number" ? { code } : {}),
     ...(typeof reason === "string" && reason !== "" ? { reason } : {}),
     ...(typeof message === "string" && message !== "" ? { message: readable(message).slice(0, LONGEST_MESSAGE) } : {}),
+    ...(isRecord(details) ? { details: readDetails(details) } : {}),
     ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
   };
+}
+
+/** `reason` is a cause's type: so its field is called in JSON. */
+function readDetails({ kind, causes }: Readonly<Record<string, unknown>>): StatusDetails {
+  const types = (Array.isArray(causes) ? causes.slice(0, MOST_CAUSES) : []).flatMap((cause: unknown) =>
+    isRecord(cause) && typeof cause.reason === "string" ? [cause.reason] : [],
+  );
+  return { ...(typeof kind === "string" ? { kind } : {}), causes: types };
 }
 
 function isStatus(body: unknown): body is Record<string, unknown> {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { clusters, nodes, pods } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -9,6 +10,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
+import { isRefused, refuseWrites } from "../support/harness/refusals.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
@@ -66,6 +68,38 @@ describe("a member that has just refused a pod", () => {
     expect(await waitingFor(host, namespace, "second", "exceeded quota")).toContain("west: its API server refused");
     await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
     await podThat(host, namespace, "second", inPhase("Running"), { timeoutMs: 15_000, intervalMs: 200 });
+  });
+
+  test("for what is its own takes others of the same spec at once, and each is told its own reason", async () => {
+    const { host, west, east } = clients();
+    const members = [west, east];
+    const refused = {
+      namespace,
+      resource: "pods",
+      operation: "CREATE",
+      expression: "'team' in object.metadata.?labels.orValue({})",
+      messageExpression: "object.metadata.name + ' needs a label team'",
+    } as const;
+    for (const member of members) await refuseWrites(member, refused);
+    for (const member of members) {
+      const probe = { ...delegatedPod(namespace, "probe"), spec: { containers: [{ name: "main", image: "x" }] } };
+      await isRefused(() => member.create(pods, probe, { dryRun: true }));
+    }
+    const beganAt = Date.now();
+    const names = numbered("no-team", 30);
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name))));
+    const own = await Promise.all(names.map((name) => waitingFor(host, namespace, name, "needs a label team")));
+    expect(own.map((message) => message.match(/\S+ needs a label team/g))).toEqual(
+      names.map((name) => [`${name} needs a label team`, `${name} needs a label team`]),
+    );
+    await host.create(pods, delegatedPod(namespace, "with-team", { labels: { team: "blue" } }));
+    await podThat(host, namespace, "with-team", inPhase("Running"), { timeoutMs: 10_000 });
+    // Once, and again after half a minute, a minute and so on.
+    const rests = 1 + Math.floor((Date.now() - beganAt) / 30_000);
+    for (const name of ["west", "east"] as const) {
+      const writes = await legationWrites(memberCluster(name), namespace);
+      for (const pod of names) expect(writes.pods.get(pod)?.length).toBeLessThanOrEqual(rests);
+    }
   });
 
   test("is not asked again by others of its shape, until something there has changed", async () => {

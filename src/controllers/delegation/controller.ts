@@ -118,10 +118,8 @@ export class DelegationController {
     });
     this.overflow = new OverflowPlacement({
       placing: this.#placing,
-      registry: options.registry,
       namespaces: this.#namespaces.store,
       proxies: this.#proxies.store,
-      clock,
       observe: (key, pod) => observer.seen(key, pod),
       onRoom: () => this.onRoom(),
     });

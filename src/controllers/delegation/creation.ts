@@ -10,6 +10,7 @@ import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import {
   isNamespaceEnding,
+  isOfAllAlike,
   isOfItsPlace,
   isOfQuota,
   lacksAccount,
@@ -174,8 +175,11 @@ export class Creation {
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
-      const rest = passing === undefined ? restAfter(error.detail, member, namespace) : "steady";
-      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), rest);
+      const isShared = isOfAllAlike(error);
+      const rest = passing !== undefined && isShared ? "steady" : restAfter(error.detail, member, namespace);
+      const { nodesVersion } = member;
+      const sharedBy = isShared ? "spec" : undefined;
+      reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxyOf(context.key), sharedBy, rest });
       if (isOfQuota(error.detail)) quotas.refused({ member: name, namespace }, proxyUid, context.key);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
@@ -272,7 +276,8 @@ export class Creation {
       if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
       const message = "a pod of that name, not made by Legation for this host, is there";
       const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
-      reservations.refuseAlone(proxyUid, refusal, member.nodesVersion);
+      memories.noteAbsent(proxyUid);
+      reservations.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
       onRoom();
       return () => true;
     }

@@ -98,8 +98,9 @@ export class Executor {
       case "evict":
         return this.#evict(action, context);
       case "refuse": {
-        const { proxyUid, refusal, nodesVersion } = action;
-        this.#options.reservations.refuse(proxyUid, refusal, nodesVersion, this.#options.proxyOf(context.key));
+        const { proxyUid, refusal, ...refused } = action;
+        const { reservations, proxyOf, onRoom } = this.#options;
+        if (reservations.refuse(proxyUid, refusal, { ...refused, pod: proxyOf(context.key) })) onRoom();
         return Promise.resolve(undefined);
       }
     }

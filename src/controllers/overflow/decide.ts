@@ -3,7 +3,7 @@ import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { delegateFor } from "../delegation/decisions/delegates.ts";
-import { placementOf } from "../delegation/decisions/ranking.ts";
+import { nextExpiry, openMembers, placementOf } from "../delegation/decisions/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 import { noRoomEither, staysForClaim } from "./reasons.ts";
 
@@ -72,16 +72,16 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   const soon = now + LOOK_AGAIN_MS;
   if (view.follows === true || view.settling === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const { ranking } = placementOf(pod, view, now);
-  const open = ranking.fitting.filter((name) => view.refusedBefore?.(name) === undefined);
+  const open = openMembers(ranking.fitting, view, now);
   const occupied = new Set(view.members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const member = open.find((name) => !occupied.has(name));
   if (member === undefined && open.length > 0) return { actions: [], outcome: "Waiting", requeueAt: soon };
   if (member === undefined) {
-    const untils = view.members.map(({ name }) => view.refusedBefore?.(name)?.until ?? 0).filter((at) => at > now);
+    const requeueAt = nextExpiry(view, now);
     return {
       actions: tell(observed, noRoomEither(ranking.refusals)),
       outcome: "Waiting",
-      ...(untils.length === 0 ? {} : { requeueAt: Math.min(...untils) }),
+      ...(requeueAt === undefined ? {} : { requeueAt }),
     };
   }
   if (group !== undefined && group.onHost === undefined) {

@@ -14,7 +14,7 @@ import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
 import type { OverflowOptions } from "./options.ts";
 import { NOT_OVERFLOWED } from "./reasons.ts";
-import { trialRefusal } from "./trial-refusal.ts";
+import { type NotTaken, trialRefusal } from "./trial-refusal.ts";
 import type { Unmarked } from "./unmarked.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -76,12 +76,12 @@ export class Executor {
     try {
       const { signal } = context;
       // Once it is bound, no other member is tried.
-      const refusal =
+      const notTaken =
         (await this.#try(member, delegate, context)) ??
-        (await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
-        this.#policyRefusal(pod, name);
-      if (refusal !== undefined) {
-        placement.refusedBy(pod, refusal);
+        ofAllAlike(await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
+        ofAllAlike(this.#policyRefusal(pod, name));
+      if (notTaken !== undefined) {
+        placement.refusedBy(pod, notTaken.refusal, notTaken.sharedBy);
         return () => true;
       }
       if (placement.acceptedBy(pod, name)) this.#options.onRoom();
@@ -113,7 +113,7 @@ export class Executor {
    * Whether the member's API server would take the delegate: its admission and its quotas are asked, and nothing is stored. So
    * nothing can be left behind, or run, whatever becomes of the pod on the host at this moment.
    */
-  async #try(member: Member, delegate: Pod, { signal }: Context): Promise<Refusal | undefined> {
+  async #try(member: Member, delegate: Pod, { signal }: Context): Promise<NotTaken | undefined> {
     try {
       await member.answerOf(tryDelegate(member, delegate, signal));
       return undefined;
@@ -180,6 +180,11 @@ export class Executor {
     authorEvents.tell({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
     onTold(uid);
   }
+}
+
+/** A refusal of something that the pod's spec names, or of its namespace. */
+function ofAllAlike(refusal: Refusal | undefined): NotTaken | undefined {
+  return refusal && { refusal, sharedBy: "spec" };
 }
 
 /** The store has the pod no more as one that waits for a node. */

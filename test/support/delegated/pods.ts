@@ -4,16 +4,17 @@ import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
 /** Overrides of a delegated pod's defaults. */
 export interface DelegatedPodParts {
   readonly annotations?: Readonly<Record<string, string>>;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly spec?: Partial<PodSpec>;
 }
 
 /** A bare pod that asks to be delegated, as its author writes it. */
 export function delegatedPod(namespace: string, name: string, parts: DelegatedPodParts = {}): Pod {
-  const { annotations = {}, spec = {} } = parts;
+  const { annotations = {}, labels = {}, spec = {} } = parts;
   return {
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { namespace, name, annotations: { [DELEGATE_ANNOTATION]: "true", ...annotations } },
+    metadata: { namespace, name, labels, annotations: { [DELEGATE_ANNOTATION]: "true", ...annotations } },
     spec: { containers: [{ name: "main", image: "work:1" }], ...spec },
   };
 }

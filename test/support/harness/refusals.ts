@@ -11,9 +11,11 @@ export interface RefusedWrites {
   readonly namespace: string;
   /** e.g. `pods` or `pods/resize`. */
   readonly resource: string;
-  readonly operation: "CREATE" | "UPDATE";
+  readonly operation: "CREATE" | "UPDATE" | "DELETE";
   /** CEL; false for what is refused. Default: all of it. */
   readonly expression?: string;
+  /** CEL; what is said of an object. Default: the same of all. */
+  readonly messageExpression?: string;
   /** Default: the API server's own, Invalid. */
   readonly reason?: "Forbidden" | "Invalid";
 }
@@ -32,7 +34,7 @@ const policyBindings: Resource<KubeObject & { spec: object }> = {
 
 /** Makes a cluster refuse some writes until the test has ended; they are `not in this cluster`. In force a moment later. */
 export async function refuseWrites(client: ClusterClient, refused: RefusedWrites): Promise<void> {
-  const { namespace, resource, operation, expression = "false", reason } = refused;
+  const { namespace, resource, operation, expression = "false", messageExpression, reason } = refused;
   const name = `refuse-${namespace}`;
   const apiVersion = "admissionregistration.k8s.io/v1";
   onTestFinished(async () => {
@@ -40,7 +42,12 @@ export async function refuseWrites(client: ClusterClient, refused: RefusedWrites
     await client.delete(policies, { name });
   });
   const rules = [{ apiGroups: [""], apiVersions: ["v1"], resources: [resource], operations: [operation] }];
-  const validation = { expression, message: "not in this cluster", ...(reason === undefined ? {} : { reason }) };
+  const validation = {
+    expression,
+    message: "not in this cluster",
+    ...(messageExpression === undefined ? {} : { messageExpression }),
+    ...(reason === undefined ? {} : { reason }),
+  };
   await client.create(policies, {
     apiVersion,
     kind: policies.kind,

@@ -99,7 +99,7 @@ export class SimulatedMember implements PlacementMember {
     const { namespace = "", name = "" } = delegate.metadata ?? {};
     const priority = delegate.spec?.priorityClassName;
     if (priority !== undefined && PRIORITY_CLASSES[priority]?.includes(this.name) !== true) {
-      return `pods "${name}" is forbidden: no PriorityClass with name ${priority} was found`;
+      return `no PriorityClass with name ${priority} was found`;
     }
     const metadata = {
       ...delegate.metadata,

@@ -222,7 +222,8 @@ export class Simulation {
         }
         reservations.unmade(uid, member.name);
         const message = `its API server refused the pod: ${refused}`;
-        reservations.refuse(uid, { cluster: member.name, reason: "RefusedByMember", message }, 0, proxy);
+        const refusal = { cluster: member.name, reason: "RefusedByMember", message } as const;
+        reservations.refuse(uid, refusal, { nodesVersion: 0, pod: proxy, sharedBy: "spec" });
         return;
       }
       case "bind": {
@@ -243,7 +244,7 @@ export class Simulation {
         this.#member(action.member).delete(key);
         return;
       case "refuse":
-        reservations.refuse(uid, action.refusal, 0, proxy);
+        reservations.refuse(uid, action.refusal, { ...action, pod: proxy });
         return;
       case "report": {
         this.#placing.memories.noteReported(uid, action, this.#now);

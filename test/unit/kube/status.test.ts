@@ -28,3 +28,12 @@ test("an error of 48 MB costs no more than its beginning", () => {
   expect(detailOf(text)).toBe("HTTP 500");
   expect(performance.now() - before).toBeLessThan(600);
 });
+
+test("the details of a Status are kept: what it is about, and the types of its causes", () => {
+  const causes = [{ reason: "NamespaceTerminating", message: "it ends" }, { message: "a policy's" }, "broken"];
+  const status = { kind: "Status", code: 403, message: "no", details: { kind: "pods", name: "web", causes } };
+  const error = (body: object) =>
+    errorFromAnswer({ status: 403, headers: {}, text: JSON.stringify(body) }, "/api/v1/pods", subject);
+  expect(error(status).details).toEqual({ kind: "pods", causes: ["NamespaceTerminating"] });
+  expect(error({ ...status, details: "none" }).details).toBeUndefined();
+});

@@ -6,6 +6,7 @@ import { createIn, endsUnstarted, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
+import { unschedulableFor } from "./shared-by.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
@@ -76,7 +77,8 @@ function decideUnscheduled(
   if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };
   const { uid: proxyUid } = proxy.metadata;
   const refusal = { cluster: name, reason, message } as const;
-  return { actions: [...told, { type: "refuse", proxyUid, refusal, nodesVersion }], outcome: "Scheduling" };
+  const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
+  return { actions: [...told, refuse], outcome: "Scheduling" };
 }
 
 function decideUnmade(

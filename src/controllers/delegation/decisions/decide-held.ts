@@ -9,6 +9,7 @@ import { bindTo, endsUnstarted, withdrawWaiting } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, preemptable, rankFor, requestsFor, withRefusal } from "./ranking.ts";
 import { report } from "./report.ts";
+import { unschedulableFor } from "./shared-by.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
 
 // Its scheduler makes room on the node that it has named, by evicting pods that may take their time to end.
@@ -71,6 +72,7 @@ export function decideHeld(
       proxyUid: proxy.metadata.uid,
       refusal: { cluster: holder.name, ...BEING_REMOVED },
       nodesVersion: holder.nodesVersion,
+      sharedBy: "spec",
     };
     return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
@@ -94,7 +96,8 @@ export function decideHeld(
         : [{ type: "promise", member: roomy, proxyUid, requests: requestsFor(proxy, observed, roomy) }];
     // What its scheduler has said was told then. Without those that hold no more it would be news each time that it comes round.
     const told = message === undefined ? reports(refusalsSoFar(observed)) : [];
-    const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
+    const { nodesVersion } = holder;
+    const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
     return { actions: [...promises, refuse, ...withdrawal, ...told], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);

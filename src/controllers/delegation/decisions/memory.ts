@@ -188,6 +188,14 @@ export class Memories {
     dropBegun(entry);
   }
 
+  /** A pod in overflow mode was not bound: it keeps what members have refused, and nothing else. */
+  noteGivenUp(proxyUid: string): void {
+    const { attempts } = this.of(proxyUid);
+    const refused = [...attempts].filter(([, { refusal }]) => refusal !== undefined);
+    this.#entries.delete(proxyUid);
+    if (refused.length > 0) this.#entry(proxyUid).attempts = new Map(refused);
+  }
+
   /** The author was told this; `reason` is absent where it was no reason to wait. */
   noteReported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
     const entry = this.#entry(proxyUid);

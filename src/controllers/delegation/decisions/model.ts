@@ -46,7 +46,7 @@ export interface Attempt {
   readonly refusal?: Refusal;
   /** No other attempt there before this time; epoch ms. */
   readonly until?: number;
-  /** `nodesVersion` at the refusal: a member whose nodes changed may be tried again at once. */
+  /** `nodesVersion` at the refusal: a member whose scheduler found no node may be tried again once its nodes changed. */
   readonly nodesVersion?: number;
   /** Refusals in a row, for the backoff. */
   readonly refusals: number;
@@ -120,6 +120,9 @@ export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.has(member) === true;
 }
 
+/** What other pods must have in common with a refused one for the refusal to be theirs, too: the spec, or also the labels. */
+export type SharedBy = "spec" | "labels";
+
 /** What a member has said of pods of one shape. */
 export interface ShapeRefusal {
   readonly refusal: Refusal;
@@ -150,7 +153,7 @@ export interface Observed {
   readonly settling?: boolean;
   /** Another pod of its group is being placed, and it will follow; that it can is an event of its own. */
   readonly follows?: boolean;
-  /** Why a member is not asked for a place which it has just refused to another pod of the same shape. */
+  /** Why a member is not asked for a place which it has just refused to another pod, for what they have in common. */
   readonly refusedBefore?: (member: string) => ShapeRefusal | undefined;
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
@@ -271,7 +274,14 @@ export type Action =
   | { readonly type: "evict"; readonly proxyUid: string; readonly graceSeconds: number }
   /** Removes the finalizer from the proxy. */
   | { readonly type: "release"; readonly proxyUid: string }
-  | { readonly type: "refuse"; readonly proxyUid: string; readonly refusal: Refusal; readonly nodesVersion: number };
+  | {
+      readonly type: "refuse";
+      readonly proxyUid: string;
+      readonly refusal: Refusal;
+      readonly nodesVersion: number;
+      /** Which other pods it holds for; undefined: for none. */
+      readonly sharedBy: SharedBy | undefined;
+    };
 
 /** What to do for one proxy now, and when to look again when nothing happens. */
 export interface DelegationDecision {

@@ -75,6 +75,8 @@ function ruledOut(observed: Observed, name: string, now: number): boolean {
   const attempt = observed.memory.attempts.get(name);
   if (attempt?.refusal === undefined) return observed.refusedBefore?.(name) !== undefined;
   if (attempt.until === undefined || now >= attempt.until) return false;
+  // Admission looks at no node.
+  if (attempt.refusal.reason !== "Unschedulable") return true;
   const member = observed.members.find((view) => view.name === name);
   return attempt.nodesVersion === member?.nodesVersion;
 }

@@ -2,11 +2,9 @@ import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../../api/overflow.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { podRequests } from "../../../placement/requests.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import type { Observed } from "../decisions/model.ts";
+import type { Observed, SharedBy } from "../decisions/model.ts";
 import type { FindPod, GroupName } from "./groups.ts";
-import type { PlacementMembers } from "./placement-members.ts";
 import { UID_INDEX } from "./placement-rules.ts";
 import type { Placing } from "./placing.ts";
 import { shapeOf } from "./shapes.ts";
@@ -14,10 +12,8 @@ import { shapeOf } from "./shapes.ts";
 /** What pods in overflow mode are placed by. */
 export interface OverflowPlacementOptions {
   readonly placing: Placing;
-  readonly registry: Pick<PlacementMembers, "member">;
   readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
-  readonly clock: Pick<Clock, "now">;
   /** All that a decision about the pod sees. */
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => Observed;
   /** Room that was kept is free again. */
@@ -74,27 +70,25 @@ export class OverflowPlacement {
     this.#options.onRoom();
   }
 
-  /** The member would not take the pod, nor another of its shape, unless what is in the way is the pod's own. */
-  refusedBy(pod: Stored<Pod>, refusal: Refusal): void {
-    const { placing, clock } = this.#options;
-    if (refusal.reason !== "NameTaken") placing.reservations.refuseShape(pod, refusal);
-    else placing.shapes.refuseAlone(refusal.cluster, pod.metadata.uid, refusal, clock.now());
+  /** The member would not take the pod, nor those that share the refusal. */
+  refusedBy(pod: Stored<Pod>, refusal: Refusal, sharedBy?: SharedBy): void {
+    const { reservations } = this.#options.placing;
+    if (sharedBy === undefined) reservations.refuse(pod.metadata.uid, refusal, { nodesVersion: 0 });
+    else reservations.refuseAll(pod, refusal, sharedBy);
   }
 
   /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
-    const { registry, placing, clock } = this.#options;
-    const member = registry.member(name);
-    if (member === undefined || placing.shapes.empty) return false;
-    const shape = shapeOf(pod);
-    const known = placing.shapes.refusal(name, shape, "", member.roomVersion, clock.now());
-    return known?.refusal.reason === "RefusedByMember" && placing.shapes.accept(name, shape);
+    const { shapes } = this.#options.placing;
+    return !shapes.empty && shapes.accept(name, shapeOf(pod), "RefusedByMember");
   }
 
   /** The pod waits for no member any more: it is the host's, a proxy or gone. Its group forgets it, unless it is, or is to be, a proxy. */
   leave(uid: string): void {
     const { groups, memories } = this.#options.placing;
-    if (!this.#isProxy(uid) && memories.of(uid).room === undefined) groups.remove(uid);
+    if (this.#isProxy(uid) || memories.of(uid).room !== undefined) return;
+    groups.remove(uid);
+    memories.forget(uid);
   }
 
   #isProxy(uid: string): boolean {

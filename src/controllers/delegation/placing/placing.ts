@@ -102,7 +102,7 @@ export class Placing {
     const pod = this.#overflowing.get(uid);
     this.#overflowing.delete(uid);
     this.reservations.unmade(uid, member);
-    this.memories.forget(uid);
+    this.memories.noteGivenUp(uid);
     if (pod !== undefined && !this.#isProxy(uid)) this.spread.remove(pod.metadata);
   }
 

@@ -3,6 +3,7 @@ import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Memories, Rest } from "../decisions/memory.ts";
+import type { SharedBy } from "../decisions/model.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 
@@ -12,6 +13,17 @@ export interface Asked {
   readonly namespace: string | undefined;
   /** It is to wait there, as there is no room for it. */
   readonly parked?: boolean;
+}
+
+/** What is known of a refusal. */
+export interface Refused {
+  /** The member's that the answer was for. */
+  readonly nodesVersion: number;
+  /** Absent when nobody knows the pod any more. */
+  readonly pod?: Stored<Pod> | undefined;
+  /** Which other pods it holds for; absent: for none. */
+  readonly sharedBy?: SharedBy | undefined;
+  readonly rest?: Rest;
 }
 
 /** What reservations are noted in. */
@@ -75,30 +87,25 @@ export class Reservations {
     return this.#options.shapes.abandon(proxyUid);
   }
 
-  /** The member does not take the pod, which says nothing of others: they may try for themselves. */
-  refuseAlone(proxyUid: string, refusal: Refusal, nodesVersion: number): void {
-    const { memories, shapes, clock } = this.#options;
-    memories.noteAbsent(proxyUid);
-    memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now());
-    shapes.abandon(proxyUid);
-  }
-
   /**
-   * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
-   * member's that the answer was for; the pod is absent when nobody knows it any more.
+   * The member does not take the pod, nor those that share the refusal: they need not find out for themselves. True when others waited
+   * for an answer that this is not.
    */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, rest?: Rest): void {
-    const { memories, clock } = this.#options;
+  refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, rest }: Refused): boolean {
+    const { memories, shapes, clock } = this.#options;
     const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), rest);
-    if (pod !== undefined) this.refuseShape(pod, refusal, restMs);
+    const awaited = shapes.abandon(proxyUid);
+    if (pod === undefined || sharedBy === undefined) return awaited;
+    this.refuseAll(pod, refusal, sharedBy, restMs);
+    return false;
   }
 
   /** The member takes no pod like this one, which rests for so long itself. */
-  refuseShape(pod: Stored<Pod>, refusal: Refusal, restMs?: number): void {
+  refuseAll(pod: Stored<Pod>, refusal: Refusal, sharedBy: SharedBy, restMs?: number): void {
     const { registry, shapes, clock } = this.#options;
     const member = registry.member(refusal.cluster);
-    if (member !== undefined)
-      shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, clock.now(), restMs);
+    if (member === undefined) return;
+    shapes.refuse(member.name, shapeOf(pod)[sharedBy], refusal, member.roomVersion, clock.now(), restMs);
   }
 
   /** The pod runs in the member from now on; true when others of its shape, refused there, may try again, or room elsewhere is free. */

@@ -1,7 +1,7 @@
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import type { Refusal } from "../../../placement/candidate.ts";
-import type { ShapeRefusal } from "../decisions/model.ts";
+import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
+import type { ShapeRefusal, SharedBy } from "../decisions/model.ts";
 
 interface Entry extends ShapeRefusal {
   /** The member's `roomVersion` at the refusal. */
@@ -10,6 +10,9 @@ interface Entry extends ShapeRefusal {
   trial?: { readonly uid: string; readonly until: number };
 }
 
+/** The same texts for pods that cannot be told apart by their spec, or by spec and labels. */
+export type Shape = Readonly<Record<SharedBy, string>>;
+
 // A quota may have been raised, a class made: nothing tells.
 const RETRY_AFTER_MS = 30_000;
 // A trial that has no answer by then is forgotten.
@@ -17,17 +20,24 @@ const TRIAL_MS = 60_000;
 // Shapes of one member; the oldest refusal is forgotten first.
 const KEPT = 1000;
 const TOKEN_VOLUME = "kube-api-access-";
+// A controller numbers its pods by these, so their names differ as much.
+const OWN_LABELS: ReadonlySet<string> = new Set([
+  "apps.kubernetes.io/pod-index",
+  "batch.kubernetes.io/job-completion-index",
+  "statefulset.kubernetes.io/pod-name",
+]);
 
 /**
- * Remembers by member what shapes of pods it has refused, so that not each pod of a large workload finds out by itself.
+ * Remembers by member what it has refused to all pods of a shape, so that not each pod of a large workload finds out by itself.
  * When something there has changed, or after a while, one pod tries again for all. Losing this costs time alone.
  */
 export class Shapes {
+  /** By member, then by either text of a shape. */
   readonly #members = new Map<string, Map<string, Entry>>();
   /** Where pods are tried for others, by uid. */
-  readonly #trials = new Map<string, { readonly member: string; readonly shape: string }>();
+  readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
 
-  /** The member did not take a pod of this shape, which itself rests for `restMs`: others do not for longer than half a minute. */
+  /** The member takes no pod of this shape. A pod that rests there for `restMs` itself holds up no other for longer. */
   refuse(
     member: string,
     shape: string,
@@ -36,23 +46,13 @@ export class Shapes {
     now: number,
     restMs: number = RETRY_AFTER_MS,
   ): void {
-    this.#note(member, shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
-  }
-
-  /** The member did not take this pod, for what is its own: its name is taken, say. No change of the member's room changes that. */
-  refuseAlone(member: string, uid: string, refusal: Refusal, now: number): void {
-    this.#note(member, uid, { refusal, until: now + RETRY_AFTER_MS, version: "" });
-  }
-
-  /** By its shape, or by its uid, which is no shape. */
-  #note(member: string, shape: string, entry: Entry): void {
     let shapes = this.#members.get(member);
     if (shapes === undefined) {
       shapes = new Map();
       this.#members.set(member, shapes);
     }
     shapes.delete(shape);
-    shapes.set(shape, entry);
+    shapes.set(shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
     for (const oldest of shapes.keys()) {
       if (shapes.size <= KEPT) break;
       shapes.delete(oldest);
@@ -60,11 +60,11 @@ export class Shapes {
   }
 
   /** A pod of this shape is about to be tried there. */
-  attempt(member: string, shape: string, uid: string, now: number): void {
+  attempt(member: string, shape: Shape, uid: string, now: number): void {
     this.abandon(uid);
-    const entry = this.#members.get(member)?.get(shape);
-    if (entry === undefined) return;
-    entry.trial = { uid, until: now + TRIAL_MS };
+    const entries = this.#entries(member, shape);
+    if (entries.length === 0) return;
+    for (const entry of entries) entry.trial = { uid, until: now + TRIAL_MS };
     this.#trials.set(uid, { member, shape });
   }
 
@@ -73,45 +73,53 @@ export class Shapes {
     const trial = this.#trials.get(uid);
     if (trial === undefined) return false;
     this.#trials.delete(uid);
-    const entry = this.#members.get(trial.member)?.get(trial.shape);
-    if (entry?.trial?.uid !== uid) return false;
-    delete entry.trial;
-    return true;
+    const entries = this.#entries(trial.member, trial.shape).filter((entry) => entry.trial?.uid === uid);
+    for (const entry of entries) delete entry.trial;
+    return entries.length > 0;
   }
 
-  /** The member has a node for a pod of this shape; true when it had refused some. */
-  accept(member: string, shape: string): boolean {
+  /** The member has a node for a pod of this shape; true when it had refused some. `only`: what it refused for another reason stays. */
+  accept(member: string, shape: Shape, only?: RefusalReason): boolean {
     const shapes = this.#members.get(member);
-    const known = shapes?.delete(shape) ?? false;
+    let known = false;
+    for (const text of Object.values(shape)) {
+      const reason = shapes?.get(text)?.refusal.reason;
+      if (only === undefined || reason === only) known = shapes?.delete(text) === true || known;
+    }
     if (shapes?.size === 0) this.#members.delete(member);
     return known;
   }
 
   /** Why the pod is not tried there now; undefined when it may be. */
-  refusal(member: string, shape: string, uid: string, version: string, now: number): ShapeRefusal | undefined {
-    const shapes = this.#members.get(member);
-    const own = shapes?.get(uid);
-    if (own !== undefined && now < own.until) return own;
-    const entry = shapes?.get(shape);
-    if (entry === undefined) return undefined;
-    const { trial, refusal } = entry;
-    if (trial !== undefined && now < trial.until)
-      return trial.uid === uid ? undefined : { refusal, until: trial.until };
-    return now < entry.until && entry.version === version ? entry : undefined;
+  refusal(member: string, shape: Shape, uid: string, version: string, now: number): ShapeRefusal | undefined {
+    for (const entry of this.#entries(member, shape)) {
+      const { trial, refusal } = entry;
+      if (trial !== undefined && now < trial.until) {
+        if (trial.uid !== uid) return { refusal, until: trial.until };
+      } else if (now < entry.until && entry.version === version) return entry;
+    }
+    return undefined;
   }
 
   /** Whether no member has refused anything: then no shape has to be made. */
   get empty(): boolean {
     return this.#members.size === 0;
   }
+
+  #entries(member: string, shape: Shape): Entry[] {
+    const shapes = this.#members.get(member);
+    return Object.values(shape).flatMap((text) => shapes?.get(text) ?? []);
+  }
 }
 
-/** The same text for pods that a member cannot tell apart: all of the spec but a pod's own name, and what overrides make of it. */
-export function shapeOf({ metadata, spec }: Stored<Pod>): string {
+/** What members may tell pods apart by: all of the spec but a pod's own name, what overrides make of it, and labels. */
+export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
-  return JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
+  const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
     // A pod that has overflowed has its node before its member's scheduler is asked.
     if (key === "hostname" || key === "nodeName") return undefined;
     return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
   });
+  const labels = Object.entries(metadata.labels ?? {}).filter(([key]) => !OWN_LABELS.has(key));
+  return { spec: text, labels: `${text}${JSON.stringify(labels.sort())}` };
 }

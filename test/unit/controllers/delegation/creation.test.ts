@@ -73,7 +73,7 @@ test("a service account that is missing is waited for where it is copied, and is
 
 test("who waited for the answer to a bound pod may try while that one is not made", async () => {
   const unbound = proxyPod({ uid: "other" });
-  let answer = failure("Forbidden", "exceeded quota: small");
+  let answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small');
   let pod = unbound;
   const { execute, onRoom } = executorOf({ create: () => Promise.reject(answer), proxyOf: () => pod });
   await execute({ ...create, proxyUid: "other" });
@@ -91,7 +91,7 @@ test("a name that is taken is no word on others like the pod: those who waited f
     find: async () => there,
     proxyOf: () => proxy,
   });
-  let answer = failure("Forbidden", "exceeded quota: small");
+  let answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small');
   await execute(create);
   expect(onRoom).toHaveBeenCalledTimes(1);
   clock.now += 60_000;

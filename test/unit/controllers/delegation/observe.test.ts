@@ -195,7 +195,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
     [
       "counts nowhere while it goes, also when a refusal came before",
       ({ reservations }, west) => {
-        reservations.refuse(waits.metadata.uid, refusal, 0, waits);
+        reservations.refuse(waits.metadata.uid, refusal, { nodesVersion: 0, pod: waits, sharedBy: "spec" });
         west.delegate = going;
       },
       {},

@@ -109,7 +109,7 @@ test("the binding ends what the member's scheduler did, and is when the trace ge
 test("a member that does not find a node in time is an error of the wait for its scheduler", async () => {
   const attempts = new Map([["west", { since: AT, refusals: 0 }]]);
   const refusal = { cluster: "west", reason: "Unschedulable", message: "0/3 nodes" } as const;
-  const refuse: Action = { type: "refuse", proxyUid: "proxy-uid", refusal, nodesVersion: 1 };
+  const refuse: Action = { type: "refuse", proxyUid: "proxy-uid", refusal, nodesVersion: 1, sharedBy: "spec" };
   expect(await follow(refuse, { proxy, memory: memory({ attempts }) })).toMatchObject([
     { name: "schedule delegate", startedAt: AT, endedAt: AT + 3_000, failure: "Unschedulable" },
   ]);

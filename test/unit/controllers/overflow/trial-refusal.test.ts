@@ -8,11 +8,16 @@ function failure(code: KubeErrorCode, detail: string): KubeError {
 
 describe("a member's answer to a trial", () => {
   test.each<[string, KubeErrorCode, string, string]>([
-    ["a quota", "Forbidden", "exceeded quota: small", "its API server refused the pod: exceeded quota: small"],
+    [
+      "a quota",
+      "Forbidden",
+      'pods "web" is forbidden: exceeded quota: small',
+      "its API server refused the pod: exceeded quota: small",
+    ],
     ["an invalid pod", "Unprocessable", "spec: wrong", "its API server refused the pod: spec: wrong"],
     ["a name that is taken", "AlreadyExists", "exists", "a pod of that name is there"],
   ])("that tells of %s is a refusal", (_, code, detail, message) => {
-    expect(trialRefusal("west", failure(code, detail), true)).toMatchObject({ cluster: "west", message });
+    expect(trialRefusal("west", failure(code, detail), true)).toMatchObject({ refusal: { cluster: "west", message } });
   });
 
   test.each<[string, KubeErrorCode, string]>([
@@ -28,8 +33,8 @@ describe("a member's answer to a trial", () => {
   });
 
   test("that tells of a namespace which nobody makes is a refusal", () => {
-    const { message } = trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
-    expect(message).toContain("spec.createNamespaces of Cluster west is false");
+    const { refusal } = trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
+    expect(refusal?.message).toContain("spec.createNamespaces of Cluster west is false");
   });
 
   test("that says nothing of the pod is thrown again", () => {

@@ -269,13 +269,14 @@ describe("a proxy without a node", () => {
       expect(names(decide(observed, now).actions)).toEqual(["create east"]);
     });
 
-    test.each<[string, Partial<Attempt>]>([
-      ["its nodes changed", { nodesVersion: 0 }],
-      ["enough time has passed", { until: now }],
-    ])("goes back to a member that refused when %s", (_, parts) => {
-      const attempts = new Map([["west", refused("RefusedByMember", parts)]]);
+    test.each<[string, Attempt, string]>([
+      ["goes back when its nodes changed", refused("Unschedulable", { nodesVersion: 0 }), "create west"],
+      ["goes back when enough time has passed", refused("RefusedByMember", { until: now }), "create west"],
+      ["does not go back for nodes alone", refused("RefusedByMember", { nodesVersion: 0 }), "report"],
+    ])("that a member refused %s", (_, attempt, action) => {
+      const attempts = new Map([["west", attempt]]);
       expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
-        "create west",
+        action,
       ]);
     });
 

@@ -204,17 +204,20 @@ test.each<[string, boolean, string]>([
 
 test("a pod whose name is taken in a member is not tried there for a while, and others like it are", () => {
   const { placing: made, proxies } = placing();
-  const member = { name: "west", roomVersion: "" };
-  const overflow = new OverflowPlacement({
-    placing: made,
-    proxies,
-    registry: { member: () => member },
-    clock: { now: () => 0 },
-  } as never);
+  const overflow = new OverflowPlacement({ placing: made, proxies, onRoom: () => undefined } as never);
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];
-  const refusedThere = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;
-  overflow.refusedBy(first, { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" });
-  expect([refusedThere(first), refusedThere(second)]).toEqual(["NameTaken", undefined]);
-  overflow.refusedBy(first, { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" });
-  expect([refusedThere(first), refusedThere(second)]).toEqual(["NameTaken", "RefusedByMember"]);
+  const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.get("west");
+  const shared = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;
+  const taken = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" } as const;
+  for (const restMs of [30_000, 60_000]) {
+    overflow.reserve(first, "west", first);
+    overflow.refusedBy(first, taken);
+    overflow.giveUp(first.metadata.uid, "west");
+    expect(own(first)).toMatchObject({ refusal: taken, until: restMs });
+  }
+  expect([own(second), shared(second)]).toEqual([undefined, undefined]);
+  overflow.refusedBy(first, { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" }, "spec");
+  expect([shared(first), shared(second)]).toEqual(["RefusedByMember", "RefusedByMember"]);
+  overflow.leave(first.metadata.uid);
+  expect(own(first)).toBeUndefined();
 });

@@ -14,6 +14,8 @@ const asked = { requests, namespace: "team" };
 const none = { cpu: 0, pods: 0 };
 const refusal: Refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" };
 
+const shared = (pod: typeof first | undefined) => ({ nodesVersion: 1, pod, sharedBy: "spec" }) as const;
+
 function reservations() {
   const clock = new FakeClock();
   const memories = new Memories();
@@ -26,7 +28,7 @@ function reservations() {
   const made = new Reservations({ registry: { member }, memories, shapes, clock });
   const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>
     shapes.refusal(name, shapeOf(first), uid, "1", clock.now()) === undefined;
-  return { ...loads, clock, memories, reservations: made, mayTry };
+  return { ...loads, clock, memories, reservations: made, mayTry, shapes };
 }
 
 describe("room of a pod that is about to come", () => {
@@ -86,7 +88,7 @@ describe("what a member has refused", () => {
       [30_000, false],
     ] as const) {
       made.attempt("first", "west", asked, first);
-      made.refuse("first", refusal, 1, first, "brief");
+      made.refuse("first", refusal, { ...shared(first), rest: "brief" });
       expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + untilMs);
       expect(mayTry(second)).toBe(false);
       await clock.advance(2_000);
@@ -97,7 +99,7 @@ describe("what a member has refused", () => {
   test("holds for other pods of the shape, until one of them tries for all and is taken", async () => {
     const { reservations: made, mayTry, clock } = reservations();
     made.attempt("first", "west", asked, first);
-    made.refuse("first", refusal, 1, first);
+    made.refuse("first", refusal, shared(first));
     expect([mayTry(second), mayTry(second, "east")]).toEqual([false, true]);
     await clock.advance(30_000);
     expect(mayTry(second)).toBe(true);
@@ -109,15 +111,38 @@ describe("what a member has refused", () => {
 
   test("is not tried for all by a pod that is to wait there", async () => {
     const { reservations: made, mayTry, clock } = reservations();
-    made.refuse("first", refusal, 1, first);
+    made.refuse("first", refusal, shared(first));
     await clock.advance(30_000);
     made.attempt("second", "west", { ...asked, parked: true }, second);
     expect(mayTry(first)).toBe(true);
   });
 
+  test.each<[string, string | undefined, boolean]>([
+    ["with other labels", "blue", true],
+    ["with the same labels", undefined, false],
+  ])("by its labels holds for no pod %s", (_, team, free) => {
+    const { reservations: made, shapes } = reservations();
+    made.refuse("first", refusal, { ...shared(first), sharedBy: "labels" });
+    const other = team === undefined ? second : proxyPod({ uid: "other", metadata: { labels: { team } } });
+    expect(shapes.refusal("west", shapeOf(other), other.metadata.uid, "1", 0) === undefined).toBe(free);
+  });
+
+  test("for what is its own holds for no other, and is told when another one waited for the answer", async () => {
+    const { reservations: made, memories, mayTry, clock } = reservations();
+    const own = { nodesVersion: 1, pod: first };
+    expect(made.refuse("first", refusal, own)).toBe(false);
+    expect(mayTry(second)).toBe(true);
+    made.refuse("second", refusal, shared(second));
+    await clock.advance(30_000);
+    made.attempt("first", "west", asked, first);
+    expect([made.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
+    // Its own rest grows.
+    expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + 60_000);
+  });
+
   test("is the pod's own when nobody knows the pod any more", async () => {
     const { reservations: made, mayTry, memories } = reservations();
-    made.refuse("first", refusal, 1, undefined);
+    made.refuse("first", refusal, shared(undefined));
     expect(memories.of("first").attempts.get("west")?.refusal).toEqual(refusal);
     expect(mayTry(second)).toBe(true);
   });
@@ -127,7 +152,7 @@ describe("pods that wait for the one which is tried for all of their shape", () 
   async function trying() {
     const all = reservations();
     const { reservations: made, clock } = all;
-    made.refuse("first", refusal, 1, first);
+    made.refuse("first", refusal, shared(first));
     await clock.advance(30_000);
     made.attempt("first", "west", asked, first);
     expect(all.mayTry(second)).toBe(false);
@@ -138,7 +163,7 @@ describe("pods that wait for the one which is tried for all of their shape", () 
   test.each<[string, (made: Reservations, uid: string) => void]>([
     ["it is gone", (made, uid) => made.end(uid)],
     ["it was not made", (made, uid) => made.unmade(uid, "west")],
-    ["what is in its way is its own", (made, uid) => made.refuseAlone(uid, taken, 1)],
+    ["what is in its way is its own", (made, uid) => void made.refuse(uid, taken, { nodesVersion: 1, pod: first })],
   ])("may try when %s", async (_, over) => {
     const { reservations: made, mayTry } = await trying();
     over(made, "second");
@@ -154,7 +179,7 @@ describe("pods that wait for the one which is tried for all of their shape", () 
 
   test("wait for no other's end once it is tried elsewhere", async () => {
     const { reservations: made, mayTry } = await trying();
-    made.refuse("second", { ...refusal, cluster: "east" }, 1, second);
+    made.refuse("second", { ...refusal, cluster: "east" }, shared(second));
     made.attempt("first", "east", asked, first);
     expect([mayTry(second), mayTry(second, "east")]).toEqual([true, false]);
   });

@@ -91,7 +91,7 @@ const EVENTS: Readonly<
   "is refused": {
     may: ({ is, at, promised = false }, member) => is === "waiting" && promised === (at !== member),
     becomes: ({ at, asked: last }, member) => (last === member ? { at: undefined } : { at }),
-    told: ({ placing }, uid, member) => placing.reservations.refuse(uid, refusalOf(member), 0, undefined),
+    told: ({ placing }, uid, member) => placing.reservations.refuse(uid, refusalOf(member), { nodesVersion: 0 }),
   },
   "is not made": {
     may: ({ is, at, promised }, member) => is === "waiting" && at === member && promised !== true,
@@ -243,7 +243,7 @@ describe("a pod without a node", () => {
       "counts no more where it is refused",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
-        reservations.refuse("a", refusal, 0, undefined);
+        reservations.refuse("a", refusal, { nodesVersion: 0 });
       },
       ["east", "west"],
     ],
@@ -260,7 +260,7 @@ describe("a pod without a node", () => {
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
         reservations.promise("a", "east", asked);
-        reservations.refuse("a", refusal, 0, undefined);
+        reservations.refuse("a", refusal, { nodesVersion: 0 });
       },
       ["west"],
     ],
