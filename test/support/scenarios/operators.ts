@@ -269,8 +269,8 @@ export const POLICY: readonly Scenario[] = [
     {
       unprior: {
         waits: says({
-          east: 'its API server refused the pod: no PriorityClass with name scenarios-nowhere was found',
-          west: 'its API server refused the pod: no PriorityClass with name scenarios-nowhere was found',
+          east: "its API server refused the pod: no PriorityClass with name scenarios-nowhere was found",
+          west: "its API server refused the pod: no PriorityClass with name scenarios-nowhere was found",
         }),
       },
     },

@@ -253,7 +253,10 @@ test("a namespace that ends in a member refuses a pod at once, for another may t
   for (const _ of [1, 2, 3]) {
     expect(await execute(create)).toBeTypeOf("function");
     const attempt = memories.of(proxyUid).attempts.get("west");
-    expect(attempt).toMatchObject({ refusal: { message: expect.stringContaining(wordsOf(detail)) }, until: clock.now + 30_000 });
+    expect(attempt).toMatchObject({
+      refusal: { message: expect.stringContaining(wordsOf(detail)) },
+      until: clock.now + 30_000,
+    });
     clock.now += 30_000;
   }
 });
@@ -320,7 +323,9 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 10_000;
     await expect(execute(create)).rejects.toBe(answer);
-    expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining(wordsOf(answer.detail)) }]);
+    expect(told).toMatchObject([
+      { reason: "RefusedByMember", message: expect.stringContaining(wordsOf(answer.detail)) },
+    ]);
     expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
   });
 
