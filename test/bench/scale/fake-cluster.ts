@@ -24,6 +24,12 @@ interface Change {
 // More than are written between any list and its watch.
 const KEPT_CHANGES = 1000;
 
+const EXPORTS = {
+  name: "multicluster.x-k8s.io",
+  versions: [{ version: "v1beta1" }],
+  preferredVersion: { version: "v1beta1" },
+};
+
 /** A request to a fake cluster: the collection's path, and optionally an object and subresource. */
 interface Target {
   readonly collection: string;
@@ -157,6 +163,10 @@ export class FakeCluster {
     if (url.pathname === "/readyz") return this.#answer(response, 200, "ok");
     if (url.pathname === "/version")
       return this.#answer(response, 200, { major: "1", minor: "36", gitVersion: "v1.36.0" });
+    // The only API that is looked up: everything else is taken for served.
+    if (url.pathname === "/apis") return this.#answer(response, 200, { groups: [EXPORTS] });
+    if (url.pathname === `/apis/${EXPORTS.name}/v1beta1`)
+      return this.#answer(response, 200, { resources: [{ name: "serviceexports" }] });
     const [, namespace, collection = "", name, subresource] = PATH.exec(url.pathname) ?? [];
     const target = { collection, namespace, name, subresource };
     if (this.silent.has(collection)) return;
