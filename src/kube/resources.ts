@@ -11,6 +11,8 @@ import type {
   NetworkPolicy,
   PersistentVolumeClaim,
   Pod,
+  PriorityClass,
+  RuntimeClass,
   Secret,
   Service,
   ServiceExport,
@@ -140,6 +142,20 @@ export const networkPolicies: Resource<NetworkPolicy> = {
   kind: "NetworkPolicy",
   namespaced: true,
   shape: networkPolicyShape,
+};
+export const priorityClasses: Resource<PriorityClass> = {
+  group: "scheduling.k8s.io",
+  version: "v1",
+  plural: "priorityclasses",
+  kind: "PriorityClass",
+  namespaced: false,
+};
+export const runtimeClasses: Resource<RuntimeClass> = {
+  group: "node.k8s.io",
+  version: "v1",
+  plural: "runtimeclasses",
+  kind: "RuntimeClass",
+  namespaced: false,
 };
 export const leases: Resource<Lease> = {
   group: "coordination.k8s.io",

@@ -1,6 +1,7 @@
 import type { Pod } from "../api/kubernetes.ts";
 import type { Override } from "../api/overrides.ts";
 import type { Amounts } from "../api/quantity.ts";
+import { type Merged, withoutMerged } from "../pods/host-admission.ts";
 import { overrideSpec } from "../pods/overrides.ts";
 import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
@@ -12,11 +13,11 @@ export interface PodInMember {
   readonly requests: Amounts;
 }
 
-/** A pod as it would be in each member, with its author's overrides for that one and without what it says of virtual nodes. */
+/** A pod as it would be in each member, with its author's overrides for that one, and without what it says of virtual nodes or the host merged. */
 export type InMember = (member: Pick<Candidate, "name" | "labels">) => PodInMember;
 
 /** Reckons once for each member that the pod is another one for. A member that they do not fit does not get the pod in any form. */
-export function inMembers(pod: Pod, overrides: readonly Override[] = []): InMember {
+export function inMembers(pod: Pod, overrides: readonly Override[] = [], merged?: Merged): InMember {
   const written = { pod, requests: podRequests(pod) };
   const { spec } = pod;
   if (spec === undefined) return () => written;
@@ -25,7 +26,8 @@ export function inMembers(pod: Pod, overrides: readonly Override[] = []): InMemb
     let seen = known.get(member.name);
     if (seen === undefined) {
       const overridden = overrideSpec(spec, overrides, member);
-      const there = specForNodesOf(member.name, "problem" in overridden ? spec : overridden.spec);
+      const own = withoutMerged("problem" in overridden ? spec : overridden.spec, merged);
+      const there = specForNodesOf(member.name, own);
       if (there === spec) seen = written;
       else {
         const changed = { ...pod, spec: there };

@@ -6,6 +6,7 @@ import { addedTolerations } from "./failover.ts";
 import { conditionsToRecord } from "./followed-conditions.ts";
 import type { ForwardPatch } from "./forward-patch.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
+import { isMerged, type Merged } from "./host-admission.ts";
 import { recordedGates } from "./readiness.ts";
 
 /** A resize that the delegate's member does not take: what a kubelet tells of one in the condition PodResizePending. */
@@ -22,9 +23,14 @@ export interface ResizeRefusal {
  * the proxy follow it, also when they go, and keys that the member set are never touched. A part of the spec follows
  * when it has changed on the proxy: what the member's admission made of it before stays.
  * The last patch records what was forwarded, so the others must have been answered before it is sent. A resize that is
- * `refused` is left out, and is not on record: it has still to be done.
+ * `refused` is left out, and is not on record: it has still to be done. Tolerations that the host's admission `merged` stay on the host.
  */
-export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): ForwardPatch[] {
+export function forwardPatches(
+  proxy: Pod,
+  delegate: Stored<Pod>,
+  refused?: ResizeRefusal,
+  merged?: Merged,
+): ForwardPatch[] {
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
   const { record: gates, isNews: areGatesNews } = recordedGates(proxy, delegate);
@@ -33,7 +39,7 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: Resi
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
   const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
-  const { resize: wanted, ephemeral, spec } = specChanges(proxy, delegate);
+  const { resize: wanted, ephemeral, spec } = specChanges(proxy, delegate, merged);
   const resize = refused === undefined ? wanted : undefined;
   const prints = refused === undefined ? fingerprints(proxy) : withoutResized(record, fingerprints(proxy));
   const keysChanged = (labelChanges ?? annotationChanges) !== undefined;
@@ -118,7 +124,7 @@ interface SpecChanges {
 
 type HasChanged = (path: string) => boolean;
 
-function specChanges(proxy: Pod, delegate: Stored<Pod>): SpecChanges {
+function specChanges(proxy: Pod, delegate: Stored<Pod>, merged?: Merged): SpecChanges {
   const { spec: earlier } = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
   const now = fingerprints(proxy);
   const changed = new Set(Object.keys(now).filter((path) => earlier?.[path] !== now[path]));
@@ -127,25 +133,24 @@ function specChanges(proxy: Pod, delegate: Stored<Pod>): SpecChanges {
   return {
     resize: resizeOf(proxy.spec, delegate.spec, hasChanged),
     ephemeral: ephemeralOf(proxy.spec, delegate.spec, hasChanged),
-    spec: plainChanges(proxy, proxy.spec, delegate.spec, hasChanged),
+    spec: plainChanges(proxy, delegate.spec, hasChanged, merged),
   };
 }
 
-function plainChanges(proxy: Pod, ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
+function plainChanges(proxy: Pod, theirs: PodSpec, hasChanged: HasChanged, merged?: Merged): object | undefined {
   const images = (own: readonly Container[] = [], other: readonly Container[] = []): object[] =>
     pairs(own, other).flatMap(([{ name, image }, current]) =>
       hasChanged(`image/${name}`) && image !== current.image ? [{ name, image }] : [],
     );
-  const { activeDeadlineSeconds: deadline } = ours;
+  const { containers, initContainers, activeDeadlineSeconds: deadline } = proxy.spec ?? {};
   // A deadline can be set and shortened, never the other way round.
+  const own = addedTolerations(proxy, theirs).filter((toleration) => !isMerged(toleration, merged));
   const sooner = deadline !== undefined && deadline < (theirs.activeDeadlineSeconds ?? Number.POSITIVE_INFINITY);
   return withoutEmpty({
-    containers: images(ours.containers, theirs.containers),
-    initContainers: images(ours.initContainers, theirs.initContainers),
+    containers: images(containers, theirs.containers),
+    initContainers: images(initContainers, theirs.initContainers),
     activeDeadlineSeconds: hasChanged("activeDeadlineSeconds") && sooner ? deadline : undefined,
-    tolerations: hasChanged("tolerations")
-      ? mergedTolerations(addedTolerations(proxy, theirs), theirs.tolerations)
-      : undefined,
+    tolerations: hasChanged("tolerations") ? mergedTolerations(own, theirs.tolerations) : undefined,
   });
 }
 

@@ -18,6 +18,7 @@ import { endsUnstarted, isFor } from "./decisions/delegates.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Executor } from "./execute.ts";
 import { HeldDelegates } from "./held-delegates.ts";
+import { HostClasses } from "./host-classes.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
 import { OverflowPlacement } from "./placing/overflow-placement.ts";
@@ -37,6 +38,7 @@ export class DelegationController {
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
+  readonly #classes: HostClasses;
   readonly #placing: Placing;
   readonly #held: HeldDelegates;
   readonly #executor: Executor;
@@ -81,8 +83,10 @@ export class DelegationController {
       log,
       onEvent: () => this.#onDefaults(),
     });
+    this.#classes = new HostClasses(options);
     this.#placing = new Placing({
       registry: options.registry,
+      classes: this.#classes.admission,
       namespaces: () => this.#namespaces.store,
       defaults: () => this.#defaults.store,
       proxies: () => this.#proxies.store,
@@ -169,6 +173,7 @@ export class DelegationController {
     this.#defaults.start();
     await this.#namespaces.whenSynced(signal);
     await this.#defaults.whenSynced(signal);
+    await this.#classes.start(signal);
     this.#proxies.start();
     await this.#proxies.whenSynced(signal);
     this.#leading = true;
@@ -185,7 +190,7 @@ export class DelegationController {
   async stop(): Promise<void> {
     this.#waiting.stop();
     this.#quotas.stop();
-    await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop()]);
+    await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop(), this.#classes.stop()]);
     await this.#loop.stop();
   }
 

@@ -86,6 +86,7 @@ export class Observer {
       memory: placing.memories.of(proxy?.metadata.uid ?? ""),
       ...(waitingSince === undefined ? {} : { waitingSince }),
       ...placing.view.of(proxy),
+      merged: proxy && placing.rules.merged(proxy),
       apiAccess: (member) => placing.view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#needs(proxy)),
       apiPending: (member) => proxy !== undefined && placing.view.apiPending(proxy, member),

@@ -34,6 +34,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "observability.test.ts": 11,
   "overflow.test.ts": 87,
   "overrides.test.ts": 5,
+  "own-clusters/host-admission.test.ts": 40,
   "own-clusters/keeper.test.ts": 12,
   "own-clusters/manifests.test.ts": 39,
   "own-clusters/policies.test.ts": 35,

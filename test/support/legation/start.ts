@@ -70,6 +70,8 @@ const LEASE_LOST = "another controller holds it, or it could not be renewed in t
 
 // Another process of the tests may take a port between the look at it and its use.
 const PORT_ATTEMPTS = 3;
+// The words of the command line; releases up to 0.1.0 show Node's.
+const PORT_TAKEN = /is in use by another process|EADDRINUSE/;
 
 /** Installs Legation on the host, starts its processes and joins the members. */
 export async function startLegation(options: LegationOptions): Promise<Legation> {
@@ -79,7 +81,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       const port = attempt === 1 ? installedPort(options.host) : undefined;
       return await startOnFreePorts(options, port ?? (await freePort()));
     } catch (error) {
-      if (attempt === PORT_ATTEMPTS || !String(error).includes("EADDRINUSE")) throw error;
+      if (attempt === PORT_ATTEMPTS || !PORT_TAKEN.test(String(error))) throw error;
       options.onProgress?.("a port was taken by someone else; trying others");
     }
   }

@@ -61,7 +61,7 @@ function decideUnscheduled(
   const reason = "Unschedulable";
   const message = unschedulableMessage(delegate);
   // A toleration that is added while it waits may be all that it lacks.
-  const changes = forwards(proxy, member, delegate, { memory: observed.memory, now });
+  const changes = forwards(proxy, member, delegate, observed, now);
   const attempt = observed.memory.attempts.get(name);
   const deadline = Math.max(attempt?.since ?? now, reachableSince) + scheduleTimeoutMs;
   if (message === undefined) {

@@ -3,7 +3,7 @@ import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/
 import { isDeleting } from "../../../pods/phase.ts";
 import { gatePatch } from "../../../pods/readiness.ts";
 import { isFutile } from "./futile.ts";
-import type { Action, MemberView, Memory } from "./model.ts";
+import type { Action, MemberView, Memory, Observed } from "./model.ts";
 import { purposeOf } from "./purpose.ts";
 
 /**
@@ -14,14 +14,15 @@ export function forwards(
   proxy: Stored<Pod>,
   { name: member }: MemberView,
   delegate: Stored<Pod>,
-  { memory, now }: { readonly memory: Memory; readonly now: number },
+  { memory, merged }: Pick<Observed, "memory" | "merged">,
+  now: number,
 ): Action[] {
   if (isDeleting(delegate)) return [];
   const refused = refusedResize(proxy, delegate, memory);
   // Once its time is over, a refused resize is tried again.
   const again = refused !== undefined && now >= refused.until ? undefined : refused;
   const gates = gatePatch(proxy, delegate);
-  const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)]
+  const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again, merged)]
     .map((patch) => ({ patch, purpose: purposeOf(proxy, delegate, patch) }))
     .find(({ patch, purpose }) => !isFutile(memory, patch, purpose, now));
   if (next === undefined) return [];

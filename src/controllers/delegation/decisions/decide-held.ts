@@ -41,7 +41,7 @@ export function decideHeld(
   if (unknown !== undefined && holder.candidate.closed !== BEING_REMOVED) {
     const told = report(proxy, observed, { ...unknown, now });
     return {
-      actions: [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })],
+      actions: [...told, ...forwards(proxy, holder, delegate, observed, now)],
       outcome: "Scheduling",
     };
   }
@@ -103,7 +103,7 @@ export function decideHeld(
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   // A toleration that is added while it waits may be all that it lacks.
   const told = message === undefined && now < deadline ? [] : reports();
-  const actions = [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
+  const actions = [...told, ...forwards(proxy, holder, delegate, observed, now)];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 

@@ -27,7 +27,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
     return {
-      actions: follow(proxy, member, delegate, { memory: observed.memory, now, wall }),
+      actions: follow(proxy, member, delegate, { observed, now, wall }),
       outcome: isTerminal(proxy) ? "Finished" : "Running",
     };
   }
@@ -106,7 +106,7 @@ function follow(
   proxy: Stored<Pod>,
   member: MemberView,
   delegate: Stored<Pod>,
-  { memory, now, wall }: { readonly memory: Memory; readonly now: number; readonly wall: number },
+  { observed, now, wall }: { readonly observed: Observed; readonly now: number; readonly wall: number },
 ): Action[] {
   // As kubelet: a pod whose phase on the API server is terminal has no business running.
   if (isTerminal(proxy)) return isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
@@ -117,8 +117,8 @@ function follow(
     return [...feedback(proxy, delegate), { type: "evict", proxyUid: proxy.metadata.uid, graceSeconds }];
   }
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
-  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, memory);
-  return [...feedback(proxy, delegate, refused), ...forwards(proxy, member, delegate, { memory, now })];
+  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, observed.memory);
+  return [...feedback(proxy, delegate, refused), ...forwards(proxy, member, delegate, observed, now)];
 }
 
 /** A pod that is being deleted is no endpoint and no healthy replica. The proxy is not being deleted: its readiness has to say so. */

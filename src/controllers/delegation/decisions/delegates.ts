@@ -1,5 +1,6 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf, toDelegate } from "../../../pods/delegate.ts";
+import { withoutMerged } from "../../../pods/host-admission.ts";
 import { controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
@@ -59,6 +60,7 @@ export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: stri
   const candidate = observed.members.find(({ name }) => name === member)?.candidate;
   const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);
   const isFitting = overridden !== undefined && "spec" in overridden;
-  const spec = isFitting ? overridden.spec : proxy.spec && specForNodesOf(member, proxy.spec);
+  const written = proxy.spec && withoutMerged(proxy.spec, observed.merged);
+  const spec = isFitting ? overridden.spec : written && specForNodesOf(member, written);
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }

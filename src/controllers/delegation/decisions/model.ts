@@ -6,6 +6,7 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import type { ForwardPatch } from "../../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../../pods/home-api.ts";
+import type { Merged } from "../../../pods/host-admission.ts";
 import type { OverriddenSpec } from "../../../pods/overrides.ts";
 import type { Needs } from "./needs.ts";
 import type { Purpose } from "./purpose.ts";
@@ -165,6 +166,8 @@ export interface Observed {
   readonly apiPending?: (member: string) => boolean;
   /** The proxy's spec as a member is to have it; absent: as it is. */
   readonly specIn?: (candidate: Candidate) => OverriddenSpec;
+  /** What the host's admission merged into the proxy's spec, and no delegate gets. Absent: nothing. */
+  readonly merged?: Merged | undefined;
   /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */
   readonly needs?: () => Needs | undefined;
   /** The virtual node is not Ready: how its pods are, nobody knows. Absent: it is. */

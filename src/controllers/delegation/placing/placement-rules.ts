@@ -7,6 +7,7 @@ import type { Rule } from "../../../placement/candidate.ts";
 import { groupRule } from "../../../placement/group-rule.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
+import { type HostAdmission, type Merged, mergedInto } from "../../../pods/host-admission.ts";
 import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, isLive } from "../../../pods/phase.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
@@ -30,6 +31,8 @@ export interface PlacementRulesOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
+  /** The host's classes, by which its admission completes pods; absent: the pods are as their authors write them. */
+  readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
   readonly proxies: () => ReadStore<Pod>;
   /** Pods in overflow mode that are about to be bound, and are no proxies yet, by uid. */
   readonly overflowing: ReadonlyMap<string, Stored<Pod>>;
@@ -62,6 +65,13 @@ export class PlacementRules {
     return this.#namespace(metadata) !== undefined;
   }
 
+  /** Returns what the host's admission merged into the pod. */
+  merged(pod: Stored<Pod>): Merged | undefined {
+    const { classes } = this.#options;
+    const namespace = (name: string): Namespace | undefined => this.#namespace({ namespace: name });
+    return classes && mergedInto(pod, { ...classes, namespace });
+  }
+
   /** A proxy came or changed, or what its namespace says. */
   update(proxy: Stored<Pod>, find?: FindPod): void {
     this.#options.groups.update(proxy, this.groupOf(proxy, find));
@@ -69,7 +79,7 @@ export class PlacementRules {
 
   /** Operators' rules, and then those of authors, for a proxy that needs a place. */
   of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
-    const inMember = inMembers(proxy, placement.overrides);
+    const inMember = inMembers(proxy, placement.overrides, this.merged(proxy));
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
     const candidates = this.#options.registry.members().map((member) => member.candidate());
     const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);

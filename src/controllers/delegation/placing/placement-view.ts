@@ -8,6 +8,7 @@ import type { Candidate, RefusalReason, Rule } from "../../../placement/candidat
 import { inMembers } from "../../../placement/in-member.ts";
 import { jsonEqual } from "../../../pods/equal.ts";
 import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../pods/home-api.ts";
+import { withoutMerged } from "../../../pods/host-admission.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../../pods/overrides.ts";
 import { isBound } from "../../../pods/phase.ts";
@@ -44,7 +45,7 @@ export class PlacementView {
     this.#options = options;
   }
 
-  /** The proxy's spec as its author wants it in the member. */
+  /** Returns the proxy's spec as its author wants it in the member; overrides see what the host's admission merged, as their authors do. */
   specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
     const spec = proxy?.spec ?? { containers: [] };
     const parsed = proxy === undefined ? undefined : this.#options.rules.parse(proxy);
@@ -52,7 +53,9 @@ export class PlacementView {
     if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
     const overrides = parsed?.placement.overrides;
     const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
-    return "problem" in overridden ? overridden : { spec: specForNodesOf(candidate.name, overridden.spec) };
+    if ("problem" in overridden) return overridden;
+    const merged = proxy && this.#options.rules.merged(proxy);
+    return { spec: specForNodesOf(candidate.name, withoutMerged(overridden.spec, merged)) };
   }
 
   /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */

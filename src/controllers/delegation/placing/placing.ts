@@ -1,6 +1,7 @@
 import type { Namespace, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../api/placement-defaults.ts";
 import type { HomeApi } from "../../../pods/home-api.ts";
+import type { HostAdmission } from "../../../pods/host-admission.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
 import { Divisions } from "../../preferences/divisions.ts";
@@ -24,6 +25,8 @@ export interface PlacingOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
+  /** The host's classes, by which its admission completes pods; absent: the pods are as their authors write them. */
+  readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
   /** Indexed by `PLACING_INDEXES`. */
   readonly proxies: () => ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
@@ -46,7 +49,8 @@ export class Placing {
   readonly #overflowing = new Map<string, Stored<Pod>>();
   readonly #proxies: () => ReadStore<Pod>;
 
-  constructor({ registry, namespaces, defaults, proxies, homeApi, clock, onGroup = () => undefined }: PlacingOptions) {
+  constructor(options: PlacingOptions) {
+    const { registry, namespaces, defaults, classes, proxies, homeApi, clock, onGroup = () => undefined } = options;
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
     const overflowing = this.#overflowing;
@@ -69,6 +73,7 @@ export class Placing {
       registry,
       namespaces,
       defaults,
+      classes,
       proxies,
       overflowing,
       owned,

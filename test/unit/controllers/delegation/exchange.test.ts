@@ -112,7 +112,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   } as never);
   const memory = () => memories.of("uid-1");
   const nextAction = (proxy: Stored<Pod>) =>
-    forwards(proxy, member("west"), there.delegate, { memory: memory(), now: clock.at })[0];
+    forwards(proxy, member("west"), there.delegate, { memory: memory() }, clock.at)[0];
   /** Does what is decided, again and again, until there is nothing left to do. */
   const forward = async (proxy: Stored<Pod>): Promise<void> => {
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };

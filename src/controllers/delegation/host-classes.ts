@@ -1,0 +1,54 @@
+import { type KubeObject, objectKey, type PriorityClass, type RuntimeClass } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { priorityClasses, type Resource, runtimeClasses } from "../../kube/resources.ts";
+import type { HostAdmission } from "../../pods/host-admission.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import { unlessAborted } from "../../runtime/unless-aborted.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+export interface HostClassesOptions {
+  readonly host: ClusterClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The host's RuntimeClasses and PriorityClasses, by which its admission completes pods. */
+export class HostClasses {
+  readonly admission: Pick<HostAdmission, "runtimeClass" | "priorityClass"> = {
+    runtimeClass: (name) => this.#runtimeClasses.store.get(objectKey({ name })),
+    priorityClass: (name) => this.#priorityClasses.store.get(objectKey({ name })),
+  };
+  readonly #runtimeClasses: Reflector<RuntimeClass>;
+  readonly #priorityClasses: Reflector<PriorityClass>;
+  /** Each was read, or could not be read at once. */
+  readonly #tried: readonly Promise<void>[];
+
+  constructor(options: HostClassesOptions) {
+    const tried: Promise<void>[] = [];
+    const reflect = <T extends KubeObject>(resource: Resource<T>): Reflector<T> => {
+      const { host: client, clock, log } = options;
+      const failed = Promise.withResolvers<void>();
+      const onState = (state: string): void => {
+        if (state === "backing-off") failed.resolve();
+      };
+      const reflector = new Reflector<T>({ client, resource, clock, log, onState });
+      tried.push(Promise.race([reflector.whenSynced(), failed.promise]));
+      return reflector;
+    };
+    this.#runtimeClasses = reflect(runtimeClasses);
+    this.#priorityClasses = reflect(priorityClasses);
+    this.#tried = tried;
+  }
+
+  /** Reads both before pods are read. Rights of an earlier version lack them: pods then go as the host's admission left them. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#runtimeClasses.start();
+    this.#priorityClasses.start();
+    await unlessAborted(Promise.all(this.#tried), signal);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#runtimeClasses.stop(), this.#priorityClasses.stop()]);
+  }
+}

@@ -1,0 +1,88 @@
+import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
+import { jsonEqual } from "./equal.ts";
+
+/** The host's objects from which its admission plugins complete pods. */
+export interface HostAdmission {
+  readonly runtimeClass: (name: string) => RuntimeClass | undefined;
+  readonly priorityClass: (name: string) => PriorityClass | undefined;
+  readonly namespace: (name: string) => Namespace | undefined;
+}
+
+// Annotations of namespaces, for PodNodeSelector and PodTolerationRestriction (plugin/pkg/admission in Kubernetes).
+const NODE_SELECTOR_ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector";
+const TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/defaultTolerations";
+
+/** What the host's admission merged into a pod's spec, beside what its author wrote. */
+export interface Merged {
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  readonly tolerations: readonly Toleration[];
+  /** The host's default PriorityClass, where the pod has it. */
+  readonly priorityClassName?: string;
+}
+
+/**
+ * Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod on the host, by the
+ * objects from which they do. Undefined: nothing.
+ */
+export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged | undefined {
+  if (spec === undefined) return undefined;
+  const { runtimeClassName, priorityClassName } = spec;
+  const { annotations = {} } = host.namespace(metadata?.namespace ?? "")?.metadata ?? {};
+  const scheduling = runtimeClassName === undefined ? undefined : host.runtimeClass(runtimeClassName)?.scheduling;
+  const isDefault = priorityClassName !== undefined && host.priorityClass(priorityClassName)?.globalDefault === true;
+  const nodeSelector = { ...selectorOf(annotations[NODE_SELECTOR_ANNOTATION]), ...scheduling?.nodeSelector };
+  const tolerations = [...tolerationsOf(annotations[TOLERATIONS_ANNOTATION]), ...(scheduling?.tolerations ?? [])];
+  if (!isDefault && tolerations.length === 0 && Object.keys(nodeSelector).length === 0) return undefined;
+  return { nodeSelector, tolerations, ...(isDefault ? { priorityClassName } : {}) };
+}
+
+/** Returns the spec without what was merged into it; the same object where it has none of that. */
+export function withoutMerged(spec: PodSpec, merged: Merged | undefined): PodSpec {
+  if (merged === undefined) return spec;
+  return withoutTolerations(withoutNodeSelector(withoutClass(spec, merged), merged), merged);
+}
+
+/** Reports whether the toleration is one that was merged into the pod. */
+export function isMerged(toleration: Toleration, merged: Merged | undefined): boolean {
+  return merged?.tolerations.some((one) => jsonEqual(one, toleration)) ?? false;
+}
+
+/** Priority writes the name of the host's default class; the member has a default of its own, or none. */
+function withoutClass(spec: PodSpec, merged: Merged): PodSpec {
+  const { priorityClassName, ...rest } = spec;
+  return priorityClassName !== undefined && priorityClassName === merged.priorityClassName ? rest : spec;
+}
+
+function withoutNodeSelector(spec: PodSpec, merged: Merged): PodSpec {
+  const { nodeSelector, ...rest } = spec;
+  if (nodeSelector === undefined) return spec;
+  const entries = Object.entries(nodeSelector);
+  const kept = entries.filter(([key, value]) => merged.nodeSelector[key] !== value);
+  if (kept.length === entries.length) return spec;
+  return kept.length === 0 ? rest : { ...rest, nodeSelector: Object.fromEntries(kept) };
+}
+
+function withoutTolerations(spec: PodSpec, merged: Merged): PodSpec {
+  const { tolerations } = spec;
+  const kept = tolerations?.filter((toleration) => !isMerged(toleration, merged)) ?? [];
+  return kept.length === (tolerations?.length ?? 0) ? spec : { ...spec, tolerations: kept };
+}
+
+/** The labels of `a=b,c=d`, as labels.ConvertSelectorToLabelsMap reads them. */
+function selectorOf(text = ""): Record<string, string> {
+  const pairs = text.split(",").map((pair) => pair.split("="));
+  return Object.fromEntries(
+    pairs.flatMap(([key = "", value]) => (value === undefined ? [] : [[key.trim(), value.trim()]])),
+  );
+}
+
+/** Returns nothing for text that the plugin could not read either: it refuses the namespace's pods. */
+function tolerationsOf(text = ""): Toleration[] {
+  if (text === "") return [];
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : [];
+  } catch {
+    return [];
+  }
+}
