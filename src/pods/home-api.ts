@@ -110,9 +110,8 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   const name = apiSecretName(proxyUid);
   let tokens = 0;
   const nextKey = (): string => tokenKey(tokens++);
-  const isForAll = hasOwner(spec);
   const { containers, initContainers, ...rest } = withVolumes(spec, (volume) =>
-    atHome(volume, name, nextKey, isForAll),
+    atHome(volume, name, nextKey, (defaultMode) => tokenMode(spec, defaultMode)),
   );
   const env = (container: Container): Container => withEnvironment(container, address, name);
   const hostAliases = withServiceName(spec.hostAliases, address);
@@ -137,20 +136,35 @@ function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAd
   return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
 }
 
-/** Kubelet gives a token to the user that all containers run as, when no group is to have it. A Secret is always root's. */
-function hasOwner({ securityContext, containers, initContainers = [] }: PodSpec): boolean {
-  if (securityContext?.fsGroup !== undefined) return false;
+/** Returns the one user that all containers run as; undefined where one names none, or they differ (FsUserFrom in pkg/volume/util). */
+function soleUser({ securityContext, containers, initContainers = [] }: PodSpec): number | undefined {
   const all = [...containers, ...initContainers];
   const [user, ...others] = new Set(all.map((one) => one.securityContext?.runAsUser ?? securityContext?.runAsUser));
-  return others.length === 0 && user !== undefined && user !== 0;
+  return others.length === 0 ? user : undefined;
 }
 
 const READABLE = 0o644;
 const FOR_ALL = 0o004;
 const READ_BY_ALL = 0o444;
+const OWNER_ONLY = 0o600;
+
+/**
+ * Returns the mode of a token's file; undefined: the volume's. A kubelet makes it 0600, and 0640 for an `fsGroup`, and gives it to the
+ * containers' one user. A file of a Secret is root's, so that another user needs to read it as one of all.
+ */
+function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
+  const user = soleUser(spec);
+  if (spec.securityContext?.fsGroup !== undefined || user === 0) return OWNER_ONLY;
+  return user === undefined || (defaultMode & FOR_ALL) !== 0 ? undefined : defaultMode | READ_BY_ALL;
+}
 
 /** The volume with the host's tokens and authority under the same paths and modes. */
-function atHome(volume: Volume, name: string, nextKey: () => string, isForAll: boolean): Volume {
+function atHome(
+  volume: Volume,
+  name: string,
+  nextKey: () => string,
+  modeOf: (defaultMode: number) => number | undefined,
+): Volume {
   const { projected, configMap, ...rest } = volume;
   if (configMap?.name === ROOT_CA_CONFIG_MAP) {
     const { items, defaultMode, optional } = configMap;
@@ -167,8 +181,8 @@ function atHome(volume: Volume, name: string, nextKey: () => string, isForAll: b
   }
   // One without sources has `null` for them.
   if (!projected?.sources) return volume;
-  const { defaultMode = READABLE } = projected;
-  const mode = isForAll && (defaultMode & FOR_ALL) === 0 ? { mode: defaultMode | READ_BY_ALL } : {};
+  const own = modeOf(projected.defaultMode ?? READABLE);
+  const mode = own === undefined ? {} : { mode: own };
   const sources = projected.sources.map((source) => {
     const { serviceAccountToken, configMap: map } = source;
     if (serviceAccountToken !== undefined) {

@@ -136,6 +136,21 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     );
   });
 
+  // A kubelet's own: 600 of the user, and 640 of the user and the group.
+  test.concurrent.each<[string, Partial<PodSpec>, string]>([
+    ["root alone", { securityContext: { runAsUser: 0 } }, "600 0 0"],
+    ["its group alone", { securityContext: { runAsUser: 7, fsGroup: 8 } }, "640 0 8"],
+    ["all, since a Secret's file is root's", { securityContext: { runAsUser: 7 } }, "644 0 0"],
+  ])("a token's file is for %s", async (_case, spec, expected) => {
+    const name = uniqueName("mode");
+    const shows = script(
+      `stat -Lc '%a %u %g' ${FOLDER}/token && test -s ${FOLDER}/token && cat ${FOLDER}/token >/dev/null`,
+    );
+    await client.create(pods, pod(namespace, name, { ...spec, containers: [shows] }));
+    expect((await said(name)).trim()).toBe(expected);
+    await podThat(client, namespace, name, inPhase("Succeeded"), patient);
+  });
+
   test.concurrent("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
     const asks =
       "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";

@@ -92,14 +92,15 @@ describe("a delegate that talks to the host's API server", () => {
   test.each([
     ["for the one user of its containers", { securityContext: { runAsUser: 7 } }, 0o400, 0o444],
     ["for root", {}, 0o400, undefined],
-    ["for root, who is named", { securityContext: { runAsUser: 0 } }, 0o400, undefined],
+    ["for root, who is named", { securityContext: { runAsUser: 0 } }, 0o644, 0o600],
     [
       "for several users",
       { securityContext: { runAsUser: 7 }, initContainers: [{ name: "init", securityContext: { runAsUser: 8 } }] },
       0o400,
       undefined,
     ],
-    ["for a group", { securityContext: { runAsUser: 7, fsGroup: 7 } }, 0o400, undefined],
+    // The kubelet gives it to the group then, and makes it 0640.
+    ["for a group", { securityContext: { runAsUser: 7, fsGroup: 7 } }, 0o644, 0o600],
     ["for all", { securityContext: { runAsUser: 7 } }, 0o644, undefined],
   ])("can be read by its pod where a token is %s", (_case, spec, defaultMode, mode) => {
     const volume: Volume = { name: "t", projected: { defaultMode, sources: [{ serviceAccountToken: { path: "t" } }] } };
