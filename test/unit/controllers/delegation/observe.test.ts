@@ -60,6 +60,7 @@ function observing({
       },
       spread: { placeOf: () => undefined },
       view: { of: () => ({ excludes: () => undefined }) },
+      rules: { merged: () => undefined },
     },
     proxies: { synced, get: () => proxy },
     waitingSince: () => undefined,
