@@ -159,8 +159,11 @@ test.each<[string, Case]>([
   ],
 ])("a delegate has nothing of what %s", async (_, { spec = {}, annotations = {}, ...expected }) => {
   const found = await run(spec, annotations);
-  expect(found.proxy.spec).toMatchObject(expected.proxy);
-  expect(found.delegate.spec).toMatchObject(expected.delegate);
+  for (const side of ["proxy", "delegate"] as const) {
+    const names = new Set(Object.keys(expected[side]));
+    const fields = Object.entries(found[side].spec ?? {}).filter(([name]) => names.has(name));
+    expect(Object.fromEntries(fields)).toEqual(expected[side]);
+  }
 });
 
 test("a delegate has the pull policy of AlwaysPullImages and the defaults of LimitRanger, as its proxy shows them", async () => {
