@@ -16,7 +16,8 @@ import type {
   WriteOptions,
 } from "../kube/client.ts";
 import { KubeError } from "../kube/errors.ts";
-import type { Resource } from "../kube/resources.ts";
+import { pods, type Resource } from "../kube/resources.ts";
+import type { CreatePace } from "./create-pace.ts";
 import type { Identity } from "./identity.ts";
 
 /**
@@ -26,10 +27,16 @@ import type { Identity } from "./identity.ts";
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;
   readonly #identity: Pick<Identity, "problem" | "mistaken" | "confirm">;
+  readonly #pace: Pick<CreatePace, "of">;
 
-  constructor(client: ClusterClient, identity: Pick<Identity, "problem" | "mistaken" | "confirm">) {
+  constructor(
+    client: ClusterClient,
+    identity: Pick<Identity, "problem" | "mistaken" | "confirm">,
+    pace: Pick<CreatePace, "of">,
+  ) {
     this.#client = client;
     this.#identity = identity;
+    this.#pace = pace;
   }
 
   get cluster(): string {
@@ -58,7 +65,11 @@ export class ConfirmedClient implements ClusterClient {
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>> {
     this.#check("create", resource.plural);
-    return this.#client.create(resource, object, options);
+    const send = (): Promise<Stored<T>> => this.#client.create(resource, object, options);
+    // Of all that is made in a member, only a pod in doubt keeps other members from having it.
+    if (resource.plural !== pods.plural || options?.dryRun === true) return send();
+    const { namespace = "", name = "" } = object.metadata ?? {};
+    return this.#pace.of({ namespace, name, signal: options?.signal }, send);
   }
 
   async createSubresource(

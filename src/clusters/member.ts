@@ -13,6 +13,7 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";
 import { ConfirmedClient } from "./confirmed-client.ts";
+import { CreatePace } from "./create-pace.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
 import { Identity, recordedUid } from "./identity.ts";
 import { Load } from "./load.ts";
@@ -71,6 +72,7 @@ export class Member {
   readonly #identity: Identity;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
+  readonly #creates: CreatePace;
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #listener: MemberListener;
@@ -106,7 +108,8 @@ export class Member {
       clock,
       onChange: () => this.#onIdentity(),
     });
-    const client = new ConfirmedClient(options.client, this.#identity);
+    this.#creates = new CreatePace(this.name, clock);
+    const client = new ConfirmedClient(options.client, this.#identity, this.#creates);
     this.client = client;
     this.#clock = clock;
     this.#listener = listener;
@@ -360,6 +363,7 @@ export class Member {
     this.#probed = result;
     if (answers) {
       this.#promptness.answered();
+      this.#creates.answered();
       this.#identity.look();
     } else {
       this.#identity.doubt();

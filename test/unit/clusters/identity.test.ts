@@ -268,7 +268,7 @@ test("no method of its client reaches another cluster", async () => {
   });
   // Nothing is expected of the client behind it.
   const identity = { problem: "another cluster answers", mistaken: AbortSignal.abort(), confirm: async () => {} };
-  const confirmed = new ConfirmedClient(fakeClient({}), identity);
+  const confirmed = new ConfirmedClient(fakeClient({}), identity, { of: (_, send) => send() });
   for (const request of Object.values(requestsBy(confirmed))) {
     await expect(request()).rejects.toThrow("another cluster answers");
   }

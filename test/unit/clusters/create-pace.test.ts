@@ -1,0 +1,110 @@
+import { describe, expect, test } from "vitest";
+import { CreatePace } from "../../../src/clusters/create-pace.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+
+const fields = { cluster: "west", verb: "create", resource: "pods team/web" } as const;
+const lost = new KubeError("timed out", { ...fields, code: "AnswerLost" });
+const refused = new KubeError("quota", { ...fields, code: "Forbidden", status: 403 });
+
+/** A member whose answers a test gives one by one; `sent` has the creates that have reached it. */
+function start() {
+  const clock = new FakeClock();
+  const pace = new CreatePace("west", clock);
+  const sent: { readonly name: string; readonly answer: PromiseWithResolvers<void> }[] = [];
+  const failed: string[] = [];
+  const create = (name: string, namespace = "team", signal?: AbortSignal): void => {
+    const send = (): Promise<void> => {
+      const answer = Promise.withResolvers<void>();
+      sent.push({ name, answer });
+      return answer.promise;
+    };
+    pace.of({ namespace, name, signal }, send).catch((error: unknown) => {
+      failed.push(error instanceof KubeError ? `${name}: ${error.code}` : String(error));
+    });
+  };
+  const names = (): string[] => sent.map(({ name }) => name);
+  const settle = (): Promise<void> => clock.advance(0);
+  return { clock, pace, sent, failed, create, names, settle };
+}
+
+describe("creates in a member", () => {
+  test("that answers nothing stop at three, and the others fail as not sent within two seconds", async () => {
+    const { clock, create, names, failed } = start();
+    for (const name of ["a", "b", "c", "d", "e"]) create(name);
+    await clock.advance(1_499);
+    expect([names(), failed]).toEqual([["a", "b", "c"], []]);
+    await clock.advance(1);
+    expect(failed).toEqual(["d: NotSent", "e: NotSent"]);
+    create("f");
+    await clock.advance(0);
+    expect([names(), failed.at(-1)]).toEqual([["a", "b", "c"], "f: NotSent"]);
+  });
+
+  test("that answers are three times as many with each round of answers", async () => {
+    const { sent, create, settle, clock } = start();
+    for (let number = 0; number < 100; number += 1) create(`pod-${number}`);
+    await settle();
+    const rounds = [sent.length];
+    for (let round = 0, answered = 0; round < 3; round += 1) {
+      const due = sent.slice(answered);
+      answered = sent.length;
+      for (const { answer } of due) answer.resolve();
+      await settle();
+      rounds.push(sent.length - answered);
+    }
+    expect(rounds).toEqual([3, 9, 27, 61]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test.each([
+    { what: "a refusal", error: refused, goesOn: true },
+    { what: "an answer that never comes", error: lost, goesOn: false },
+  ])("count $what as an answer: $goesOn", async ({ error, goesOn }) => {
+    const { sent, create, names, settle } = start();
+    for (const name of ["a", "b", "c", "d"]) create(name);
+    await settle();
+    sent[0]?.answer.reject(error);
+    await settle();
+    expect(names().includes("d")).toBe(goesOn);
+  });
+
+  test("go on when the member has answered any other request", async () => {
+    const { clock, pace, create, names } = start();
+    for (const name of ["a", "b", "c", "d"]) create(name);
+    await clock.advance(1_400);
+    pace.answered();
+    await clock.advance(1_400);
+    expect(names()).toEqual(["a", "b", "c", "d"]);
+    create("e");
+    await clock.advance(10_000);
+    pace.answered();
+    create("f");
+    await clock.advance(0);
+    expect(names()).toEqual(["a", "b", "c", "d", "e", "f"]);
+  });
+
+  test("of all namespaces take turns", async () => {
+    const { pace, create, names, settle } = start();
+    for (const name of ["a", "b", "c", "d", "e", "f"]) create(name, "hangs");
+    create("x", "works");
+    create("y", "works");
+    await settle();
+    pace.answered();
+    await settle();
+    expect(names().slice(3)).toEqual(["d", "x", "e"]);
+  });
+
+  test("whose caller gives up while they wait are never sent", async () => {
+    const { pace, create, names, failed, settle } = start();
+    const caller = new AbortController();
+    for (const name of ["a", "b", "c"]) create(name);
+    create("d", "team", caller.signal);
+    create("e");
+    caller.abort();
+    await settle();
+    pace.answered();
+    await settle();
+    expect([names(), failed]).toEqual([["a", "b", "c", "e"], ["d: Aborted"]]);
+  });
+});
