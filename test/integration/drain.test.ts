@@ -1,10 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { CLUSTERS_ANNOTATION, FAILOVER_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
+import {
+  CLUSTER_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  FAILOVER_ANNOTATION,
+  HOST_LABEL,
+} from "../../src/api/keys.ts";
 import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { leases, nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { conditionOf, isBound, isDeleting } from "../../src/pods/phase.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";
@@ -14,6 +20,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
+import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -72,6 +79,7 @@ beforeEach(async () => {
   namespace = await freshNamespace([hostCluster(), west, east], { prefix: "drain", labels });
 });
 afterEach(async () => {
+  await west.apiServer.thaw();
   await Promise.all([west.proxy.heal(), east.proxy.heal()]);
   await run("uncordon", NODE);
   await Promise.all([NODE, OTHER].map((name) => nodeIs("True", "MemberReady", name)));
@@ -257,6 +265,45 @@ describe("a member that is gone", () => {
     }, patient);
     expect(await placed()).toEqual({ [OTHER]: replicas, [NODE]: 1 });
     expect((await podOf(host, namespace, "stays"))?.metadata.uid).toBe(stays.uid);
+  });
+
+  test("that hangs while pods are made keeps none with a controller: they are replaced in the other member", async () => {
+    const { host, west: member } = clients();
+    const replicas = 20;
+    const staying = { [CLUSTERS_ANNOTATION]: "west", [FAILOVER_ANNOTATION]: "never" };
+    await create(["runs"], staying);
+    await podThat(host, namespace, "runs", isReady, patient);
+    const { histories, stop } = await watchPods(host, namespace);
+    onTestFinished(stop);
+
+    await west.apiServer.freeze();
+    // Its creation reaches west, and is never answered.
+    await create(["stays"], staying);
+    await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: deployment(replicas, 5) });
+    const lost = await podThat(host, namespace, "stays", isBound, patient);
+    expect(lost.spec?.nodeName).toBe(NODE);
+    expect(lost.metadata.annotations).toMatchObject({ [CLUSTER_ANNOTATION]: "west" });
+    expect(lost.metadata.annotations).not.toHaveProperty(DELEGATE_UID_ANNOTATION);
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [OTHER]: replicas }), patient);
+    const left = await podsOf(host, namespace);
+    const inDoubt = [...histories.values()].filter(({ node: name, phases }) => name === NODE && phases.length < 2);
+    expect(inDoubt.length).toBeLessThanOrEqual(5);
+    expect(left.find(({ metadata }) => metadata.name === "stays")?.status?.phase).toBe("Pending");
+    expect(isReady(lost)).toBe(false);
+    const said = await run("-n", namespace, "get", "events", "--field-selector=reason=BoundToLostMember", "-o=name");
+    expect(said).not.toBe("");
+
+    await west.apiServer.thaw();
+    const back = await podThat(host, namespace, "stays", isReady, patient);
+    expect(back.metadata.uid).toBe(lost.metadata.uid);
+    await eventuallyPasses(async () => {
+      expect((await podsOf(member, namespace)).map(({ metadata }) => metadata.name)).toEqual(["runs", "stays"]);
+      expect(await podsOf(host, namespace)).toHaveLength(replicas + 2);
+    }, patient);
+    expect(await placed()).toEqual({ [OTHER]: replicas, [NODE]: 2 });
+    const lives = (await Promise.all([west, east].map((each) => podLives(each, namespace)))).flat();
+    const names = lives.map(({ name }) => name);
+    expect(names).toEqual([...new Set(names)]);
   });
 
   test("as far as its pods may not be read is not ready, though its API server answers; nor is it to a new controller", async () => {

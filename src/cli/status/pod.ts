@@ -9,7 +9,7 @@ import {
 } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
-import { isOverflow } from "../../pods/overflow.ts";
+import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
   conditionOf,
   deletionAskedAt,
@@ -128,7 +128,11 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
     if (annotations[DELEGATE_UID_ANNOTATION] === undefined) {
       const waits = conditionOf(pod, PLACED_CONDITION);
       const why = waits?.status === "False" ? (waits.message ?? "") : "its delegate has not been scheduled there yet";
-      return [station(at, `overflowed to ${cluster}; ${bound}`, [why])];
+      if (asksHostFirst(pod)) return [station(at, `overflowed to ${cluster}; ${bound}`, [why])];
+      const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
+      return [
+        station(at, `left with lost member ${cluster}; ${bound}`, waits?.status === "False" ? [lost, why] : [lost]),
+      ];
     }
     const memberNode = annotations[MEMBER_NODE_ANNOTATION];
     const delegate = [

@@ -286,8 +286,9 @@ export class DelegationController {
     this.onNodeReady(member.name);
   }
 
-  /** The virtual node of a Cluster is Ready, or not any more, or out of service: its proxies say so, or go. */
+  /** The virtual node of a Cluster is Ready, or not any more, or out of service: its proxies say so, or go, or are bound to it. */
   onNodeReady(cluster: string): void {
+    this.onCapacity();
     for (const { metadata } of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
       this.#loop.enqueue(objectKey(metadata));
     }

@@ -180,8 +180,8 @@ export class Executor {
     const ref = objectRef(key);
     const annotations = {
       [CLUSTER_ANNOTATION]: member,
-      [DELEGATE_UID_ANNOTATION]: delegateUid,
-      [MEMBER_NODE_ANNOTATION]: memberNode,
+      ...(delegateUid === undefined ? {} : { [DELEGATE_UID_ANNOTATION]: delegateUid }),
+      ...(memberNode === undefined ? {} : { [MEMBER_NODE_ANNOTATION]: memberNode }),
       ...this.#options.deletionCost(proxyUid),
     };
     const body = {
@@ -191,9 +191,13 @@ export class Executor {
       target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
     };
     // The watch may tell of it before the answer does, and what is remembered of the search ends with either.
-    const search = this.#options.memories.of(proxyUid);
+    const { memories } = this.#options;
+    const search = memories.of(proxyUid);
+    if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      // What is remembered of the search is needed until a delegate is on record.
+      if (delegateUid === undefined) return shownOnProxy(proxyUid, isBoundOrDeleting);
       this.#noteBound(search, member);
       if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {

@@ -67,7 +67,7 @@ export class PodWay {
     const part: Part = { name: stepName, startedAt, attributes: this.#attributes(action) };
     const shown = await traces.step(pod, part, run);
     if (proxy?.metadata.uid !== uid) return shown;
-    if (action.type === "bind") {
+    if (action.type === "bind" && action.delegateUid !== undefined) {
       this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
       this.#placed(pod, proxy, action.member);
     }

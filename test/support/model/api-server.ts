@@ -37,8 +37,8 @@ export function deletePod(slot: Slot, options: Preconditions = {}): Slot {
 /** `pods/binding` on the host; a conflict changes nothing and is not a success. */
 export function bindPod(slot: Slot, { member, proxyUid, delegateUid, memberNode }: ActionOf<"bind">): Slot {
   if (!meets(slot, { uid: proxyUid }) || isBound(slot) || isDeleting(slot)) return slot;
-  const annotations = { ...slot.metadata.annotations, ...annotationsFor(delegateUid, memberNode) };
-  annotations["legation.dev/cluster"] = member;
+  const recorded = delegateUid === undefined ? {} : annotationsFor(delegateUid, memberNode ?? "");
+  const annotations = { ...slot.metadata.annotations, ...recorded, "legation.dev/cluster": member };
   const spec = { containers: [], ...slot.spec, nodeName: virtualNodeName(member) };
   const conditions = [{ type: "PodScheduled", status: "True" }];
   const status = { ...slot.status, conditions };

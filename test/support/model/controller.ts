@@ -82,6 +82,7 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): Observed 
     excludes: () => undefined,
     apiAccess: () => ({ mode: "none" }),
     outOfService: (member) => memberOf(world, member).outOfService,
+    unheard: (member) => world.losesNodes === true && !memberOf(world, member).reachable,
   };
 }
 
@@ -132,7 +133,11 @@ export function execute(world: World, fate: Fate): World {
   const [step, ...pending] = world.pending;
   if (step === undefined) return world;
   const done = fate === "done" || fate === "unanswered" ? perform({ ...world, pending }, step) : { ...world, pending };
-  const next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
+  let next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
+  if (step.type === "bind" && step.delegateUid === undefined) {
+    const { proxyUid, member } = step;
+    next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, member)) };
+  }
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
   if (fate === "done" || fate === "refused") return followed(next, world, step, fate);
@@ -192,8 +197,9 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "refuse":
       return forgets((memories) => memories.noteRefusal(step.proxyUid, step.refusal, step.nodesVersion, NOW));
     case "bind":
-      // A conflict is no success, and forgets nothing.
-      return truth(world.host) === truth(before.host) ? world : forgets((memories) => memories.forget(step.proxyUid));
+      // A conflict is no success, and forgets nothing. Without a delegate on record, the search is not over.
+      if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
+      return forgets((memories) => memories.forget(step.proxyUid));
     case "record":
       // A conflict is decided anew.
       return meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion })

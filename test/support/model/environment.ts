@@ -43,6 +43,8 @@ export interface Scenario {
   readonly offered?: boolean;
   /** Begins when these have happened, in this order, by their names in a trace. */
   readonly after?: readonly string[];
+  /** The virtual nodes of lost members are not Ready. Absent: they stay Ready, as when most members are lost. */
+  readonly losesNodes?: boolean;
   /** Requests may be done though their senders have given them up, or are gone. */
   readonly late?: boolean;
   /** A Cluster may be deleted by force, and made again. */
@@ -56,7 +58,7 @@ export interface Scenario {
 }
 
 /** The world before anything: two members that answer and hold nothing. */
-export function beginning({ faults, overflow, late = false }: Scenario): World {
+export function beginning({ faults, overflow, losesNodes = false, late = false }: Scenario): World {
   const member = (name: string): MemberState => ({
     name,
     versions: [undefined],
@@ -78,6 +80,7 @@ export function beginning({ faults, overflow, late = false }: Scenario): World {
     abandoned: [],
     ...waiting,
     ...(late ? { late: [] } : {}),
+    ...(losesNodes ? { losesNodes } : {}),
   };
 }
 

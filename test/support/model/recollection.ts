@@ -17,8 +17,8 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, denied, uncertain, doubt, promised, attempts, gone } = memories.of(uid);
-    const isKnown = uncertain !== undefined || promised !== undefined || gone !== undefined;
+    const { fresh, denied, uncertain, doubt, binding, promised, attempts, gone } = memories.of(uid);
+    const isKnown = uncertain !== undefined || binding !== undefined || promised !== undefined || gone !== undefined;
     if (fresh && !isKnown && attempts.size === 0) continue;
     result[uid] = {
       fresh,
@@ -27,6 +27,7 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
       ...(denied === undefined ? {} : { denied }),
       ...(uncertain === undefined ? {} : { uncertain }),
       ...(doubt === undefined ? {} : { doubt }),
+      ...(binding === undefined ? {} : { binding }),
       ...(promised === undefined ? {} : { promised }),
       ...(gone === undefined ? {} : { gone }),
     };
@@ -50,7 +51,8 @@ export function later(memory: Recollections): Recollections {
 }
 
 function restore(memories: Memories, uid: string, memory: Memory): void {
-  const { fresh, denied = [], attempts, uncertain, doubt, promised, gone } = memory;
+  const { fresh, denied = [], attempts, uncertain, doubt, binding, promised, gone } = memory;
+  if (binding !== undefined) memories.noteBinding(uid, binding);
   if (gone !== undefined) memories.noteGone(uid, gone);
   if (!fresh) memories.noteInherited(uid);
   for (const member of denied) memories.noteDenied(uid, member);

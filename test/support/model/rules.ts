@@ -98,13 +98,14 @@ function phaseWentBack(before: World, after: World): string | undefined {
   return `the phase of ${now.metadata.uid} went from ${from} to ${to}`;
 }
 
-function wrongStatus({ host, abandoned, overflow }: World): string | undefined {
+function wrongStatus({ host, abandoned, overflow, losesNodes }: World): string | undefined {
   const proxy = truth(host);
   if (proxy === undefined || runsOnHost(proxy)) return undefined;
   const { uid } = proxy.metadata;
   const source = statusSource(proxy);
   const known = recorded(proxy);
-  const awaited = overflow !== undefined && known.member !== undefined;
+  // Bound before it has a delegate, as one that overflows, or one whose member is lost.
+  const awaited = (overflow !== undefined || losesNodes === true) && known.member !== undefined;
   if (isBound(proxy) && !awaited && (known.uid === undefined || known.member === undefined))
     return `${uid} records no delegate`;
   if (source !== undefined && source !== known.uid)
@@ -136,9 +137,9 @@ export function wrongAtRest(world: World): string | undefined {
   return proxy.status?.phase === delegates[0]?.status?.phase ? undefined : `${uid} never hears how its delegate is`;
 }
 
-/** One that has overflowed stays where it is bound, also while somebody else has its name there. */
-export function waitsForName({ overflow, host, members }: World): boolean {
+/** One that is bound without a delegate stays where it is bound, also while somebody else has its name there. */
+export function waitsForName({ host, members }: World): boolean {
   const pod = truth(host);
-  if (overflow === undefined || pod === undefined || isDeleting(pod) || recorded(pod).uid !== undefined) return false;
+  if (pod === undefined || !isBound(pod) || isDeleting(pod) || recorded(pod).uid !== undefined) return false;
   return members.some((member) => isForeign(truth(member)) && member.name === memberOf(pod));
 }

@@ -67,6 +67,8 @@ export interface World {
   readonly backup?: { readonly slot: Slot; readonly delegates: readonly string[] };
   /** After the host was set back: delegates of the lost future, which are kept. */
   readonly held?: readonly string[];
+  /** The virtual node of a member that is not reachable is not Ready. */
+  readonly losesNodes?: true;
   /** How many faults may still happen. */
   readonly faults: number;
   /** How many proxies there have been. */
@@ -205,9 +207,9 @@ export function keyOf(world: World): string {
   ].join("|");
 }
 
-function memoryKey({ fresh, denied, uncertain, promised, attempts, gone }: Memory): string {
+function memoryKey({ fresh, denied, uncertain, binding, promised, attempts, gone }: Memory): string {
   const each = [...attempts].map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
-  return [fresh, [...(denied ?? [])].sort().join(), uncertain, promised, gone, ...each.sort()].join(";");
+  return [fresh, [...(denied ?? [])].sort().join(), uncertain, binding, promised, gone, ...each.sort()].join(";");
 }

@@ -38,6 +38,60 @@ describe("in every state of the model, and from each at rest, the rules hold", (
   });
 });
 
+/** The pod's creation in east was not answered, and east is given up. */
+const IN_DOUBT = [
+  ...["create", "host: seen", "east: cut off (fault)"],
+  ...["create east p1 false: vanished", "east: given up"],
+];
+
+describe("where the node of a lost member is not Ready, the rules hold", () => {
+  test.each([
+    { what: "for a bare pod and one fault", pods: 1, faults: 1 },
+    { what: "for one that runs, and one of its name after it, with two faults", pods: 2, faults: 2, running: true },
+    { what: "for a pod in doubt, and two faults more", pods: 1, faults: 3, after: IN_DOUBT },
+    { what: "for a pod in doubt, and one of its name after it", pods: 2, faults: 2, after: IN_DOUBT },
+    { what: "for requests about it that are done late", pods: 1, faults: 2, after: IN_DOUBT, late: true },
+    {
+      what: "for a Binding to that node that is done late, under the next leader",
+      pods: 1,
+      faults: 3,
+      after: [...IN_DOUBT, "bind in east: its sender killed (fault)"],
+      late: true,
+    },
+  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
+    const { violation, states, complete } = explore({ decide, losesNodes: true, ...scenario }, { states: STATES });
+    expect(violation).toBeUndefined();
+    expect(complete || states >= STATES).toBe(true);
+  });
+
+  test.each([
+    {
+      forgets: "that its Binding may be done late",
+      decide: broken({ sees: ({ memory: { binding: _, ...memory }, ...observed }) => ({ ...observed, memory }) }),
+    },
+    {
+      forgets: "that another member may have the pod",
+      decide: broken({
+        sees: ({ proxy, members, ...observed }) => ({
+          ...observed,
+          proxy,
+          members: members.filter(({ name }) => proxy?.spec?.nodeName !== "legation-east" || name === "east"),
+        }),
+      }),
+      after: ["bind in east: its sender killed (fault)"],
+      late: true,
+    },
+  ])(
+    "but for a decide that forgets $forgets",
+    { timeout: TIMEOUT_MS },
+    ({ decide: careless, after = [], late = false }) => {
+      const scenario = { decide: careless, losesNodes: true, pods: 1, faults: 3, after: [...IN_DOUBT, ...after], late };
+      const { violation } = explore(scenario, { states: 5 * STATES });
+      expect(violation?.rule).toMatch(/two live delegates|its delegate lives/);
+    },
+  );
+});
+
 describe("the model finds a decide that", () => {
   test.each([
     {

@@ -12,7 +12,7 @@ import { unknownPlacement } from "./unknown-placement.ts";
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
 export const LOOK_AGAIN_MS = 1000;
 
-/** True for a proxy that has overflowed: its Binding was the decision, and no delegate is recorded yet. */
+/** True for a bound proxy without a delegate on record: it has overflowed, or its member was lost before it had shown one. */
 export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }

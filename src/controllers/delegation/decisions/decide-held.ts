@@ -5,6 +5,7 @@ import { explain } from "../../../placement/rank.ts";
 import { taintRefusal } from "../../../placement/rules.ts";
 import { isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
+import { decideLost } from "./decide-lost.ts";
 import { bindTo, endsUnstarted, withdrawWaiting } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, preemptable, rankFor, requestsFor, withRefusal } from "./ranking.ts";
@@ -23,10 +24,7 @@ export function decideHeld(
   observed: Observed,
   now: number,
 ): DelegationDecision {
-  if (!holder.reachable) {
-    const message = `${holder.name}: has the pod and does not answer; no other member gets it before that is known`;
-    return { actions: report(proxy, observed, { reason: "ClusterNotReady", message, now }), outcome: "Unreachable" };
-  }
+  if (!holder.reachable) return decideLost(proxy, holder, observed, { has: "has", now });
   if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
     if (holder.candidate.closed === NO_VIRTUAL_NODE) {

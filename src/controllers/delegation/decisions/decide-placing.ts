@@ -9,6 +9,11 @@ import type { DelegationDecision, MemberView, Observed } from "./model.ts";
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
   if (isGated(proxy)) return { actions: [], outcome: "Gated" };
+  const { binding } = observed.memory;
+  // The Binding may be done late, and must not find the delegate in another member.
+  if (binding !== undefined && observed.members.some(({ name }) => name === binding)) {
+    return { actions: [{ type: "bind", member: binding, proxyUid: proxy.metadata.uid }], outcome: "Binding" };
+  }
   const holders = observed.members.filter(({ delegate }) => isFor(delegate, proxy));
   const stays = ({ candidate }: MemberView): boolean => candidate.closed !== BEING_REMOVED;
   const holder =

@@ -24,7 +24,9 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     return { actions: unheardOf(proxy, member, observed, wall), outcome: "Unreachable" };
   }
   const { delegate } = member;
-  if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
+  if (awaitsDelegate(proxy) && !isTerminal(proxy)) {
+    return leaveOthers(proxy, member, observed) ?? decideAwaited(proxy, member, observed, now);
+  }
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
     return {
       actions: follow(proxy, member, delegate, { observed, now, wall }),
@@ -54,6 +56,21 @@ export function unheardOf(
 ): Action[] {
   if (member === undefined || isTerminal(proxy) || observed.unheard?.(member.name) !== true) return [];
   return statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall));
+}
+
+/**
+ * Ends what a proxy that was bound without a delegate has in another member: an earlier leader's Binding was done late. Undefined when nothing
+ * is in the way of its delegate.
+ */
+function leaveOthers(proxy: Stored<Pod>, member: MemberView, observed: Observed): DelegationDecision | undefined {
+  const { uncertain } = observed.memory;
+  // A cluster that has joined under two names may show under the other one first what has just been made for the proxy.
+  if (isFor(member.delegate, proxy) || uncertain === member.name) return undefined;
+  const outcome = "Withdrawing";
+  const others = surplusHolders(proxy, observed);
+  if (others.length > 0) return { actions: others.flatMap(withdraw), outcome };
+  if (uncertain === undefined) return undefined;
+  return { actions: [{ type: "resolve", member: uncertain, proxyUid: proxy.metadata.uid }], outcome };
 }
 
 /** The members that have, or say that they have, a delegate of a bound proxy beside that in its own member. */

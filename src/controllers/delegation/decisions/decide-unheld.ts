@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { explain } from "../../../placement/rank.ts";
+import { decideLost } from "./decide-lost.ts";
 import { bindTo, createIn, ranUntold } from "./delegates.ts";
 import {
   type Action,
@@ -66,10 +67,7 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const reason = "ClusterNotReady";
   const uncertain = members.find(({ name }) => name === memory.uncertain);
   if (uncertain?.reachable === true) return decideDoubt(proxy, uncertain.name, observed, now);
-  if (uncertain !== undefined) {
-    const message = `${uncertain.name}: may have the pod and does not answer; no other member gets it before that is known`;
-    return waiting(proxy, observed, { reason, message, now });
-  }
+  if (uncertain !== undefined) return decideLost(proxy, uncertain, observed, { has: "may have", now });
   const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && excludes(candidate) === undefined);
   const unasked = unaskedOf(holding, observed);
   const unread = holding.filter((member) => !member.read || (!member.reachable && unasked.includes(member)));

@@ -26,6 +26,7 @@ interface Entry {
   attempts: Map<string, Attempt>;
   uncertain?: string;
   doubt?: Doubt;
+  binding?: string;
   promised?: string;
   room?: string;
   reported?: string;
@@ -148,6 +149,11 @@ export class Memories {
     const attempt = entry.attempts.get(member);
     if (lost === undefined || attempt === undefined || attempt.refusal !== undefined) return;
     entry.attempts.set(member, { since: lost.at, refusals: attempt.refusals });
+  }
+
+  /** Notes that a Binding of the proxy to the node of a lost member is sent. */
+  noteBinding(proxyUid: string, member: string): void {
+    this.#entry(proxyUid).binding = member;
   }
 
   /** The member has made the delegate of this uid; nothing has been in the way since. */

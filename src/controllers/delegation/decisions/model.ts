@@ -81,6 +81,8 @@ export interface Memory {
   readonly uncertain?: string;
   /** Why that is not known, when its API server has not given a plain answer. */
   readonly doubt?: Doubt;
+  /** Lost member whose node the proxy is being bound to: that Binding may be done late, so nobody else gets the pod. */
+  readonly binding?: string;
   /** Member where room is kept for the pod until its delegate elsewhere has gone. */
   readonly promised?: string;
   /** Member where room was last reserved for the pod: the only one that may still count it so. */
@@ -235,12 +237,13 @@ export type Action =
       readonly type: "bind";
       readonly member: string;
       readonly proxyUid: string;
-      readonly delegateUid: string;
-      readonly memberNode: string;
+      /** Absent: the member is lost, and whether it has a delegate is not known. */
+      readonly delegateUid?: string;
+      readonly memberNode?: string;
     }
   /** Puts the finalizer on a proxy that has overflowed, before it gets a delegate. */
   | { readonly type: "hold"; readonly proxyUid: string }
-  /** Records another delegate for a bound proxy whose first one never started, or the first of one that has overflowed. */
+  /** Records another delegate for a bound proxy whose first one never started, or the first of one that was bound without. */
   | {
       readonly type: "record";
       readonly proxyUid: string;

@@ -88,6 +88,15 @@ describe("one pod's way", () => {
       }),
       "overflowed to west; bound to node legation-west",
     ],
+    [
+      "not, but that was bound to a lost member",
+      proxyPod({
+        metadata: marked("true", { "legation.dev/cluster": "west" }),
+        spec: { nodeName: "legation-west" },
+        status: { phase: "Pending", conditions: [scheduled] },
+      }),
+      "left with lost member west; bound to node legation-west",
+    ],
   ])("of a pod in overflow mode %s is told in plain words", (_, waiting, what) => {
     expect(journeyOf(waiting, []).stations.at(-1)).toMatchObject({ what });
   });
