@@ -29,6 +29,7 @@ import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, reads, statefulSet }
 /** The name of a pod whose name is used again and again: its delegates may follow each other closely. */
 export const REUSED_NAME = "again";
 
+const LOST_NODE = "node.kubernetes.io/unreachable";
 const LABELS = { "legation.dev/delegation": "annotated" };
 // Objects that belong together are created in spite of a temporary fault: half of them would wait forever.
 const STUBBORN_MS = 60_000;
@@ -130,6 +131,10 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
     }
     case "run a pod that never fails over":
       return make(pod(`stays-${number}`, { annotations: { ...behaviour, [FAILOVER_ANNOTATION]: FAILOVER_NEVER } }));
+    case "deploy what leaves a lost member soon": {
+      const tolerations = [{ key: LOST_NODE, operator: "Exists", effect: "NoExecute", tolerationSeconds: 1 }];
+      return make(deployment(`leaves-${number}`, 4, { annotations: behaviour, spec: { tolerations } }));
+    }
     case "run a StatefulSet":
       return make(statefulSet(`set-${number % 4}`, 1 + Math.floor(dice * 3), { annotations: behaviour }));
     case "evict a pod": {

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import { leases, namespaces, nodes, pods } from "../../src/kube/resources.ts";
+import { isNodeReady } from "../../src/placement/node-fit.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
 import type { Trap } from "../support/write-gate/write-gate.ts";
@@ -44,6 +46,11 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
     case "member API server frozen":
       return during(
         () => member.apiServer.freeze(),
+        () => member.apiServer.thaw(),
+      );
+    case "member frozen until it is lost":
+      return during(
+        () => member.apiServer.freeze().then(() => nodeLost(scene, name)),
         () => member.apiServer.thaw(),
       );
     case "member etcd restarted":
@@ -216,6 +223,12 @@ async function gated({ gate, namespace }: Scene, how: Pick<Trap, "when" | "statu
   set();
   await sleep(lastsMs);
   gate.release();
+}
+
+/** Waits until the member's virtual node is not Ready; while the other member is lost, too, it stays so. */
+async function nodeLost({ clients: { host } }: Scene, member: string): Promise<void> {
+  const isLost = async (): Promise<boolean> => !isNodeReady(await host.get(nodes, { name: `legation-${member}` }));
+  await eventually(isLost, { timeoutMs: 60_000, intervalMs: 500 }).catch(() => undefined);
 }
 
 /** Opens the member's virtual node for new pods, or closes it. */
