@@ -133,6 +133,24 @@ test("room that was kept in another member is given back when the first one has 
   expect(members.west.load.used).toEqual(requests);
 });
 
+test.each([
+  { what: "is done", createSubresource: async () => ({}) },
+  { what: "is not answered", createSubresource: () => Promise.reject(failure("AnswerLost", "timed out")) },
+])("a Binding to a lost member that $what names no delegate, and nothing of the doubt is forgotten", async (host) => {
+  const bodies: unknown[] = [];
+  const { memories, execute } = executorOf({
+    createSubresource: (...[, , , body]: readonly unknown[]) => {
+      bodies.push(body);
+      return host.createSubresource();
+    },
+  });
+  memories.noteUncertain(proxyUid, "west");
+  await execute({ type: "bind", member: "west", proxyUid }).catch(() => undefined);
+  expect(bodies).toMatchObject([{ metadata: { uid: proxyUid, annotations: { "legation.dev/cluster": "west" } } }]);
+  expect(JSON.stringify(bodies)).not.toMatch(/delegate-uid|member-node/);
+  expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", binding: "west" });
+});
+
 test("a member that will not delete what a proxy of another has there holds nothing up", async () => {
   const { execute } = executorOf({ remove: () => Promise.reject(failure("ServerError", "no")) });
   const remove: Action = { type: "delete", member: "west", uid: "forged" };
