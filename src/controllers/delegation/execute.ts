@@ -196,8 +196,12 @@ export class Executor {
     if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
-      // What is remembered of the search is needed until a delegate is on record.
-      if (delegateUid === undefined) return shownOnProxy(proxyUid, isBoundOrDeleting);
+      // What is remembered of the search is needed until a delegate is on record, but for room elsewhere.
+      if (delegateUid === undefined) {
+        const { room = member } = search;
+        if (room !== member && this.#options.reservations.release(proxyUid, room)) this.#options.onRoom();
+        return shownOnProxy(proxyUid, isBoundOrDeleting);
+      }
       this.#noteBound(search, member);
       if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {

@@ -1,6 +1,6 @@
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound, unschedulableMessage } from "../../../pods/phase.ts";
 import { bindTo } from "./delegates.ts";
 import type { DelegationDecision, MemberView, Observed } from "./model.ts";
 import { report } from "./report.ts";
@@ -19,8 +19,10 @@ export function decideLost(
   const { name, delegate } = member;
   const { uid: proxyUid } = proxy.metadata;
   const what = `${name}: ${has} the pod and does not answer`;
-  // Also while the nodes of most members stay Ready on purpose: nobody is evicted then.
-  if (observed.unheard?.(name) !== true) {
+  // One that has had no node there would be confined to the member by a short loss, and miss room elsewhere.
+  const isParked = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
+  // The nodes of lost members stay Ready when most are lost: nobody is evicted then.
+  if (isParked || observed.unheard?.(name) !== true) {
     const message = `${what}; no other member gets it before that is known`;
     return { actions: report(proxy, observed, { reason: "ClusterNotReady", message, now }), outcome: "Unreachable" };
   }

@@ -37,6 +37,12 @@ describe("a pod whose member does not answer", () => {
     expect(decided({})).toMatchObject([{ type: "report", reason: "ClusterNotReady" }]);
   });
 
+  test("that has found no node there is not bound: it could not go elsewhere when the member is back", () => {
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const west = { ...lost, delegate: delegateOf(proxy, { status: { phase: "Pending", conditions } }) };
+    expect(decide(world(proxy, [west, east], { unheard }), now).actions).toMatchObject([{ type: "report" }]);
+  });
+
   test("goes on being bound there when it answers again, as the first Binding may still be done", () => {
     const found = member("west", { delegate: delegateOf(proxy) });
     for (const west of [member("west"), found]) {
