@@ -2,8 +2,8 @@ import { AbortCallbacks } from "../kube/abort-callbacks.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
-// Creates that a member may leave in doubt when it stops answering.
-const MOST_UNANSWERED = 3;
+// Creates sent since the last answer. A member that stops answering leaves them in doubt, and those before that it was still working on.
+const MOST_UNANSWERED = 2;
 // Longer than an API server takes for its first answer in a burst, and short enough for another member to get the pods.
 const PATIENCE_MS = 1_500;
 
@@ -21,7 +21,7 @@ export interface PacedCreate {
 }
 
 /**
- * Paces the creates sent to one member: three, and three more for each answer, whatever request that was to. A member that stops
+ * Paces the creates sent to one member: two, and two more for each answer, whatever request that was to. A member that stops
  * answering so leaves few of them in doubt; the others were not sent, and may go elsewhere.
  */
 export class CreatePace {
