@@ -20,6 +20,8 @@ export interface GoPrograms extends GoSources {
   readonly tags?: string;
   /** Without C, so that they run where the machine's libraries are not. */
   readonly isStatic?: boolean;
+  /** Compiles the packages' tests into the binaries, as `go test -c` does. */
+  readonly isTest?: boolean;
   /** Files to keep beside the binaries: name in the cache, and what makes them under a given path, from the sources. */
   readonly extras?: Readonly<Record<string, (path: string, sources: string) => void>>;
 }
@@ -91,7 +93,7 @@ async function goBuild(
   let compiled = 0;
   let downloaded = 0;
   let output = "";
-  const child = spawn("go", ["build", "-v", "-trimpath", "-buildvcs=false", ...args], {
+  const child = spawn("go", args, {
     cwd,
     env,
     stdio: ["ignore", "ignore", "pipe"],
@@ -133,7 +135,9 @@ async function buildOne(
     return;
   }
   const tags = programs.tags === undefined ? [] : ["-tags", programs.tags];
-  const args = [...tags, "-ldflags", programs.ldflags, "-o", output, goPackage];
+  const verb = programs.isTest === true ? ["test", "-c", "-vet=off"] : ["build", "-v"];
+  const flags = [...tags, "-trimpath", "-buildvcs=false", "-ldflags", programs.ldflags];
+  const args = [...verb, ...flags, "-o", output, goPackage];
   const env = programs.isStatic === true ? { ...process.env, CGO_ENABLED: "0" } : process.env;
   await goBuild(`${name} (${place})`, args, sources, env, onProgress);
 }

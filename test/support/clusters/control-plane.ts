@@ -72,7 +72,7 @@ function removeTraces(directory: string): void {
 function describeNode(spec: ControlPlaneSpec, files: ClusterFiles, access: ApiAccess): RealNode | undefined {
   const { name, addresses, nodeBinaries } = spec;
   if (addresses === undefined) return undefined;
-  const nodeName = realNodeName(name);
+  const nodeName = realNodeName(name, spec.options);
   return describeRealNode({
     cluster: name,
     clusterDirectory: files.directory,
@@ -85,8 +85,8 @@ function describeNode(spec: ControlPlaneSpec, files: ClusterFiles, access: ApiAc
   });
 }
 
-function realNodeName(cluster: string): string {
-  return `${cluster}-real`;
+function realNodeName(cluster: string, options: ClusterOptions): string {
+  return options.realNodeName ?? `${cluster}-real`;
 }
 
 async function startOnFreePorts(spec: ControlPlaneSpec, caData: string): Promise<ControlPlane> {
@@ -98,7 +98,7 @@ async function startOnFreePorts(spec: ControlPlaneSpec, caData: string): Promise
   const proxy = new FaultProxy(await freePort(), files.apiPort);
   const server = `https://127.0.0.1:${files.apiPort}`;
   const proxiedServer = `https://127.0.0.1:${proxy.port}`;
-  const node = addresses && { name: realNodeName(name), server: `https://${addresses.api}` };
+  const node = addresses && { name: realNodeName(name, options), server: `https://${addresses.api}` };
   const token = writeCredentials(files, { name, caData, proxiedServer, ...(node && { node }) });
   const access = { server, caData, token };
   const planes = describePlanes(name, spec.binaries, files, access, options);

@@ -68,6 +68,7 @@ const flags = z.array(z.string()).exactOptional();
 const clusterOptions: z.ZodType<ClusterOptions> = z.object({
   nodes: z.array(kwokNodes).exactOptional(),
   realNode: z.boolean().exactOptional(),
+  realNodeName: z.string().exactOptional(),
   images: z.array(z.string()).exactOptional(),
   apiServerFlags: flags,
   controllerManagerFlags: flags,

@@ -8,12 +8,13 @@ export const KWOK_STAGES = "kwok-stages";
 const FOLDER = moduleFolder("planes");
 
 /**
- * Linker flags that set the version: a binary built from a module says v0.0.0-master, which clients refuse to parse.
- * The version is the one that the module requires.
+ * Returns linker flags that set the version to the one that the module in `folder` requires: a binary built from a module says
+ * v0.0.0-master, which clients refuse to parse.
  */
-function versionFlags(goMod: string): string {
+export function versionFlags(folder: string): string {
+  const goMod = readFileSync(join(folder, "go.mod"), "utf8");
   const version = /^\s*k8s\.io\/kubernetes (v(\d+)\.(\d+)\.\S+)/m.exec(goMod);
-  if (version === null) throw new Error("The planes' go.mod does not require k8s.io/kubernetes.");
+  if (version === null) throw new Error(`${folder}/go.mod does not require k8s.io/kubernetes.`);
   const [, gitVersion, major, minor] = version;
   const set = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((goPackage) => [
     `-X ${goPackage}.gitVersion=${gitVersion}`,
@@ -50,7 +51,7 @@ export function planesPrograms(): GoPrograms {
       kwok: "sigs.k8s.io/kwok/cmd/kwok",
       kubelet: "k8s.io/kubernetes/cmd/kubelet",
     },
-    ldflags: versionFlags(readFileSync(join(FOLDER, "go.mod"), "utf8")),
+    ldflags: versionFlags(FOLDER),
     extras: { [KWOK_STAGES]: copyKwokStages },
   };
 }

@@ -19,6 +19,8 @@ export interface ClusterOptions {
    * `localhost/busybox:1` and nothing else. Throws where `realNodesPossible` gives a reason. Default false.
    */
   readonly realNode?: boolean;
+  /** Name of the real node; default `CLUSTER-real`. */
+  readonly realNodeName?: string;
   /** Archives of more images for the real node, as `ctr images import` takes them. */
   readonly images?: readonly string[];
   /** More flags of the planes, e.g. `--node-monitor-grace-period=10s`; a later flag wins over a default. */

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 
 /** An entry of a tar archive. */
-type TarEntry =
+export type TarEntry =
   | { readonly type: "file"; readonly path: string; readonly mode: number; readonly data: Buffer }
   | { readonly type: "link"; readonly path: string; readonly target: string }
   | { readonly type: "folder"; readonly path: string; readonly mode: number };
@@ -42,7 +42,8 @@ function tar(entries: readonly TarEntry[]): Buffer {
   return Buffer.concat(parts);
 }
 
-function file(path: string, data: string | Buffer, mode = 0o644): TarEntry {
+/** Returns an entry for a file of root's. */
+export function file(path: string, data: string | Buffer, mode = 0o644): TarEntry {
   return { type: "file", path, mode, data: typeof data === "string" ? Buffer.from(data) : data };
 }
 
@@ -71,23 +72,54 @@ function busyboxLayer(busybox: string): Buffer {
   ]);
 }
 
-/**
- * Writes an archive that `ctr images import` takes, with one image of busybox under several names, so that nodes need no
- * registry. Its command sleeps until it is told to end.
- */
-export function writeBusyboxImage(path: string, busybox: string, names: readonly string[]): void {
-  const layer = busyboxLayer(busybox);
-  const config = Buffer.from(
-    JSON.stringify({
+/** An image on top of busybox. */
+export interface Image {
+  readonly names: readonly string[];
+  /** Files of its own layers, each of which covers those before it. */
+  readonly layers?: readonly (readonly TarEntry[])[];
+  /** Fields of the OCI image's `config`; `Env` has the path of busybox by default. */
+  readonly config: {
+    readonly Cmd?: readonly string[];
+    readonly Entrypoint?: readonly string[];
+    readonly User?: string;
+  };
+}
+
+/** Writes an archive that `ctr images import` takes, so that nodes need no registry. */
+export function writeImages(path: string, busybox: string, images: readonly Image[]): void {
+  const base = busyboxLayer(busybox);
+  const blobs = new Map<string, Buffer>();
+  const add = (data: Buffer, ending: string): string => {
+    const name = `${sha256(data)}.${ending}`;
+    blobs.set(name, data);
+    return name;
+  };
+  const manifest = images.map(({ names, layers: own = [], config }) => {
+    const layers = [base, ...own.map(tar)];
+    const configuration = {
       architecture: ARCHITECTURE,
       os: "linux",
-      // As the first process of a container sh ignores SIGTERM unless it is trapped.
-      config: { Cmd: ["sh", "-c", "trap 'exit 0' TERM; sleep 2147483647 & wait"], Env: ["PATH=/bin:/usr/bin"] },
-      rootfs: { type: "layers", diff_ids: [`sha256:${sha256(layer)}`] },
-      history: [{ created_by: "test/support/clusters" }],
-    }),
-  );
-  const configName = `${sha256(config)}.json`;
-  const manifest = JSON.stringify([{ Config: configName, RepoTags: names, Layers: ["layer.tar"] }]);
-  writeFileSync(path, tar([file(configName, config), file("layer.tar", layer), file("manifest.json", manifest)]));
+      config: { Env: ["PATH=/bin:/usr/bin:/"], ...config },
+      rootfs: { type: "layers", diff_ids: layers.map((layer) => `sha256:${sha256(layer)}`) },
+      history: layers.map(() => ({ created_by: "test/support/clusters" })),
+    };
+    return {
+      Config: add(Buffer.from(JSON.stringify(configuration)), "json"),
+      RepoTags: names,
+      Layers: layers.map((layer) => add(layer, "tar")),
+    };
+  });
+  const entries = [...blobs].map(([name, data]) => file(name, data));
+  writeFileSync(path, tar([...entries, file("manifest.json", JSON.stringify(manifest))]));
+}
+
+/**
+ * The command of an image that sleeps until it is told to end: as the first process of a container sh ignores SIGTERM unless it
+ * is trapped.
+ */
+export const SLEEP: readonly string[] = ["sh", "-c", "trap 'exit 0' TERM; sleep 2147483647 & wait"];
+
+/** Writes an archive with one image of busybox under several names, whose command sleeps. */
+export function writeBusyboxImage(path: string, busybox: string, names: readonly string[]): void {
+  writeImages(path, busybox, [{ names, config: { Cmd: SLEEP } }]);
 }

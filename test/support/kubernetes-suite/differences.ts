@@ -1,0 +1,71 @@
+import { z } from "zod";
+import type { SpecResult } from "./results.ts";
+
+/** A difference that stays, as docs/conformance.md lists it. */
+export interface Listed {
+  /** Full text of the spec. */
+  readonly spec: string;
+  readonly reason: string;
+}
+
+/** Differences between both sides, held against the list. */
+export interface Verdict {
+  /** Specs that ended on both sides. */
+  readonly ran: number;
+  /** Specs that passed on each side. */
+  readonly passed: { readonly plain: number; readonly delegated: number };
+  /** Differences that the list has. */
+  readonly listed: readonly Listed[];
+  /** Differences that the list lacks. */
+  readonly unlisted: readonly SpecResult[];
+  /** Listed specs that passed delegated. */
+  readonly mended: readonly Listed[];
+}
+
+type BySpec = ReadonlyMap<string, SpecResult>;
+
+const HEADING = /^### Differences of the suite$/m;
+const ENTRY = /^- `([^`]+)`: (\S.*)$/;
+const entry = z.tuple([z.string(), z.string(), z.string()]);
+
+/**
+ * Reads the list in docs/conformance.md: items of the form "- `SPEC`: REASON" under the heading "Differences of the suite",
+ * until the next heading.
+ */
+export function parseListed(page: string): Listed[] {
+  const [, after] = page.split(HEADING);
+  if (after === undefined) throw new Error(`The page has no heading that matches ${HEADING}.`);
+  const section = after.split(/^#/m)[0] ?? "";
+  return section
+    .split("\n")
+    .filter((line) => line.startsWith("- "))
+    .map((line) => {
+      const found = entry.safeParse(ENTRY.exec(line)?.slice(0, 3));
+      if (!found.success) throw new Error(`Write "- \`SPEC\`: REASON" in one line, not: ${line}`);
+      const [, spec, reason] = found.data;
+      return { spec, reason };
+    });
+}
+
+/** Returns the specs that passed on the plain cluster and did not delegated. */
+export function differences(plain: BySpec, delegated: BySpec): SpecResult[] {
+  return [...delegated.values()].filter(
+    ({ spec, outcome }) => outcome !== "passed" && plain.get(spec)?.outcome === "passed",
+  );
+}
+
+/** Compares the results of the specs that ended on both sides with the list. */
+export function compare(plain: BySpec, delegated: BySpec, list: readonly Listed[]): Verdict {
+  const both = [...delegated.keys()].filter((spec) => plain.has(spec));
+  const passedOn = (side: BySpec): number => both.filter((spec) => side.get(spec)?.outcome === "passed").length;
+  const found = differences(plain, delegated);
+  const specs = new Set(found.map(({ spec }) => spec));
+  const reasons = new Set(list.map(({ spec }) => spec));
+  return {
+    ran: both.length,
+    passed: { plain: passedOn(plain), delegated: passedOn(delegated) },
+    listed: list.filter(({ spec }) => specs.has(spec)),
+    unlisted: found.filter(({ spec }) => !reasons.has(spec)),
+    mended: list.filter(({ spec }) => delegated.get(spec)?.outcome === "passed"),
+  };
+}

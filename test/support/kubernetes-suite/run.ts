@@ -1,0 +1,109 @@
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { VIRTUAL_NODE_TAINT } from "../../../src/api/keys.ts";
+import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
+import { parseReport, type Results, type SpecResult } from "./results.ts";
+import type { Side } from "./sides.ts";
+import { batchesOf } from "./specs.ts";
+
+/** How the suite is run on a side. */
+export interface RunOptions {
+  readonly suite: string;
+  readonly results: Results;
+  /** Processes of the suite at a time. */
+  readonly workers: number;
+  /** Ends what is under way, and starts nothing more. */
+  readonly signal: AbortSignal;
+  /** Called after each process of the suite. */
+  readonly onResults: (results: readonly SpecResult[]) => void;
+}
+
+// Ginkgo matches it together with a spec's text.
+const SUITE_NAME = "Kubernetes e2e suite";
+// Each process spends some seconds before its first spec.
+const BATCH = 5;
+
+/** Runs specs on a side, and keeps the result of each that came to its end. */
+export async function runSpecs(side: Side, specs: readonly string[], options: RunOptions): Promise<void> {
+  const { parallel, serial } = batchesOf(specs, BATCH);
+  await runBatches(side, parallel, options.workers, options);
+  await runBatches(side, serial, 1, options);
+}
+
+async function runBatches(side: Side, batches: string[][], workers: number, options: RunOptions): Promise<void> {
+  const worker = async (): Promise<void> => {
+    for (let batch = batches.shift(); batch !== undefined && !options.signal.aborted; batch = batches.shift()) {
+      const results = await runBatch(side, batch, options);
+      options.results.add(side.name, results);
+      options.onResults(results);
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, worker));
+}
+
+let made = 0;
+
+/** Runs some specs in one process of the suite. */
+async function runBatch(side: Side, specs: readonly string[], options: RunOptions): Promise<SpecResult[]> {
+  made += 1;
+  const directory = join(options.results.directory, "logs", `${side.name}-${new Date().toISOString()}-${made}`);
+  mkdirSync(directory, { recursive: true });
+  const report = join(directory, "report.json");
+  const flags = [
+    `--kubeconfig=${side.kubeconfig}`,
+    `--kubectl-path=${side.kubectl}`,
+    "--provider=skeleton",
+    `--non-blocking-taints=${VIRTUAL_NODE_TAINT}`,
+    "--disable-log-dump",
+    `--e2e-output-dir=${directory}`,
+    `--ginkgo.json-report=${report}`,
+    "--ginkgo.no-color",
+    "--ginkgo.timeout=2h",
+    ...specs.map((spec) => `--ginkgo.focus=^${SUITE_NAME} ${escaped(spec)}$`),
+  ];
+  await suiteProcess(options.suite, flags, directory, options.signal);
+  const results = takeReport(report);
+  if (results !== undefined) return results;
+  if (options.signal.aborted) return [];
+  return specs.map((spec) => ({
+    spec,
+    outcome: "failed",
+    seconds: 0,
+    message: `the suite ended without a report: see ${directory}/log`,
+  }));
+}
+
+/** Reads a report and removes it, since it has megabytes. Undefined if the suite was ended before it had written all of it. */
+function takeReport(file: string): SpecResult[] | undefined {
+  try {
+    return parseReport(readFileSync(file, "utf8"));
+  } catch {
+    return undefined;
+  } finally {
+    rmSync(file, { force: true });
+  }
+}
+
+/** Escapes a text for Go's regular expressions. */
+function escaped(text: string): string {
+  return text.replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+}
+
+function suiteProcess(suite: string, flags: readonly string[], cwd: string, signal: AbortSignal): Promise<void> {
+  const log = openSync(join(cwd, "log"), "w");
+  const [command = "", ...args] = [...DEATH_SIGNAL, suite, ...flags];
+  const child = spawn(command, args, { cwd, stdio: ["ignore", log, log] });
+  closeSync(log);
+  // Ginkgo then reports what has ended, and cleans up.
+  const interrupt = (): void => void child.kill("SIGINT");
+  if (signal.aborted) interrupt();
+  signal.addEventListener("abort", interrupt);
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", () => {
+      signal.removeEventListener("abort", interrupt);
+      resolve();
+    });
+  });
+}

@@ -1,0 +1,125 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { apiRequest } from "../clusters/api-request.ts";
+import { staticBusybox } from "../clusters/node/possible.ts";
+import { startClusters } from "../clusters/start.ts";
+import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
+import { startLegation } from "../legation/start.ts";
+import { writeSuiteImages } from "./images.ts";
+import type { SuitePrograms } from "./programs.ts";
+
+/** The clusters that the suite runs on: an ordinary one, and a host whose pods all run in a member. */
+export type SideName = "plain" | "delegated";
+
+/** Both sides, in the order in which they are shown. */
+export const SIDES: readonly SideName[] = ["plain", "delegated"];
+
+/** A cluster that is ready for the suite. */
+export interface Side extends AsyncDisposable {
+  readonly name: SideName;
+  readonly kubeconfig: string;
+  readonly kubectl: string;
+}
+
+interface SideOptions {
+  readonly programs: SuitePrograms;
+  /** A folder for files that go with the clusters. */
+  readonly directory: string;
+  readonly onProgress: (line: string) => void;
+}
+
+const DELEGATION = "legation.dev~1delegation";
+const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
+
+/** Labels the namespaces of the suite as they are made, so that all their pods are delegated. */
+const POLICY = {
+  apiVersion: "admissionregistration.k8s.io/v1",
+  kind: "MutatingAdmissionPolicy",
+  metadata: { name: "delegate-the-suite" },
+  spec: {
+    matchConstraints: {
+      resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
+    },
+    matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
+    reinvocationPolicy: "Never",
+    failurePolicy: "Fail",
+    mutations: [
+      {
+        patchType: "JSONPatch",
+        jsonPatch: { expression: `[JSONPatch{op: "add", path: "/metadata/labels/${DELEGATION}", value: "all"}]` },
+      },
+    ],
+  },
+};
+const BINDING = {
+  apiVersion: "admissionregistration.k8s.io/v1",
+  kind: "MutatingAdmissionPolicyBinding",
+  metadata: POLICY.metadata,
+  spec: { policyName: POLICY.metadata.name },
+};
+
+/** Starts the clusters of one side. */
+export async function startSide(name: SideName, options: SideOptions): Promise<Side> {
+  const busybox = staticBusybox();
+  if (busybox === undefined) throw new Error("The suite's images need a static busybox.");
+  const images = join(options.directory, "images.tar");
+  writeSuiteImages(images, busybox, options.programs);
+  const cluster: ClusterOptions = {
+    realNode: true,
+    // The same on host and member: specs name a node of the host, and delegates find one of that name in the member.
+    realNodeName: "worker",
+    images: [images],
+    audit: false,
+    // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
+    apiServerFlags: ["--enable-aggregator-routing"],
+  };
+  return name === "plain" ? startPlain(cluster, options) : startDelegated(cluster, options);
+}
+
+async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
+  const clusters = await startClusters({ names: ["plain"], clusters: { plain: cluster }, onProgress });
+  return sideOf("plain", clusters, clusters.get("plain"), () => clusters.stop());
+}
+
+async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
+  const clusters = await startClusters({
+    names: ["host", "west"],
+    clusters: { host: cluster, west: cluster },
+    onProgress,
+  });
+  try {
+    const host = clusters.get("host");
+    const legation = await startLegation({
+      host,
+      members: { west: clusters.get("west") },
+      proxied: false,
+      controllerFlags: [`--home-api-server=https://${await serviceAddress(host)}`],
+      restart: true,
+      onProgress,
+    });
+    await create(host, "mutatingadmissionpolicies", POLICY);
+    await create(host, "mutatingadmissionpolicybindings", BINDING);
+    return sideOf("delegated", clusters, host, async () => {
+      await legation.stop().finally(() => clusters.stop());
+    });
+  } catch (error) {
+    await clusters.stop();
+    throw error;
+  }
+}
+
+function sideOf(name: SideName, clusters: Clusters, { kubeconfig }: Cluster, stop: () => Promise<void>): Side {
+  return { name, kubeconfig, kubectl: clusters.info.kubectl, [Symbol.asyncDispose]: stop };
+}
+
+async function serviceAddress(cluster: Cluster): Promise<string> {
+  const { text } = await apiRequest(cluster, "GET", "/api/v1/namespaces/default/services/kubernetes");
+  const { spec } = z.object({ spec: z.object({ clusterIP: z.string() }) }).parse(JSON.parse(text));
+  return spec.clusterIP;
+}
+
+async function create(cluster: Cluster, plural: string, body: object): Promise<void> {
+  const path = `/apis/admissionregistration.k8s.io/v1/${plural}`;
+  const { status, text } = await apiRequest(cluster, "POST", path, { body });
+  if (status !== 201) throw new Error(`${cluster.name}: ${plural}: ${text}`);
+}

@@ -1,0 +1,60 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { parseNames } from "./results.ts";
+
+/** A choice among the suite's specs. */
+export interface Selection {
+  /** Default: all. */
+  readonly focus?: RegExp;
+  readonly skip?: RegExp;
+}
+
+// Volumes that live and end with their pod; the rest of sig-storage is about provisioners.
+const EPHEMERAL = "EmptyDir|Projected|ConfigMap|Secrets|Downward API volume|Subpath|HostPath|Volumes|Ephemeral";
+const AREAS = new RegExp(
+  `\\[sig-(node|apps|auth|api-machinery|cli|instrumentation)\\]|\\[sig-storage\\] ((${EPHEMERAL})|.*\\[Conformance\\])`,
+);
+// Specs for clusters that are set up otherwise, that take minutes each, or that break nodes.
+const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
+
+/** Reports whether nothing else may run beside a spec. */
+function isSerial(spec: string): boolean {
+  return /\[Serial\]/.test(spec);
+}
+
+/** Returns the specs to run: those about pods and workloads, every Conformance spec among them, narrowed by the selection. */
+export function selected(specs: readonly string[], { focus, skip }: Selection): string[] {
+  return specs.filter(
+    (spec) =>
+      AREAS.test(spec) &&
+      (spec.includes("[Conformance]") || !APART.test(spec)) &&
+      (focus === undefined || focus.test(spec)) &&
+      (skip === undefined || !skip.test(spec)),
+  );
+}
+
+/** Divides specs into lists of one process each: serial ones after the others. */
+export function batchesOf(specs: readonly string[], size: number): { parallel: string[][]; serial: string[][] } {
+  const divided = (some: readonly string[]): string[][] =>
+    Array.from({ length: Math.ceil(some.length / size) }, (_, index) => some.slice(index * size, (index + 1) * size));
+  return {
+    parallel: divided(specs.filter((spec) => !isSerial(spec))),
+    serial: divided(specs.filter(isSerial)),
+  };
+}
+
+/** Returns the full texts of all specs in the suite. */
+export async function allSpecs(suite: string): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), "legation-specs-"));
+  try {
+    const report = join(directory, "report.json");
+    const flags = ["--ginkgo.dry-run", `--ginkgo.json-report=${report}`, "--ginkgo.no-color", "--provider=skeleton"];
+    await promisify(execFile)(suite, flags, { cwd: directory, maxBuffer: 2 ** 28 });
+    return parseNames(readFileSync(report, "utf8"));
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { batchesOf, selected } from "../../../support/kubernetes-suite/specs.ts";
+
+const PODS = "[sig-node] Pods should be updated [NodeConformance] [Conformance]";
+const VOLUMES = "[sig-storage] EmptyDir volumes should support (root,0644,tmpfs) [Conformance]";
+
+test.each([
+  ["a spec about pods", PODS],
+  ["a Conformance spec", "[sig-api-machinery] Watchers should observe [Conformance]"],
+  ["a serial spec", "[sig-apps] Daemon set [Serial] should run [Conformance]"],
+  ["a volume that ends with its pod", VOLUMES],
+  [
+    "a Conformance spec that breaks nodes",
+    "[sig-node] NoExecuteTaintManager [Serial] evicts [Disruptive] [Conformance]",
+  ],
+])("%s is run", (_kind, spec) => {
+  expect(selected([spec], {})).toEqual([spec]);
+});
+
+test.each([
+  ["a spec about the cluster's network", "[sig-network] Services should serve [Conformance]"],
+  ["a spec about provisioners", "[sig-storage] CSI Mock volume attach"],
+  ["a spec of a feature that is to be set up", "[sig-node] Pods [Feature:Example] run"],
+  ["a spec that breaks nodes", "[sig-node] Kubelet [Disruptive] restarts"],
+  ["a spec that takes long", "[sig-apps] Job [Slow] ends"],
+])("%s is not run", (_kind, spec) => {
+  expect(selected([spec], {})).toEqual([]);
+});
+
+test("a focus keeps what matches, and a skip leaves out what matches", () => {
+  expect(selected([PODS, VOLUMES], { focus: /EmptyDir/ })).toEqual([VOLUMES]);
+  expect(selected([PODS, VOLUMES], { skip: /EmptyDir/ })).toEqual([PODS]);
+});
+
+test("every spec is in one batch, and serial ones in batches of their own", () => {
+  const serial = "[sig-apps] Daemon set [Serial] should run";
+  expect(batchesOf(["a", serial, "b", "c"], 2)).toEqual({ parallel: [["a", "b"], ["c"]], serial: [[serial]] });
+});
