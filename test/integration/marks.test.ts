@@ -384,3 +384,66 @@ describe("an update of another object that leaves out what Legation wrote there"
     }
   });
 });
+
+describe("a copy in a member that a client there has written without", () => {
+  const KINDS = ["configmap", "secret", "serviceaccount", "service", "networkpolicy"];
+  let namespace = "";
+
+  beforeAll(async () => {
+    namespace = await freshNamespace(hostCluster(), {
+      labels: { "legation.dev/delegation": "all" },
+      annotations: { "legation.dev/clusters": "west" },
+      onFinished: afterFile,
+    });
+    const metadata = { name: "shared", labels: { app: "web" } };
+    const volumes = [
+      { name: "config", configMap: { name: "shared" } },
+      { name: "secret", secret: { secretName: "shared" } },
+    ];
+    const items = [
+      { apiVersion: "v1", kind: "ConfigMap", metadata, data: { key: "value" } },
+      { apiVersion: "v1", kind: "Secret", metadata, stringData: { key: "value" } },
+      { apiVersion: "v1", kind: "ServiceAccount", metadata },
+      { apiVersion: "v1", kind: "Service", metadata, spec: { selector: { app: "web" }, ports: [{ port: 80 }] } },
+      { apiVersion: "networking.k8s.io/v1", kind: "NetworkPolicy", metadata, spec: { podSelector: {}, ingress: [{}] } },
+      manifest("user", { serviceAccountName: "shared", volumes }),
+    ];
+    const side = { ...sides.host, namespace };
+    await run(side, ["create", "-f", "-"], { apiVersion: "v1", kind: "List", items });
+    await podThat(side.client, namespace, "user", running);
+  });
+
+  interface Copy {
+    readonly metadata: {
+      readonly name: string;
+      readonly uid: string;
+      readonly labels?: Readonly<Record<string, string>>;
+      readonly annotations?: Readonly<Record<string, string>>;
+    };
+  }
+
+  async function copyOf(kind: string): Promise<Copy> {
+    const found = await kubectl(memberCluster("west"), ["-n", namespace, "get", kind, "-o", "json"]);
+    const { items }: { readonly items: readonly Copy[] } = JSON.parse(found);
+    const copy = items.find(({ metadata }) => /shared/.test(metadata.name));
+    if (copy === undefined) throw new Error(`no ${kind}`);
+    return copy;
+  }
+
+  test.each(KINDS.flatMap((kind) => ["labels", "annotations"].map((what) => ({ kind, what }))))(
+    "$what gets them back: $kind",
+    async ({ kind, what }) => {
+      const before = await eventually(() => copyOf(kind));
+      const patch = JSON.stringify({ metadata: { [what]: null } });
+      const { name, uid } = before.metadata;
+      await kubectl(memberCluster("west"), ["-n", namespace, "patch", kind, name, "--type=merge", "-p", patch]);
+      const kept = ({ metadata: { labels, annotations } }: Copy): object => ({ ...labels, ...annotations });
+      const after = await eventually(async () => {
+        const copy = await copyOf(kind);
+        return Object.keys(kept(copy)).length === Object.keys(kept(before)).length ? copy : undefined;
+      });
+      expect(kept(after)).toEqual(kept(before));
+      expect(after.metadata.uid).toBe(uid);
+    },
+  );
+});

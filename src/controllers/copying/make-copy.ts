@@ -1,10 +1,12 @@
-import type { KubeObject } from "../../api/kubernetes.ts";
+import { GROUP, HOST_LABEL } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import { isCopy } from "../../copies/copy.ts";
+import { isCopy, isLabelled } from "../../copies/copy.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 
 /** What is wanted in a member. */
 export interface CopySpec<T extends KubeObject> {
@@ -18,7 +20,7 @@ export interface CopySpec<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
-/** What came of it: `found` was made before, `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
+/** What came of it: `made` also where its marks were put back, `found` was made before, `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
 export type Made =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
@@ -37,9 +39,40 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     if (!isRefusal(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;
     // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
     const there = await findByList(member.client, resource, ref, signal);
-    if (there !== undefined)
-      return isCopy(there, hostId) ? { type: "found", uid: there.metadata.uid } : { type: "foreign" };
+    if (there !== undefined) {
+      if (isCopy(there, hostId)) return { type: "found", uid: there.metadata.uid };
+      return hasLostMarks(there, object, hostId) ? await markAgain(spec, there) : { type: "foreign" };
+    }
     if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
   }
+}
+
+/** Reports whether a client of the member has left out some of a copy's marks: those that are left name this very copy. */
+function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
+  const owner = ownerOf(there);
+  if (owner === undefined) return isLabelled(there, hostId);
+  const host = there.metadata?.labels?.[HOST_LABEL] ?? hostId;
+  return host === hostId && owner.uid === ownerOf(object)?.uid;
+}
+
+/** Puts the marks back on the copy as it was read. All else of it is compared when the watch shows it. */
+async function markAgain<T extends KubeObject>(
+  { member, resource, ref, object, signal }: CopySpec<T>,
+  { metadata: { uid, resourceVersion } }: Stored<T>,
+): Promise<Made> {
+  const { labels, annotations } = object.metadata ?? {};
+  const body = { metadata: { uid, resourceVersion, labels: marksOf(labels), annotations: marksOf(annotations) } };
+  try {
+    await member.client.patch(resource, ref, { type: "merge", body }, { signal, metadataOnly: true });
+    return { type: "made", uid };
+  } catch (error) {
+    if (isKubeError(error, "Conflict", "NotFound")) return { type: "gone" };
+    if (!isRefusal(error)) throw error;
+    return { type: "refused", detail: error.detail };
+  }
+}
+
+function marksOf(map: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => key.startsWith(`${GROUP}/`)));
 }
