@@ -19,14 +19,23 @@ interface WebhookConfiguration extends KubeObject {
 
 const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
 
-/** Both webhook configurations that `legation install` makes, under one name. */
-const CONFIGURATIONS: readonly Resource<WebhookConfiguration>[] = [
-  { ...admission, plural: "mutatingwebhookconfigurations", kind: "MutatingWebhookConfiguration" },
-  { ...admission, plural: "validatingwebhookconfigurations", kind: "ValidatingWebhookConfiguration" },
-];
+const mutating: Resource<WebhookConfiguration> = {
+  ...admission,
+  plural: "mutatingwebhookconfigurations",
+  kind: "MutatingWebhookConfiguration",
+};
+const validating: Resource<WebhookConfiguration> = {
+  ...admission,
+  plural: "validatingwebhookconfigurations",
+  kind: "ValidatingWebhookConfiguration",
+};
 
-/** Name of both configurations. */
-export const CONFIGURATION_NAME = "legation";
+/** Every webhook configuration that `legation install` makes. API servers call mutating ones in the order of their names. */
+const CONFIGURATIONS = [
+  { resource: mutating, name: "legation" },
+  { resource: mutating, name: "zz-legation" },
+  { resource: validating, name: "legation" },
+] as const;
 
 /** Who calls the webhook, as the configurations say. */
 export interface Callers {
@@ -53,8 +62,8 @@ export async function ensureCaBundle(
 ): Promise<Callers> {
   const hosts = new Set<string>();
   let installed = false;
-  for (const resource of CONFIGURATIONS) {
-    const entries = await ensureIn(resource, client, trust, signal);
+  for (const configuration of CONFIGURATIONS) {
+    const entries = await ensureIn(configuration, client, trust, signal);
     installed ||= entries !== undefined;
     for (const host of (entries ?? []).map(hostOf)) if (host !== undefined) hosts.add(host);
   }
@@ -63,12 +72,12 @@ export async function ensureCaBundle(
 
 /** The entries of one configuration, as they were found; undefined: it is not installed. */
 async function ensureIn(
-  resource: Resource<WebhookConfiguration>,
+  { resource, name }: (typeof CONFIGURATIONS)[number],
   client: ClusterClient,
   trust: Trust | undefined,
   signal: AbortSignal,
 ): Promise<readonly WebhookEntry[] | undefined> {
-  const ref = { name: CONFIGURATION_NAME };
+  const ref = { name };
   for (let attempt = 1; ; attempt++) {
     const found = await client.find(resource, ref, { signal });
     if (found === undefined) return undefined;

@@ -3,7 +3,7 @@ import { addToBundle, certificatesOf } from "../src/certificates/bundle.ts";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
-import { CONFIGURATION_NAME, ensureCaBundle, type Trust } from "./ca-bundle.ts";
+import { ensureCaBundle, type Trust } from "./ca-bundle.ts";
 import type { WebhookClock } from "./clock.ts";
 import { caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./serving-certificate.ts";
 
@@ -58,9 +58,7 @@ export class CertificateKeeper {
 
   /** Why API servers would not trust this webhook; undefined when they do. */
   notReady(): string | undefined {
-    return this.#trusted
-      ? undefined
-      : `the webhook configurations ${CONFIGURATION_NAME} are missing or do not trust this webhook yet`;
+    return this.#trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet";
   }
 
   /** Goes on until closed; `serve` is called with each new certificate. Resolves after the first look. */

@@ -42,8 +42,9 @@ export async function install(
   for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
     if (definitions.includes(manifest)) continue;
-    await prepareWebhooks(client, discovery, manifest, signal);
-    report(await applyManifest(client, discovery, manifest, signal));
+    const isMade = await prepareWebhooks(client, discovery, manifest, signal);
+    const applied = await applyManifest(client, discovery, manifest, signal);
+    report(isMade ? { ...applied, change: "created" } : applied);
   }
   for (const manifest of leaveOut) {
     const removed = await removeManifest(client, discovery, manifest, signal);

@@ -95,6 +95,7 @@ describe("the rights of", () => {
     [CONTROLLER, "no", "create clusterrolebindings.rbac.authorization.k8s.io"],
     [WEBHOOK, "yes", "update secrets/legation-webhook-certificate -n legation-system"],
     [WEBHOOK, "yes", "patch mutatingwebhookconfigurations.admissionregistration.k8s.io/legation"],
+    [WEBHOOK, "yes", "patch mutatingwebhookconfigurations.admissionregistration.k8s.io/zz-legation"],
     [WEBHOOK, "yes", "patch validatingwebhookconfigurations.admissionregistration.k8s.io/legation"],
     [WEBHOOK, "no", "get secrets/member-west -n legation-system"],
     [WEBHOOK, "no", "list secrets -n legation-system"],
@@ -217,7 +218,7 @@ describe("a Cluster", () => {
 
 describe("Kubernetes' own controllers are not hindered by the policies:", () => {
   // Proxies are made by hand here.
-  beforeAll(() => run(["delete", "mutatingwebhookconfiguration/legation"]));
+  beforeAll(() => run(["delete", "mutatingwebhookconfiguration", "legation", "zz-legation"]));
 
   const template = {
     metadata: { labels: { "legation.dev/proxy": "true" }, finalizers: ["legation.dev/delegate"] },

@@ -19,7 +19,7 @@ let all: string;
 beforeAll(async () => {
   host = await startInstalledCluster("policies", afterFile);
   // Nothing but the policies stands between an author and the API server's store.
-  await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation"]);
+  await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation", "mutatingwebhookconfiguration/zz-legation"]);
   const namespace = (mode?: string): Promise<string> => {
     const labels = mode === undefined ? {} : { "legation.dev/delegation": mode };
     return freshNamespace(host, { labels, onFinished: afterFile } satisfies NamespaceOptions);

@@ -67,8 +67,8 @@ async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWe
   };
 }
 
-function install(): Promise<string> {
-  return legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`]);
+function install(...args: string[]): Promise<string> {
+  return legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`, ...args]);
 }
 
 let plain: string;
@@ -267,52 +267,9 @@ describe("a pod", () => {
   });
 
   test("that another webhook gives to its own scheduler is taken back, with that scheduler kept", async () => {
-    const now = Date.now();
-    const authority = await issueAuthority("other", { now, lifetimeMs: DAY_MS });
-    const certificate = await issueServing(authority, ["127.0.0.1"], { now, lifetimeMs: DAY_MS });
-    const patch = [{ op: "replace", path: "/spec/schedulerName", value: "volcano" }];
-    const other = createServer(certificate, (incoming, outgoing) => {
-      const chunks: Buffer[] = [];
-      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
-      incoming.on("end", () => {
-        const { uid } = JSON.parse(Buffer.concat(chunks).toString()).request;
-        const response = {
-          uid,
-          allowed: true,
-          patchType: "JSONPatch",
-          patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
-        };
-        outgoing.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response }));
-      });
-    });
-    const otherPort = await freePort();
-    await new Promise<void>((resolve) => other.listen(otherPort, "127.0.0.1", resolve));
-    const configuration = {
-      apiVersion: "admissionregistration.k8s.io/v1",
-      kind: "MutatingWebhookConfiguration",
-      metadata: { name: "zz-other" },
-      webhooks: [
-        {
-          name: "other.example.com",
-          clientConfig: {
-            url: `https://127.0.0.1:${otherPort}/`,
-            caBundle: Buffer.from(authority.cert).toString("base64"),
-          },
-          rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
-          objectSelector: { matchLabels: { scheduled: "by-other" } },
-          admissionReviewVersions: ["v1"],
-          sideEffects: "None",
-        },
-      ],
-    };
-    await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(configuration) });
-    onTestFinished(async () => {
-      await kubectl(host, ["delete", "mutatingwebhookconfiguration", "zz-other"]);
-      other.close();
-      other.closeAllConnections();
-    });
+    await startOther("zz-other", [{ op: "replace", path: "/spec/schedulerName", value: "volcano" }]);
     const body = await eventually(async () => {
-      const answer = await createPod(all, { metadata: { labels: { scheduled: "by-other" } } }, true);
+      const answer = await createPod(all, ofOther, true);
       return answer.body.metadata?.annotations?.["legation.dev/scheduler-name"] === undefined ? undefined : answer.body;
     });
     expect(body).toMatchObject({
@@ -321,7 +278,88 @@ describe("a pod", () => {
     });
     expect(body.metadata?.finalizers).toEqual(["legation.dev/delegate"]);
   });
+
+  const ANNOTATES = [{ op: "add", path: "/metadata/annotations", value: { [DELEGATE]: "true" } }];
+
+  test.each([
+    { name: "aa-other", order: "before" },
+    { name: "other", order: "between" },
+  ])(
+    "that another webhook annotates, whose configuration sorts $order Legation's, becomes a proxy by one call",
+    async ({ name }) => {
+      await startOther(name, ANNOTATES);
+      const { status, body } = await eventually(async () => {
+        reviews.length = 0;
+        const answer = await createPod(annotated, ofOther, true);
+        return answer.body.metadata?.annotations === undefined ? undefined : answer;
+      });
+      expect(status).toBe(201);
+      expect(body).toMatchObject(PROXY_MARKS);
+      expect(reviews).toEqual(["/mutate/annotated patched"]);
+    },
+  );
+
+  test("that another webhook annotates, whose configuration sorts after Legation's, is refused, with the order that is needed", async () => {
+    await startOther("zzz-other", ANNOTATES);
+    const { body } = await eventually(async () => {
+      const answer = await createPod(annotated, ofOther, true);
+      return answer.status === 201 ? undefined : answer;
+    });
+    expect(body.message).toContain(
+      "a webhook that annotates pods must be in a configuration whose name sorts before zz-legation",
+    );
+  });
 });
+
+// Only pods that have it are sent to the other webhook.
+const ofOther: PodParts = { metadata: { labels: { seen: "by-other" } } };
+
+/** Another webhook, which makes the same change to each pod; the API server calls it in the order of its configuration's name. */
+async function startOther(name: string, patch: readonly object[]): Promise<void> {
+  const now = Date.now();
+  const authority = await issueAuthority("other", { now, lifetimeMs: DAY_MS });
+  const certificate = await issueServing(authority, ["127.0.0.1"], { now, lifetimeMs: DAY_MS });
+  const other = createServer(certificate, (incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      const { uid } = JSON.parse(Buffer.concat(chunks).toString()).request;
+      const response = {
+        uid,
+        allowed: true,
+        patchType: "JSONPatch",
+        patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
+      };
+      outgoing.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response }));
+    });
+  });
+  const otherPort = await freePort();
+  await new Promise<void>((resolve) => other.listen(otherPort, "127.0.0.1", resolve));
+  const configuration = {
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "MutatingWebhookConfiguration",
+    metadata: { name },
+    webhooks: [
+      {
+        name: "other.example.com",
+        clientConfig: {
+          url: `https://127.0.0.1:${otherPort}/`,
+          caBundle: Buffer.from(authority.cert).toString("base64"),
+        },
+        rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
+        objectSelector: { matchLabels: { seen: "by-other" } },
+        admissionReviewVersions: ["v1"],
+        sideEffects: "None",
+      },
+    ],
+  };
+  await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(configuration) });
+  onTestFinished(async () => {
+    await kubectl(host, ["delete", "mutatingwebhookconfiguration", name]);
+    other.close();
+    other.closeAllConnections();
+  });
+}
 
 const template = (written?: Readonly<Record<string, string>>, spec: object = {}): object => ({
   metadata: { labels: { app: "web" }, ...(written === undefined ? {} : { annotations: written }) },
@@ -567,11 +605,15 @@ describe("a namespace", () => {
   });
 });
 
+const CONFIGURATIONS = [
+  "mutatingwebhookconfiguration/legation",
+  "mutatingwebhookconfiguration/zz-legation",
+  "validatingwebhookconfiguration/legation",
+];
+
 /** Whom the API server is told to trust, per entry. */
 async function bundles(): Promise<string[]> {
-  const kinds = "mutatingwebhookconfiguration/legation,validatingwebhookconfiguration/legation";
-  const names = kinds.split(",");
-  const { items } = JSON.parse(await kubectl(host, ["get", ...names, "-o", "json"]));
+  const { items } = JSON.parse(await kubectl(host, ["get", ...CONFIGURATIONS, "--ignore-not-found", "-o", "json"]));
   return items.flatMap(({ webhooks }: { webhooks: { clientConfig: { caBundle?: string } }[] }) =>
     webhooks.map(({ clientConfig }) => atob(clientConfig.caBundle ?? "").trim()),
   );
@@ -719,7 +761,7 @@ describe("the serving certificate", () => {
   });
 
   test("is trusted by an entry that a version adds, from its first moment on", async () => {
-    const last = JSON.stringify([{ op: "remove", path: "/webhooks/8" }]);
+    const last = JSON.stringify([{ op: "remove", path: "/webhooks/5" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
     expect(await bundles()).toHaveLength(13);
     await install();
@@ -728,8 +770,20 @@ describe("the serving certificate", () => {
     expect(new Set(trusted).size).toBe(1);
   });
 
+  test("is trusted by a configuration that a version adds, from its first moment on", async () => {
+    await kubectl(host, ["delete", "mutatingwebhookconfiguration/zz-legation"]);
+    expect(JSON.parse(await install("-o", "json")).objects).toContainEqual({
+      kind: "MutatingWebhookConfiguration",
+      name: "zz-legation",
+      change: "created",
+    });
+    const trusted = await bundles();
+    expect(trusted).toHaveLength(14);
+    expect(new Set(trusted).size).toBe(1);
+  });
+
   test("is trusted again when the configurations were made anew", async () => {
-    await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation", "validatingwebhookconfiguration/legation"]);
+    await kubectl(host, ["delete", ...CONFIGURATIONS]);
     await install();
     await eventually(async () => (await bundles()).every((bundle) => bundle !== ""));
     await eventually(dryRunIsAnswered, { what: "the webhook to be asked again" });

@@ -350,14 +350,15 @@ describe("a certificate in files", () => {
     const { source, write } = await files();
     const { serving, ca } = await issue();
     await write(serving, ca);
-    const webhooks = ["pods.legation.dev", "pods-again.legation.dev"].map((name) => ({
-      name,
-      clientConfig: { service },
-    }));
-    client.put(mutating, Object.assign({ metadata: { name: "legation" } }, { webhooks }));
+    const clientConfig = { service };
+    const entries = { legation: "pods.legation.dev", "zz-legation": "pods-again.legation.dev" };
+    for (const [name, webhook] of Object.entries(entries)) {
+      client.put(mutating, Object.assign({ metadata: { name } }, { webhooks: [{ name: webhook, clientConfig }] }));
+    }
     const clock = new FakeClock(Date.now());
     await replica(client, clock, source);
-    expect(bundles(client)).toEqual([ca, `${ca}\n`]);
+    expect(bundles(client)).toEqual([ca]);
+    expect(bundlesOf(client.peek(mutating, { name: "zz-legation" }))).toEqual([`${ca}\n`]);
     client.writes.length = 0;
     await advance(clock, 60_000, () => true);
     expect(client.writes).toEqual([]);

@@ -71,10 +71,11 @@ whereRealNodesRun(() => {
 
   /** Has the API server wait for the webhook as long as it can: an answer that is late is no refusal. */
   async function waitLongForWebhooks(): Promise<void> {
-    for (const kind of ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"]) {
-      const names = await run("get", kind, "legation", "-o", "jsonpath={.webhooks[*].name}");
+    const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
+    for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
+      const names = await run("get", configuration, "-o", "jsonpath={.webhooks[*].name}");
       const webhooks = names.split(" ").map((name) => ({ name, timeoutSeconds: 30 }));
-      await run("patch", kind, "legation", `--patch=${JSON.stringify({ webhooks })}`);
+      await run("patch", configuration, `--patch=${JSON.stringify({ webhooks })}`);
     }
   }
 

@@ -14,13 +14,22 @@ interface Entry {
 }
 
 /** What is written to a configuration with the `found` entries before the `wanted` ones are applied. */
-async function prepared(found: readonly Entry[], wanted: readonly Entry[]): Promise<object | undefined> {
-  let written: Patch | undefined;
+async function prepared(
+  found: readonly Entry[] | undefined,
+  wanted: readonly Entry[],
+  others: readonly Entry[] = [],
+): Promise<object | undefined> {
+  let written: Pick<Patch, "body"> | undefined;
   const client = fakeClient({
     raw: async () => ({
       resources: [{ name: "mutatingwebhookconfigurations", kind: KIND.kind, namespaced: false, verbs: [] }],
     }),
-    find: async () => ({ ...KIND, metadata: { name: "legation" }, webhooks: found }) as never,
+    find: async () => (found && { ...KIND, metadata: { name: "legation" }, webhooks: found }) as never,
+    list: async () => ({ items: [{ metadata: { name: "other" }, webhooks: others }], resourceVersion: "1" }) as never,
+    create: async (_resource, body) => {
+      written = { body };
+      return {} as never;
+    },
     patch: async (_resource, _ref, patch) => {
       written = patch;
       return {} as never;
@@ -40,6 +49,15 @@ test("nothing is written where the entries are those of the manifest", async () 
 test("an entry that is new has the authority of the others", async () => {
   const wanted = [entry("a.legation.dev", { service }), entry("b.legation.dev", { service })];
   expect(await prepared([entry("a.legation.dev")], wanted)).toEqual({ webhooks: [entry("b.legation.dev")] });
+});
+
+test("a configuration that is new has the authority of another", async () => {
+  const wanted = [entry("a.legation.dev", { service })];
+  expect(await prepared(undefined, wanted, [entry("b.legation.dev")])).toMatchObject({
+    metadata: { name: "legation" },
+    webhooks: [entry("a.legation.dev")],
+  });
+  expect(await prepared(undefined, wanted)).toBeUndefined();
 });
 
 test("an entry that another version made goes, whoever owns its fields; somebody else's stays", async () => {
