@@ -87,6 +87,20 @@ const binding = (target: string): object => ({
   target: { kind: "Node", name: target },
 });
 
+test.each([
+  ["label", { labels: { [PROXY_LABEL]: null } }],
+  ["finalizer", { finalizers: null }],
+  ["annotations", { annotations: null }],
+])("a tenant who takes the %s off a proxy finds it there still", async (_, metadata) => {
+  const before = await clients().host.get(pods, { namespace: own, name: "web" });
+  await patched({ metadata });
+  const after = await clients().host.get(pods, { namespace: own, name: "web" });
+  expect(after.metadata.labels).toEqual(before.metadata.labels);
+  expect(after.metadata.finalizers).toEqual(before.metadata.finalizers);
+  const decision = [CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION].map((key) => after.metadata.annotations?.[key]);
+  expect(decision).toEqual([expect.any(String), expect.any(String)]);
+});
+
 describe("a tenant who may do everything in one namespace is refused", () => {
   const uid = "22222222-2222-2222-2222-222222222222";
   test.each<[string, () => Promise<unknown>, RegExp]>([
@@ -101,11 +115,10 @@ describe("a tenant who may do everything in one namespace is refused", () => {
       /changed by Legation's controller alone/,
     ],
     [
-      "the end of a proxy's mark",
-      () => patched({ metadata: { labels: { [PROXY_LABEL]: null } } }),
+      "another value of a proxy's mark",
+      () => patched({ metadata: { labels: { [PROXY_LABEL]: "false" } } }),
       /changed by Legation's controller alone/,
     ],
-    ["the end of a proxy's finalizer", () => patched({ metadata: { finalizers: null } }), /holds the pod until/],
     [
       "a pod that is a proxy already",
       () => created({ metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: {} } }),
