@@ -20,12 +20,11 @@ export function restoreMarks({ object, oldObject, kind, operation }: AdmissionRe
   const restored = fastJsonPatch.applyPatch(structuredClone(object), [...patch]).newDocument;
   // An author's own manifest may leave marks out; an update that does nothing else was meant to take them off.
   const isAll = patch.length > 0 && isDeepStrictEqual(written(restored), written(oldObject));
-  return patched(patch, isAll ? [PUT_BACK] : []);
+  return patched(patch, isAll ? [kind.kind === "Pod" ? PUT_BACK + END_OF_PODS : PUT_BACK] : []);
 }
 
-const PUT_BACK =
-  "nothing is changed: what Legation keeps on an object is put back, and only its controller takes it off; " +
-  "to end a delegated pod, delete it and wait for its delegate to end";
+const PUT_BACK = "nothing is changed: what Legation keeps on an object is put back when an update leaves it out";
+const END_OF_PODS = "; to end a delegated pod, delete it and wait for its delegate to end";
 
 function patchOf(kind: string, old: ReviewedObject, object: ReviewedObject): fastJsonPatch.Operation[] {
   if (kind === "Pod") {
