@@ -105,6 +105,7 @@ export class Controllers {
       onNodeSpec: () => this.#onMembers(),
       onReady: (name) => this.#delegation.onNodeReady(name),
       endpoint: (name) => kubelets?.endpoint(name),
+      ...(options.nodePods === undefined ? {} : { nodePods: options.nodePods }),
       ...running,
     });
     this.#delegation = new DelegationController({

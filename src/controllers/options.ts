@@ -8,7 +8,7 @@ import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
-import type { Kubelets } from "./virtual-node/model.ts";
+import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -24,6 +24,8 @@ export interface ControllersOptions extends ControllerOptions {
   };
   /** Makes the kubelet API of the virtual nodes; without it they have none. */
   readonly kubelets?: (context: KubeletContext) => Kubelets;
+  /** Pods that virtual nodes say can be allocated; default `none`. */
+  readonly nodePods?: NodePods;
   /** What tells a host that was set back to a backup. */
   readonly election?: Pick<LeaderElector, "unled" | "confirm">;
   /** Address of the host's API server for pods of members whose Cluster names none. */

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { NODE_ADDRESS_TYPES } from "../../api/kubelet-endpoint.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
+import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
 import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { renewable } from "../../kube/renewable-credentials.ts";
@@ -28,6 +29,7 @@ interface ControllerInput extends GlobalInput, KubeletInput {
   readonly homeApiServer?: string | undefined;
   readonly leaseDuration: number;
   readonly podEvents: "all" | "warnings" | "none";
+  readonly virtualNodePods: NodePods;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -83,6 +85,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       "how long others wait for a leader that has gone silent, 4s or more (default: 15s)",
     ),
     flag("--pod-events <which>", "events of delegates to tell on their proxies: all, warnings or none (default: all)"),
+    flag(
+      "--virtual-node-pods <which>",
+      "pods that virtual nodes say can be allocated: none, so that no scheduler of the host chooses one or preempts pods " +
+        "there, or members, for what counts them (Kueue's topology-aware scheduling) (default: none)",
+    ),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
   examples: [
@@ -108,6 +115,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
       .default(15_000),
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
+    virtualNodePods: z.enum(NODE_PODS).default("none"),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
   })
     .refine(
@@ -206,6 +214,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                     }),
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
+            nodePods: options.virtualNodePods,
             metrics,
             traces,
           }),

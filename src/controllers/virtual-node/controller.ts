@@ -15,13 +15,15 @@ import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
-import type { Action, MemberFacts, Observed } from "./model.ts";
+import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 
 export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
   /** Where a Cluster's node is served; undefined while it is not. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
+  /** Default `none`. */
+  readonly nodePods?: NodePods;
   /** Its node was cordoned, uncordoned or tainted, came or went: pods that wait may go there now, or may not stay. */
   readonly onNodeSpec: (member: Member) => void;
   /** The node of a Cluster is Ready, or not any more, or has other taints: pods that end wait for none that is out of service. */
@@ -183,10 +185,12 @@ export class VirtualNodeController {
       this.#deleted.delete(name);
       return undefined;
     }
+    const { nodePods = "none" } = this.#options;
     const endpoint = this.#options.endpoint?.(name);
     const before = this.#deleted.get(name);
     const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
-    return { name, cluster, node, deleted, endpoint, facts: this.#facts(name), ...(this.#written.get(name) ?? NEVER) };
+    const facts = this.#facts(name);
+    return { name, cluster, node, deleted, endpoint, nodePods, facts, ...(this.#written.get(name) ?? NEVER) };
   }
 
   #facts(name: string): MemberFacts {

@@ -13,7 +13,7 @@ import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from 
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
 import { timestamp } from "../../api/timestamp.ts";
-import type { MemberFacts, Observed } from "./model.ts";
+import type { MemberFacts, NodePods, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
@@ -133,7 +133,7 @@ function isSameTaint(a: Taint, b: Taint): boolean {
  * not, since the node lifecycle controller would then evict what probably runs.
  */
 export function desiredStatus(
-  { name, facts, endpoint }: Observed,
+  { name, facts, endpoint, nodePods }: Observed,
   node: KubeNode | undefined,
   wall: number,
 ): NodeStatusParts {
@@ -156,7 +156,7 @@ export function desiredStatus(
   return {
     conditions: [condition],
     ...((facts.reachable && facts.nodesRead) || node === undefined
-      ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(allocatable(facts)) }
+      ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(allocatable(facts, nodePods)) }
       : {}),
     ...(version === undefined ? {} : { nodeInfo: nodeInfo(version) }),
     ...(version === undefined || !isKnown ? {} : { declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
@@ -169,10 +169,13 @@ export function desiredStatus(
   };
 }
 
-/** Nothing of what no node offers now: of what it is not told, the API server takes the capacity to be allocatable. */
-function allocatable(facts: MemberFacts): Record<string, number> {
+/**
+ * Lists every resource of the capacity, since the API server takes the capacity for what is missing. `pods` is 0 for the host's schedulers: the
+ * filter NodeResourcesFit then refuses each pod, and finds that no preemption helps.
+ */
+function allocatable(facts: MemberFacts, nodePods: NodePods): Record<string, number> {
   const none = Object.fromEntries(Object.keys(facts.capacity).map((name) => [name, 0]));
-  return { ...none, ...facts.allocatable };
+  return { ...none, ...facts.allocatable, ...(nodePods === "none" ? { pods: 0 } : {}) };
 }
 
 // The host's API server then passes WebSockets on as they are. Otherwise it makes SPDY of them, by which a command that is

@@ -50,6 +50,10 @@ export interface Kubelets {
   stop(): Promise<void>;
 }
 
+/** Pods that a virtual node says can be allocated: `none`, so that no scheduler of the host chooses it, or the member's. */
+export const NODE_PODS = ["none", "members"] as const;
+export type NodePods = (typeof NODE_PODS)[number];
+
 /** Everything that one decision about a virtual node depends on. */
 export interface Observed {
   readonly name: string;
@@ -59,6 +63,7 @@ export interface Observed {
   /** The node that was there before, when somebody has deleted it since this controller began. */
   readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
+  readonly nodePods: NodePods;
   /** When this controller last wrote each; epoch ms. */
   readonly renewedAt: number;
   readonly heartbeatAt: number;

@@ -155,6 +155,12 @@ describe("a pod, when it is created while no webhook answers,", () => {
   });
 });
 
+/** A patch of a pod's status, as controllers that are about to delete the pod write it. */
+function disrupted(name: string, reason: string): string[] {
+  const status = { conditions: [{ type: "DisruptionTarget", status: "True", reason }] };
+  return ["patch", `pod/${name}`, "--dry-run=server", "--subresource=status", `--patch=${JSON.stringify({ status })}`];
+}
+
 describe("a proxy", () => {
   beforeAll(async () => {
     const held = pod("held", {
@@ -228,6 +234,14 @@ describe("a proxy", () => {
       PASSES,
     ],
     ["gets another image", undefined, ["set", "image", "--dry-run=server", "pod/held", `main=${IMAGE}1`], PASSES],
+    [
+      "is preempted",
+      undefined,
+      disrupted("held", "PreemptionByScheduler"),
+      /no scheduler of this cluster may preempt it/,
+    ],
+    ["is preempted in its member", CONTROLLER, disrupted("held", "PreemptionByScheduler"), PASSES],
+    ["is evicted for a taint", undefined, disrupted("held", "DeletionByTaintManager"), PASSES],
   ])("%s, by %s", async (_what, as, args, refused) => {
     await expectVerdict(run([...args, "-n", annotated], as === undefined ? {} : { as }), refused);
   });
@@ -242,6 +256,12 @@ describe("a proxy", () => {
     const stored: unknown = JSON.parse(await run(["get", "pod/held", "-n", annotated, "-o", "json"]));
     expect(stored).toMatchObject({ metadata: { ...LABEL, ...FINALIZER }, spec });
     expect(stored).not.toHaveProperty(["metadata", "annotations", "legation.dev/cluster"]);
+  });
+
+  test("may be preempted in overflow mode, before it is one", async () => {
+    const overflow = { labels: { "legation.dev/proxy": "overflow" }, annotations: { "legation.dev/mode": "overflow" } };
+    await run(["create", "-n", annotated, "-f", "-"], { input: pod("overflowing", { metadata: overflow }) });
+    await run([...disrupted("overflowing", "PreemptionByScheduler"), "-n", annotated]);
   });
 
   test("cannot be made of a pod that is there already", async () => {

@@ -52,6 +52,7 @@ function observed(parts: Partial<Observed> = {}): Observed {
     facts: facts(),
     node: undefined,
     endpoint: { address: "10.0.0.5", port: 10250 },
+    nodePods: "none",
     renewedAt: now,
     heartbeatAt: now,
     reportedAt: now,
@@ -69,7 +70,7 @@ function stored(
     ...node,
     metadata: { ...node.metadata, name: "legation-west", uid: "n", resourceVersion: "1", ...parts },
     spec: { ...node.spec, ...parts.spec },
-    status: { ...node.status, capacity: amounts, allocatable: amounts },
+    status: { ...node.status, capacity: amounts, allocatable: { ...amounts, pods: "0" } },
   };
 }
 
@@ -177,6 +178,20 @@ describe("a member's virtual node", () => {
         },
       },
     ]);
+  });
+
+  test.each([
+    ["none, so that preemption helps no pod of the host there,", "none", "0"],
+    ["as many as the member's nodes, where they are counted,", "members", "10000"],
+  ] as const)("has room for pods: %s and the member's capacity", (_which, nodePods, pods) => {
+    const { status } = desiredNode(observed({ nodePods }), now);
+    expect(status?.allocatable).toMatchObject({ cpu: "128", memory: "536870912Ki", pods });
+    expect(status?.capacity).toMatchObject({ pods: "10000" });
+  });
+
+  test("has room for no pods from its creation on, before the member's nodes are read", () => {
+    const unread = facts({ nodesRead: false, capacity: {}, allocatable: {} });
+    expect(desiredNode(observed({ facts: unread }), now).status?.allocatable).toEqual({ pods: "0" });
   });
 
   test("of a member whose nodes take no pods has nothing to allocate, and is not reported again for that", () => {
