@@ -15,6 +15,7 @@ import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
+import { HostNodes } from "./host-nodes.ts";
 import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 
 export interface VirtualNodeOptions extends ControllerOptions {
@@ -50,6 +51,7 @@ const NEVER: Written = { renewedAt: 0, heartbeatAt: 0, reportedAt: 0 };
 export class VirtualNodeController {
   readonly #options: VirtualNodeOptions;
   readonly #nodes: Reflector<KubeNode>;
+  readonly #hostNodes: HostNodes;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #written = new Map<string, Written>();
   /** The nodes that are deleted and not there again, by Cluster, with that Cluster's uid. */
@@ -67,6 +69,7 @@ export class VirtualNodeController {
       log,
       onEvent: (event) => this.#onNode(event),
     });
+    this.#hostNodes = new HostNodes({ host: client, clock, log, onChange: () => this.#enqueueAll() });
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "virtual-node",
@@ -87,7 +90,7 @@ export class VirtualNodeController {
 
   async start(signal: AbortSignal): Promise<void> {
     this.#nodes.start();
-    await this.#nodes.whenSynced(signal);
+    await Promise.all([this.#nodes.whenSynced(signal), this.#hostNodes.start()]);
     for (const { metadata } of this.#nodes.store.list()) {
       const name = clusterOfNode(metadata.name);
       if (name !== undefined) this.enqueue(name);
@@ -101,6 +104,7 @@ export class VirtualNodeController {
   }
 
   async stop(): Promise<void> {
+    await this.#hostNodes.stop();
     await this.#nodes.stop();
     await this.#loop.stop();
   }
@@ -186,11 +190,13 @@ export class VirtualNodeController {
       return undefined;
     }
     const { nodePods = "none" } = this.#options;
+    const hostNodes = this.#hostNodes.counted;
     const endpoint = this.#options.endpoint?.(name);
     const before = this.#deleted.get(name);
     const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
     const facts = this.#facts(name);
-    return { name, cluster, node, deleted, endpoint, nodePods, facts, ...(this.#written.get(name) ?? NEVER) };
+    const written = this.#written.get(name) ?? NEVER;
+    return { name, cluster, node, deleted, endpoint, nodePods, hostNodes, facts, ...written };
   }
 
   #facts(name: string): MemberFacts {

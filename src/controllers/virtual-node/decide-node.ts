@@ -1,6 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { writtenTaintsSchema } from "../../api/cluster-policy.ts";
 import {
+  EXCLUDE_DISRUPTION_LABEL,
   NODE_LABELS_ANNOTATION,
   NODE_TAINTS_ANNOTATION,
   providerIdOf,
@@ -13,33 +14,11 @@ import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from 
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
 import { timestamp } from "../../api/timestamp.ts";
+import { labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node-labels.ts";
 import type { MemberFacts, NodePods, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
-
-/**
- * Prefixes of labels by which tools know what they applied: Argo CD and Helm, Flux, Fleet, kapp, the addon manager, inventories of
- * kubectl and kpt. A node that bears them, and is in no repository, is pruned.
- */
-const TOOLS_OWN = [
-  "app.kubernetes.io/",
-  "argocd.argoproj.io/",
-  "helm.sh/",
-  "kustomize.toolkit.fluxcd.io/",
-  "helm.toolkit.fluxcd.io/",
-  "objectset.rio.cattle.io/",
-  "kapp.k14s.io/",
-  "addonmanager.kubernetes.io/",
-  "cli-utils.sigs.k8s.io/",
-  "applyset.kubernetes.io/",
-];
-
-/**
- * Labels of a Cluster that would say something untrue of its virtual node, draw DaemonSets to it, or make it a domain over which
- * the host's own pods are spread: none can go there, so the others would wait for it to have as many.
- */
-const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
 
 /**
  * The virtual node of a member that has none. One that was deleted comes back cordoned and tainted as it was: it stands for a
@@ -70,22 +49,17 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
 }
 
 /** Labels the node has from its Cluster, and those that say what it is. */
-export function desiredLabels({ name, cluster }: Observed): Record<string, string> {
-  const own = Object.entries(cluster?.metadata.labels ?? {}).filter(([key]) => !isKeptOff(key));
+export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Record<string, string> {
+  const isExcluded = hostNodes ?? EXCLUDE_DISRUPTION_LABEL in (node?.metadata.labels ?? {});
   return {
-    ...Object.fromEntries(own),
+    ...labelsFromCluster(cluster?.metadata.labels),
+    ...VIRTUAL_NODE_KIND,
     [VIRTUAL_NODE_LABEL]: name,
-    // Shown by kubectl as the node's role.
-    "node-role.kubernetes.io/member": "",
     // Its pods' addresses are the member's: no load balancer of the host reaches them.
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
-    // Cluster Autoscaler counts what all other nodes have towards the host's own limits (isVirtualKubeletNode in core/utils).
-    type: "virtual-kubelet",
+    // Members say nothing of the host's own nodes. Without such nodes they are all that the node lifecycle controller can go by.
+    ...(isExcluded ? { [EXCLUDE_DISRUPTION_LABEL]: "" } : {}),
   };
-}
-
-function isKeptOff(label: string): boolean {
-  return KEPT_OFF_NODES.has(label) || TOOLS_OWN.some((prefix) => label.startsWith(prefix));
 }
 
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };

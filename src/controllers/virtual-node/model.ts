@@ -64,6 +64,8 @@ export interface Observed {
   readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
   readonly nodePods: NodePods;
+  /** The host has nodes of its own that the node lifecycle controller counts; undefined: not read yet. */
+  readonly hostNodes: boolean | undefined;
   /** When this controller last wrote each; epoch ms. */
   readonly renewedAt: number;
   readonly heartbeatAt: number;

@@ -1,8 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { EXCLUDE_DISRUPTION_LABEL } from "../../../src/api/keys.ts";
+import type { KubeNode, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { pods } from "../../../src/kube/resources.ts";
-import { conditionOf } from "../../../src/pods/phase.ts";
+import { nodes, pods } from "../../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../../src/pods/phase.ts";
 import { auditEvents, isWrite } from "../../support/clusters/audit.ts";
 import { startSecondScheduler } from "../../support/clusters/second-scheduler.ts";
 import { startClusters } from "../../support/clusters/start.ts";
@@ -13,11 +16,13 @@ import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { legation } from "../../support/legation/cli.ts";
 import { startLegation } from "../../support/legation/start.ts";
 
 const CORES = 8;
 const WEST_NODES = 2;
 const NODE = "legation-west";
+const OTHER = "legation-east";
 const EVERY_TAINT = { priorityClassName: "system-node-critical", tolerations: [{ operator: "Exists" }] };
 const patient = { timeoutMs: 90_000, intervalMs: 200 };
 
@@ -34,7 +39,7 @@ beforeAll(async () => {
         // The node lifecycle controller acts within seconds instead of minutes.
         controllerManagerFlags: [
           "--node-monitor-period=1s",
-          "--node-monitor-grace-period=20s",
+          "--node-monitor-grace-period=30s",
           "--node-eviction-rate=10",
         ],
       },
@@ -44,8 +49,10 @@ beforeAll(async () => {
   });
   afterFile(() => clusters.stop());
   host = clusters.get("host");
-  const legation = await startLegation({ host, members: { west: clusters.get("west"), east: clusters.get("east") } });
-  afterFile(() => legation.stop());
+  const running = await startLegation({ host, members: { west: clusters.get("west"), east: clusters.get("east") } });
+  afterFile(() => running.stop());
+  const probe = JSON.stringify({ spec: { probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } } });
+  await kubectl(host, ["patch", "clusters.legation.dev", "west", "east", "--type=merge", `--patch=${probe}`]);
   client = clientOf(host);
   afterFile(() => client.close());
   return cleanUpFile;
@@ -165,5 +172,121 @@ describe("a scheduler of the host, when pods that tolerate every taint find a vi
     await eventuallyPasses(async () => expect(await podsOf(client, namespace)).toHaveLength(1), patient);
     await kubectl(host, ["drain", NODE, "--ignore-daemonsets", "--timeout=60s", `--pod-selector=app=full`]);
     await kubectl(host, ["uncordon", NODE]);
+  });
+});
+
+function readyOf({ status }: KubeNode): string | undefined {
+  return status?.conditions?.find(({ type }) => type === "Ready")?.status;
+}
+
+/** Waits until these nodes say so of themselves. */
+async function nodesAre(names: readonly string[], state: "True" | "Unknown"): Promise<void> {
+  await eventually(
+    async () => {
+      const found = await Promise.all(names.map((name) => client.get(nodes, { name })));
+      return found.every((node) => readyOf(node) === state);
+    },
+    { ...patient, what: `Ready ${state} of ${names.join(", ")}` },
+  );
+}
+
+/** Waits until the node lifecycle controller says this in its log once more than `before` times. */
+async function nodeControllerSays(words: string, before: number): Promise<void> {
+  await eventually(() => timesSaid(words) > before, { ...patient, what: `"${words}"` });
+}
+
+function timesSaid(words: string): number {
+  return readFileSync(join(host.directory, "kube-controller-manager.log"), "utf8").split(words).length - 1;
+}
+
+// Whether it stops evicting is in its log alone: the queue that it fills in the same pass may still taint one node.
+const ENTERING = "Entering master disruption mode";
+const EXITING = "Exiting master disruption mode";
+
+/** A Deployment whose pods leave a lost node soon, or after five minutes. */
+function web(replicas: number, tolerationSeconds = 300): object {
+  const tolerations = ["unreachable", "not-ready"].map((state) => ({
+    key: `node.kubernetes.io/${state}`,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds,
+  }));
+  return workload("Deployment", "web", { replicas }, { tolerations, containers: [container("100m")] });
+}
+
+async function ready(namespace: string, count: number): Promise<string[]> {
+  await eventuallyPasses(
+    async () => expect((await podsOf(client, namespace)).filter(inPhase("Running"))).toHaveLength(count),
+    patient,
+  );
+  return uidsIn(namespace);
+}
+
+describe("the host's node lifecycle controller", () => {
+  const OWN = ["host-node-1", "host-node-2"];
+
+  test("evicts nothing when all of the host's own nodes are lost, though virtual nodes are Ready", async () => {
+    const plain = await freshNamespace(host, { prefix: "own" });
+    await applyAll(host, [web(4)], ["-n", plain]);
+    const before = await ready(plain, 4);
+    const said = timesSaid(ENTERING);
+    onTestFinished(() => host.kwok.start());
+    await host.kwok.stop("SIGKILL");
+    await nodesAre(OWN, "Unknown");
+    await nodesAre([NODE, OTHER], "True");
+    await nodeControllerSays(ENTERING, said);
+    const back = timesSaid(EXITING);
+    await host.kwok.start();
+    await nodesAre(OWN, "True");
+    await nodeControllerSays(EXITING, back);
+    expect(await uidsIn(plain)).toEqual(before);
+  });
+
+  test("evicts from the one of several members that is lost, whether or not the host has nodes of its own", async () => {
+    const moves = async (): Promise<void> => {
+      const delegated = await freshNamespace(host, { prefix: "moves", labels: { "legation.dev/delegation": "all" } });
+      await applyAll(host, [web(2, 5)], ["-n", delegated]);
+      await ready(delegated, 2);
+      await clusters.get("west").proxy.cut();
+      await nodesAre([NODE], "Unknown");
+      await eventuallyPasses(async () => {
+        const found = (await podsOf(client, delegated)).filter((pod) => inPhase("Running")(pod) && !isDeleting(pod));
+        expect(found.map(({ spec }) => spec?.nodeName)).toEqual([OTHER, OTHER]);
+      }, patient);
+      await clusters.get("west").proxy.heal();
+      await nodesAre([NODE], "True");
+    };
+    onTestFinished(() => clusters.get("west").proxy.heal());
+    await moves();
+    await host.kwok.stop();
+    await Promise.all(OWN.map((name) => client.delete(nodes, { name })));
+    await eventually(
+      async () => !(EXCLUDE_DISRUPTION_LABEL in ((await client.get(nodes, { name: NODE })).metadata.labels ?? {})),
+      {
+        ...patient,
+        what: `${NODE} counted`,
+      },
+    );
+    await moves();
+  });
+
+  test("evicts nothing when the only member of a host without nodes of its own is lost", async () => {
+    await legation([
+      "unjoin",
+      "east",
+      `--kubeconfig=${host.kubeconfig}`,
+      `--member-kubeconfig=${clusters.get("east").kubeconfig}`,
+    ]);
+    const delegated = await freshNamespace(host, { prefix: "only", labels: { "legation.dev/delegation": "all" } });
+    await applyAll(host, [web(2)], ["-n", delegated]);
+    const before = await ready(delegated, 2);
+    const said = timesSaid(ENTERING);
+    onTestFinished(() => clusters.get("west").proxy.heal());
+    await clusters.get("west").proxy.cut();
+    await nodesAre([NODE], "Unknown");
+    await nodeControllerSays(ENTERING, said);
+    await clusters.get("west").proxy.heal();
+    await nodesAre([NODE], "True");
+    expect(await uidsIn(delegated)).toEqual(before);
   });
 });

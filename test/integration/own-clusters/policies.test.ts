@@ -240,7 +240,12 @@ describe("a proxy", () => {
       disrupted("held", "PreemptionByScheduler"),
       /no scheduler of this cluster may preempt it/,
     ],
-    ["is preempted in its member", CONTROLLER, disrupted("held", "PreemptionByScheduler"), PASSES],
+    [
+      "is preempted in its member",
+      CONTROLLER,
+      [...disrupted("held", "PreemptionByScheduler"), "--as-group=system:masters"],
+      PASSES,
+    ],
     ["is evicted for a taint", undefined, disrupted("held", "DeletionByTaintManager"), PASSES],
   ])("%s, by %s", async (_what, as, args, refused) => {
     await expectVerdict(run([...args, "-n", annotated], as === undefined ? {} : { as }), refused);

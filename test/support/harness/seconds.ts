@@ -35,6 +35,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "overflow.test.ts": 87,
   "overrides.test.ts": 5,
   "own-clusters/host-admission.test.ts": 40,
+  "own-clusters/host-nodes.test.ts": 125,
   "own-clusters/keeper.test.ts": 12,
   "own-clusters/manifests.test.ts": 39,
   "own-clusters/policies.test.ts": 35,

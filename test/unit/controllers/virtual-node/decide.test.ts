@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import {
   CLUSTER_FINALIZER,
+  EXCLUDE_DISRUPTION_LABEL,
   NODE_LABELS_ANNOTATION,
   NODE_TAINTS_ANNOTATION,
   VIRTUAL_NODE_LABEL,
@@ -9,7 +10,7 @@ import {
 } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
-import { desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
+import { desiredLabels, desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
 import type { Action, MemberFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
@@ -53,6 +54,7 @@ function observed(parts: Partial<Observed> = {}): Observed {
     node: undefined,
     endpoint: { address: "10.0.0.5", port: 10250 },
     nodePods: "none",
+    hostNodes: true,
     renewedAt: now,
     heartbeatAt: now,
     reportedAt: now,
@@ -115,6 +117,17 @@ describe("a member's virtual node", () => {
       },
     });
     expect(action).not.toHaveProperty(["node", "metadata", "labels", "kubernetes.io/os"]);
+  });
+
+  test.each([
+    ["is not counted among the host's own nodes when some or all of these are lost", true, undefined, true],
+    ["is counted on a host without nodes of its own", false, true, false],
+    ["is left counted until the host's own nodes are read", undefined, undefined, false],
+    ["is left uncounted until the host's own nodes are read", undefined, true, true],
+  ])("%s", (_what, hostNodes, before, isExcluded) => {
+    const labels = before === undefined ? {} : { [EXCLUDE_DISRUPTION_LABEL]: "" };
+    const wanted = desiredLabels(observed({ hostNodes, node: stored({ labels }) }));
+    expect(EXCLUDE_DISRUPTION_LABEL in wanted).toBe(isExcluded);
   });
 
   const endpoint = { address: "10.0.0.5", port: 10250 };
@@ -534,6 +547,7 @@ test("labels by which tools know what they applied do not come to the node, and 
   expect(Object.keys(desiredNode(there, now).metadata?.labels ?? {}).sort()).toEqual([
     VIRTUAL_NODE_LABEL,
     "node-role.kubernetes.io/member",
+    EXCLUDE_DISRUPTION_LABEL,
     "node.kubernetes.io/exclude-from-external-load-balancers",
     "region",
     "topology.kubernetes.io/region",
