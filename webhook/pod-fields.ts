@@ -8,6 +8,7 @@ import {
   VIRTUAL_NODE_PREFIX,
 } from "../src/api/keys.ts";
 import type { Pod, Toleration } from "../src/api/kubernetes.ts";
+import { OTHER_ROLES, VIRTUAL_NODE_KIND } from "../src/api/virtual-node-labels.ts";
 import { issues, type ReviewedObject } from "./admission-review.ts";
 
 interface PodTermFields {
@@ -35,6 +36,7 @@ interface ContainerFields {
 export interface PodFields {
   readonly schedulerName?: string | null | undefined;
   readonly nodeName?: string | null | undefined;
+  readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
   readonly hostNetwork?: boolean | null | undefined;
   readonly volumes?:
     | readonly {
@@ -65,6 +67,7 @@ const podTerms: z.ZodType<PodTermsFields> = z.object({
 const podSpec: z.ZodType<PodFields> = z.object({
   schedulerName: z.string().nullish(),
   nodeName: z.string().nullish(),
+  nodeSelector: z.record(z.string(), z.string()).nullish(),
   hostNetwork: z.boolean().nullish(),
   volumes: z
     .array(
@@ -124,8 +127,9 @@ export function nodeNameProblem(nodeName: string): string | undefined {
 }
 
 /** What a delegated pod takes from the machine it runs on, which is another one than it may seem, and what no member can heed. */
-export function specWarnings({ hostNetwork, volumes, affinity, containers, initContainers }: PodFields): string[] {
-  const warnings: string[] = [];
+export function specWarnings(spec: PodFields): string[] {
+  const { nodeSelector, hostNetwork, volumes, affinity, containers, initContainers } = spec;
+  const warnings = selectorWarnings(nodeSelector ?? {});
   const all = [...(containers ?? []), ...(initContainers ?? [])];
   if (hostNetwork === true) warnings.push("spec.hostNetwork: uses the member node's network");
   // With hostNetwork every port is a host port, by defaulting.
@@ -137,6 +141,27 @@ export function specWarnings({ hostNetwork, volumes, affinity, containers, initC
   }
   return [...warnings, ...podTermWarnings(affinity)];
 }
+
+/** Selectors by which manifests find other projects' virtual nodes: a member's own nodes may have them, and mostly do not. */
+function selectorWarnings(selector: Readonly<Record<string, string>>): string[] {
+  const isAnswered = (key: string): boolean => selector.type === VIRTUAL_NODE_KIND.type && key in OTHER_ROLES;
+  return Object.entries(selector)
+    .filter(([key, value]) => OTHER_VIRTUAL_NODES.some(([known, of]) => known === key && (of ?? value) === value))
+    .filter(([key]) => !isAnswered(key))
+    .map(
+      ([key, value]) =>
+        `spec.nodeSelector: ${key}: ${JSON.stringify(value)} is asked of the members' own nodes; leave it out to choose any ` +
+        `member, or write the annotation ${CLUSTERS_ANNOTATION}`,
+    );
+}
+
+/** Keys, some with the one value that is meant: of Virtual Kubelet's own manifests, Admiralty's and Liqo's. */
+const OTHER_VIRTUAL_NODES: readonly (readonly [key: string, value?: string])[] = [
+  ["kubernetes.io/role", "agent"],
+  ["node-role.kubernetes.io/agent"],
+  ["virtual-kubelet.io/provider"],
+  ["liqo.io/type"],
+];
 
 /** Terms about other pods on a virtual node go to the member as they are, whose nodes do not have its label. */
 function podTermWarnings(affinity: AffinityFields | null | undefined): string[] {

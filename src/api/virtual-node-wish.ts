@@ -2,18 +2,16 @@ import { VIRTUAL_NODE_LABEL } from "./keys.ts";
 import { type LabelExpression, requirementOf } from "./label-expressions.ts";
 import { selectorMatches } from "./label-selector.ts";
 
-/** The parts of a pod's node selector and node affinity that concern virtual nodes, by the label with the member's name. */
+/** Members that a pod's own node selector and node affinity name by their virtual nodes. */
 export interface VirtualNodeWish {
   /** The member that its node selector names; absent: any. */
   readonly selected?: string;
   /** The label's expressions of each required term, one of which must hold. Undefined accepts any member. */
   readonly required?: readonly (readonly LabelExpression[])[];
-  /** Preferred terms that say nothing else. */
-  readonly preferred?: readonly { readonly weight: number; readonly expressions: readonly LabelExpression[] }[];
 }
 
 /** Reports whether expressions over the label hold for a member's virtual node. */
-export function holdsFor(expressions: readonly LabelExpression[], member: string): boolean {
+function holdsFor(expressions: readonly LabelExpression[], member: string): boolean {
   return selectorMatches(expressions.map(requirementOf), { [VIRTUAL_NODE_LABEL]: member });
 }
 
@@ -24,11 +22,6 @@ export function wishExcludes({ selected, required }: VirtualNodeWish, member: st
   }
   if (required?.some((expressions) => holdsFor(expressions, member)) !== false) return undefined;
   return `no term of the pod's nodeAffinity allows ${VIRTUAL_NODE_LABEL}: ${JSON.stringify(member)}`;
-}
-
-/** The sum of the weights of preferred terms that hold for a member's virtual node. */
-export function wishWeight({ preferred = [] }: VirtualNodeWish, member: string): number {
-  return preferred.reduce((sum, { weight, expressions }) => sum + (holdsFor(expressions, member) ? weight : 0), 0);
 }
 
 // Longer lists are not meant as names that could be misspelled, and would not fit a condition.

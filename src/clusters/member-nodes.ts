@@ -43,6 +43,8 @@ export class MemberNodes {
   readonly #clock: Clock;
   readonly #onChange: () => void;
   readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
+  /** Answers of `have` since the last change that was told; pods name few keys. */
+  readonly #labelled = new Map<string, boolean>();
   #capacity: Capacity | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
   #version = nextVersion();
@@ -115,6 +117,16 @@ export class MemberNodes {
   /** How many of them a pod with these needs may go to. */
   readonly fitting: Required<Candidate>["nodesFor"] = (needs) => this.#fits.fit(needs);
 
+  /** Reports whether any of them has a label of this key. */
+  have(key: string): boolean {
+    let known = this.#labelled.get(key);
+    if (known === undefined) {
+      known = this.#reflector.store.list().some(({ metadata }) => metadata.labels?.[key] !== undefined);
+      this.#labelled.set(key, known);
+    }
+    return known;
+  }
+
   #onNode(event: ReflectorEvent<KubeNode>): void {
     if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
     if (this.#timer !== undefined) return;
@@ -129,6 +141,7 @@ export class MemberNodes {
     this.#toldAt = this.#clock.now();
     this.#capacity = undefined;
     this.#fits.forget();
+    this.#labelled.clear();
     this.#version = nextVersion();
     this.#onChange();
   }

@@ -337,6 +337,7 @@ export class Member {
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
       preemptible: (priority) => this.load.below(priority),
       nodesFor: this.#nodes.fitting,
+      nodesHave: (key) => this.#nodes.have(key),
     });
   }
 

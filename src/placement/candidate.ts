@@ -35,6 +35,8 @@ export interface Candidate {
   readonly keptFor?: (proxyUid: string) => Amounts | undefined;
   /** What this host's pods of less than a priority take of its nodes: room that its scheduler may make. Absent: not known. */
   readonly preemptible?: (priority: number) => Amounts;
+  /** Reports whether any of its nodes has a label of this key; absent: not known. */
+  readonly nodesHave?: (key: string) => boolean;
   /** What its nodes have for a pod that may not go to each of them; absent: not known. */
   readonly nodesFor?: (needs: NodeNeeds) => NodeFit;
 }

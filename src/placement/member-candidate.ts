@@ -8,7 +8,7 @@ import type { Candidate } from "./candidate.ts";
 /** What is known of a member, from a connection to it or from the host alone. */
 export type MemberFacts = Pick<
   Candidate,
-  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor"
+  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor" | "nodesHave"
 > & {
   readonly cluster: Cluster;
   readonly closed: Candidate["closed"];

@@ -6,7 +6,6 @@ import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
-import { wishWeight } from "../api/virtual-node-wish.ts";
 import { isTolerated, repellingTaint, taintText } from "../pods/tolerations.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
@@ -40,8 +39,8 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
 
 /** What authors say of a pod's place beside names and selectors, and what taints say of members that are better avoided. */
 export function placementRules(facts: RuleFacts): Rule[] {
-  const { pod, placement } = facts;
-  const { affinity, virtualNode, spread = [] } = placement;
+  const { pod, inMember, placement } = facts;
+  const { affinity, spread = [] } = placement;
   return [
     {
       concern: "taints of effect PreferNoSchedule",
@@ -55,9 +54,9 @@ export function placementRules(facts: RuleFacts): Rule[] {
             cost: (candidate: Candidate) => -affinityWeight(affinity, candidate),
           },
         ]),
-    ...(virtualNode?.preferred === undefined
+    ...(pod.spec?.affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution === undefined
       ? []
-      : [{ concern: "nodeAffinity", cost: ({ name }: Candidate) => -wishWeight(virtualNode, name) }]),
+      : [{ concern: "nodeAffinity", cost: (candidate: Candidate) => -inMember(candidate).weight }]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
   ];
 }
@@ -118,7 +117,9 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   const eligible = candidates.filter((candidate) => {
     const { closed, taints = [], admits } = candidate;
     if (nodeAffinityPolicy !== "Ignore" && placementExcludes(placement, candidate) !== undefined) return false;
-    if (nodeAffinityPolicy === "Honor" && hasNone(fitIn(facts.inMember, candidate), nodeTaintsPolicy)) return false;
+    const isSelected = facts.inMember(candidate).refusal === undefined;
+    const hasNodes = !hasNone(fitIn(facts.inMember, candidate), nodeTaintsPolicy);
+    if (nodeAffinityPolicy === "Honor" && !(isSelected && hasNodes)) return false;
     if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
     if (nodeTaintsPolicy === "Ignore") return true;
     return closed === undefined && repellingTaint(taints, tolerations) === undefined;
@@ -131,12 +132,13 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   };
 }
 
-/** The pod's node selector, required node affinity and tolerations against the member's nodes. */
+/** The pod's node selector, required node affinity and tolerations against the member's virtual node and its own nodes. */
 function nodeRule(inMember: InMember): Rule {
   return {
     refusal: (candidate) => {
       const { largestNode } = candidate;
-      const { requests } = inMember(candidate);
+      const { requests, refusal } = inMember(candidate);
+      if (refusal !== undefined) return { reason: "NoNodeMatches", message: refusal };
       const fit = fitIn(inMember, candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };

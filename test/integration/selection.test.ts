@@ -9,7 +9,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podsPerNode, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
@@ -213,5 +213,76 @@ describe("taints of a Cluster", () => {
     } finally {
       await kubectl(hostCluster(), ["taint", "node", WEST, "hand=made:NoSchedule-"]);
     }
+  });
+});
+
+describe("what a manifest for virtual nodes selects", () => {
+  const expression = (key: string, ...values: string[]): object => ({ key, operator: "In", values });
+  const required = (term: object): object => ({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } } },
+  });
+  const preferred = (term: object): object => ({
+    affinity: {
+      nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: term }] },
+    },
+  });
+  const provider = { tolerations: [{ key: "virtual-kubelet.io/provider", operator: "Exists" }] };
+
+  test.each<readonly [string, string, object, string | undefined]>([
+    ["their type", "type", { nodeSelector: { type: "virtual-kubelet" }, ...provider }, undefined],
+    [
+      "roles of other virtual kubelets beside it",
+      "roles",
+      { nodeSelector: { type: "virtual-kubelet", "kubernetes.io/role": "agent", "node-role.kubernetes.io/agent": "" } },
+      undefined,
+    ],
+    ["their role", "role", { nodeSelector: { "node-role.kubernetes.io/member": "" } }, undefined],
+    ["one by host name", "host", { nodeSelector: { "kubernetes.io/hostname": EAST } }, EAST],
+    ["one by name", "field", required({ matchFields: [expression("metadata.name", EAST)] }), EAST],
+    [
+      "rather one by host name",
+      "soft",
+      preferred({ matchExpressions: [expression("kubernetes.io/hostname", EAST)] }),
+      EAST,
+    ],
+    ["a label of a Cluster", "label", { nodeSelector: { region: "us" } }, EAST],
+    ["rather a label of a Cluster", "wish", preferred({ matchExpressions: [expression("region", "us")] }), EAST],
+  ])("chooses members, and is not asked of their nodes: %s", async (_what, name, spec, node) => {
+    await clients().host.create(pods, delegatedPod(namespace, name, { spec }));
+    const { spec: placedSpec } = await podThat(clients().host, namespace, name, inPhase("Running"));
+    expect(placedSpec?.nodeName).toMatch(node ?? /^legation-(west|east)$/);
+    const member = placedSpec?.nodeName === WEST ? "west" : "east";
+    const delegate = await clients()[member].get(pods, { namespace, name });
+    expect(delegate.spec?.nodeSelector).toBeUndefined();
+    expect(delegate.spec?.affinity?.nodeAffinity).toBeUndefined();
+  });
+
+  test("is asked of the nodes of a member that have the key, whatever its Cluster says", async () => {
+    const { host, east } = clients();
+    const { items } = await east.list(nodes);
+    const ref = { name: items[0]?.metadata.name ?? "" };
+    const label = (region: string | null): Promise<unknown> =>
+      east.patch(nodes, ref, { type: "merge", body: { metadata: { labels: { region } } } });
+    await label("moon");
+    try {
+      await host.create(pods, delegatedPod(namespace, "lunar", { spec: { nodeSelector: { region: "moon" } } }));
+      const { spec } = await podThat(host, namespace, "lunar", inPhase("Running"));
+      expect(spec?.nodeName).toBe(EAST);
+      const delegate = await east.get(pods, { namespace, name: "lunar" });
+      expect(delegate.spec).toMatchObject({ nodeSelector: { region: "moon" }, nodeName: ref.name });
+    } finally {
+      await label(null);
+    }
+  });
+
+  test("keeps a pod waiting where neither the Cluster nor a node has it, and says so", async () => {
+    await clients().host.create(
+      pods,
+      delegatedPod(namespace, "nowhere", { spec: { nodeSelector: { region: "moon" } } }),
+    );
+    const message = await waitingFor(clients().host, namespace, "nowhere", "region");
+    expect(message).toBe(
+      `east: the pod's nodeSelector says region: "moon"; west: the pod's nodeSelector says region: "moon"`,
+    );
   });
 });

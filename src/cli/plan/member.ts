@@ -70,7 +70,7 @@ export class HostedMember implements PlacementMember {
     });
   }
 
-  #nodesFor(): Pick<Candidate, "nodesFor"> {
+  #nodesFor(): Pick<Candidate, "nodesFor" | "nodesHave"> {
     const { nodes = 0, nodeKinds, unlistedNodeLabels = [] } = this.#cluster.status ?? {};
     if (nodeKinds === undefined || (nodeKinds.length === 0 && nodes > 0)) {
       if (nodes > 0) {
@@ -83,6 +83,7 @@ export class HostedMember implements PlacementMember {
     const kinds: NodeKinds = { kinds: nodeKinds, unlistedLabels: unlistedNodeLabels };
     const fits = new NodeFits(() => nodesOf(kinds, nodes));
     return {
+      nodesHave: (key) => unlistedNodeLabels.includes(key) || nodeKinds.some(({ labels = {} }) => key in labels),
       nodesFor: (needs) => {
         const unknown = untold(needs, kinds);
         if (unknown === undefined) return fits.fit(needs);

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { NodeSelectorTerm, PodSpec } from "../../../src/api/kubernetes.ts";
-import { wishExcludes, wishedMembers, wishWeight } from "../../../src/api/virtual-node-wish.ts";
-import { specForNodesOf, virtualNodeSpread, virtualNodeWish } from "../../../src/pods/virtual-node-terms.ts";
+import { wishExcludes, wishedMembers } from "../../../src/api/virtual-node-wish.ts";
+import {
+  type MemberLabels,
+  specForNodesOf,
+  specInMember,
+  virtualNodeSpread,
+  virtualNodeWish,
+} from "../../../src/pods/virtual-node-terms.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 type Expression = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
@@ -10,6 +16,10 @@ const onDisk: Expression = { key: "disk", operator: "In", values: ["fast"] };
 
 function cluster(operator: string, ...values: string[]): Expression {
   return { key: "legation.dev/cluster", operator, ...(values.length === 0 ? {} : { values }) };
+}
+
+function member(name: string): MemberLabels {
+  return { name, labels: {}, nodesHave: (key) => key === "disk" };
 }
 
 function specOf(...expressions: readonly (readonly Expression[])[]): PodSpec {
@@ -97,27 +107,26 @@ describe("required node affinity over the label of virtual nodes", () => {
     ["both of these", specOf([cluster("DoesNotExist"), onDisk])],
   ])("of a pod that says %s there is none", (_, spec) => {
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
-    expect(specForNodesOf("west", spec)).toBe(spec);
+    expect(specForNodesOf(member("west"), spec)).toBe(spec);
   });
 });
 
 describe("preferred node affinity over the label of virtual nodes", () => {
   test("counts the weights of terms that say nothing else", () => {
     const spec = preferring([cluster("In", "west")], [cluster("NotIn", "east")], [cluster("In", "west"), onDisk]);
-    const wish = virtualNodeWish(pod({ spec })) ?? {};
-    expect(["west", "north", "east"].map((member) => wishWeight(wish, member))).toEqual([30, 20, 0]);
+    expect(["west", "north", "east"].map((name) => specInMember(member(name), spec).weight)).toEqual([30, 20, 0]);
   });
 
   test("leaves a member's scheduler what it says of nodes", () => {
     const spec = preferring([cluster("In", "west")], [cluster("In", "west"), onDisk], [onDisk]);
-    const weightsIn = (member: string): unknown =>
-      specForNodesOf(member, spec).affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution;
+    const weightsIn = (name: string): unknown =>
+      specForNodesOf(member(name), spec).affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution;
     expect(weightsIn("west")).toEqual([
       { weight: 20, preference: { matchExpressions: [onDisk] } },
       { weight: 30, preference: { matchExpressions: [onDisk] } },
     ]);
     expect(weightsIn("east")).toEqual([{ weight: 30, preference: { matchExpressions: [onDisk] } }]);
-    expect(specForNodesOf("west", preferring([cluster("In", "west")]))).toEqual({ containers: [] });
+    expect(specForNodesOf(member("west"), preferring([cluster("In", "west")]))).toEqual({ containers: [] });
   });
 });
 
@@ -171,15 +180,15 @@ describe("a spread over virtual nodes", () => {
   test("that counts no pods says nothing", () => {
     const spec = { containers: [], topologySpreadConstraints: [constraint("legation.dev/cluster")] };
     expect(virtualNodeSpread(pod({ spec }))).toEqual([]);
-    expect(specForNodesOf("west", spec)).toEqual({ containers: [] });
+    expect(specForNodesOf(member("west"), spec)).toEqual({ containers: [] });
   });
 
   test("is none over a member's nodes", () => {
     const constraints = (all: object[]): PodSpec => ({ containers: [], topologySpreadConstraints: all as [] });
-    expect(specForNodesOf("west", constraints([overMembers, overZones]))).toEqual(constraints([overZones]));
-    expect(specForNodesOf("west", constraints([overMembers]))).toEqual({ containers: [] });
+    expect(specForNodesOf(member("west"), constraints([overMembers, overZones]))).toEqual(constraints([overZones]));
+    expect(specForNodesOf(member("west"), constraints([overMembers]))).toEqual({ containers: [] });
     const zones = constraints([overZones]);
-    expect(specForNodesOf("west", zones)).toBe(zones);
+    expect(specForNodesOf(member("west"), zones)).toBe(zones);
   });
 });
 
@@ -192,42 +201,184 @@ describe("for a member's own nodes", () => {
     [{ "legation.dev/cluster": "west", disk: "fast" }, { disk: "fast" }],
     [{ disk: "fast" }, { disk: "fast" }],
   ])("the node selector %j is %j", (nodeSelector, selector) => {
-    expect(specForNodesOf("west", { containers: [], nodeSelector }).nodeSelector).toEqual(selector);
+    expect(specForNodesOf(member("west"), { containers: [], nodeSelector }).nodeSelector).toEqual(selector);
   });
 
   test("terms for other members go, and of the others what is for this one", () => {
     const spec = specOf([cluster("In", "west"), onDisk], [cluster("In", "east")], [onDisk]);
     const kept = { matchExpressions: [onDisk] };
-    expect(required(specForNodesOf("west", spec))).toEqual([kept, kept]);
-    expect(required(specForNodesOf("north", spec))).toEqual([kept]);
+    expect(required(specForNodesOf(member("west"), spec))).toEqual([kept, kept]);
+    expect(required(specForNodesOf(member("north"), spec))).toEqual([kept]);
     // It is there all the same: the terms have changed, or were not heeded when it came.
     const elsewhere = specOf([cluster("In", "west"), onDisk], [cluster("In", "east"), onDisk]);
-    expect(required(specForNodesOf("north", elsewhere))).toEqual([kept, kept]);
-    expect(specForNodesOf("north", specOf([cluster("In", "west")]))).toEqual({ containers: [] });
+    expect(required(specForNodesOf(member("north"), elsewhere))).toEqual([kept, kept]);
+    expect(specForNodesOf(member("north"), specOf([cluster("In", "west")]))).toEqual({ containers: [] });
   });
 
   test("a term that says nothing else holds for every node", () => {
-    expect(specForNodesOf("east", specOf([cluster("In", "west"), onDisk], [cluster("In", "east")]))).toEqual({
+    expect(specForNodesOf(member("east"), specOf([cluster("In", "west"), onDisk], [cluster("In", "east")]))).toEqual({
       containers: [],
     });
   });
 
   test("a term that was empty holds for none", () => {
     const spec = specOf([], [cluster("In", "west"), onDisk]);
-    expect(required(specForNodesOf("west", spec))).toEqual([{ matchExpressions: [onDisk] }]);
-    expect(required(specForNodesOf("east", spec))).toEqual([{ matchExpressions: [onDisk] }]);
+    expect(required(specForNodesOf(member("west"), spec))).toEqual([{ matchExpressions: [onDisk] }]);
+    expect(required(specForNodesOf(member("east"), spec))).toEqual([{ matchExpressions: [onDisk] }]);
     const empty = { ...specOf([]), nodeSelector: { "legation.dev/cluster": "west" } };
-    expect(required(specForNodesOf("west", empty))).toEqual([{}]);
+    expect(required(specForNodesOf(member("west"), empty))).toEqual([{ matchExpressions: [] }]);
   });
 
   test("terms about pods, fields and other labels stay", () => {
     const { affinity } = specOf([cluster("In", "west")]);
     const podAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [] };
     const spec = { containers: [], hostname: "a", affinity: { ...affinity, podAffinity } };
-    expect(specForNodesOf("west", spec)).toEqual({ containers: [], hostname: "a", affinity: { podAffinity } });
+    expect(specForNodesOf(member("west"), spec)).toEqual({ containers: [], hostname: "a", affinity: { podAffinity } });
     const field = { matchFields: [{ key: "metadata.name", operator: "In", values: ["n1"] }] };
     const named = { ...field, matchExpressions: [cluster("In", "west")] };
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [named] } };
-    expect(required(specForNodesOf("west", { containers: [], affinity: { nodeAffinity } }))).toEqual([field]);
+    expect(required(specForNodesOf(member("west"), { containers: [], affinity: { nodeAffinity } }))).toEqual([field]);
+  });
+});
+
+describe("a virtual node's name", () => {
+  const hostname = (operator: string, ...values: string[]): Expression => ({
+    key: "kubernetes.io/hostname",
+    operator,
+    values,
+  });
+  const field = (operator: string, value: string): PodSpec => {
+    const term = { matchFields: [{ key: "metadata.name", operator, values: [value] }] };
+    return {
+      containers: [],
+      affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } } },
+    };
+  };
+  test.each<[string, PodSpec, readonly string[], readonly string[] | undefined]>([
+    [
+      "as a node selector",
+      { containers: [], nodeSelector: { "kubernetes.io/hostname": "legation-west" } },
+      ["west"],
+      ["west"],
+    ],
+    [
+      "in required affinity",
+      specOf([hostname("In", "legation-west", "legation-east")]),
+      ["east", "west"],
+      ["west", "east"],
+    ],
+    ["that is left out", specOf([hostname("NotIn", "legation-west")]), ["east", "north"], undefined],
+    ["as a field", field("In", "legation-west"), ["west"], ["west"]],
+    ["as a field that is left out", field("NotIn", "legation-west"), ["east", "north"], undefined],
+    [
+      "beside the name of a member's node",
+      specOf([hostname("In", "legation-west", "n1")]),
+      ["east", "north", "west"],
+      undefined,
+    ],
+  ])("chooses members %s", (_, spec, allowed, named) => {
+    const wish = virtualNodeWish(pod({ spec })) ?? {};
+    expect(["east", "north", "west"].filter((name) => wishExcludes(wish, name) === undefined)).toEqual(allowed);
+    expect(wishedMembers(wish)).toEqual(named);
+  });
+
+  test("does not go to the member, whose nodes have other names", () => {
+    const selected = { containers: [], nodeSelector: { "kubernetes.io/hostname": "legation-west", disk: "fast" } };
+    expect(specForNodesOf(member("west"), selected)).toEqual({ containers: [], nodeSelector: { disk: "fast" } });
+    expect(specForNodesOf(member("west"), field("In", "legation-west"))).toEqual({ containers: [] });
+    const either = specOf([hostname("In", "legation-west", "n1"), onDisk]);
+    const terms = (name: string): unknown =>
+      specForNodesOf(member(name), either).affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+    const onNode = { matchExpressions: [hostname("In", "n1"), onDisk] };
+    expect(terms("west")).toEqual({ nodeSelectorTerms: [{ matchExpressions: [onDisk] }, onNode] });
+    expect(terms("east")).toEqual({ nodeSelectorTerms: [onNode] });
+    const both = specOf([hostname("NotIn", "legation-west", "n1")]);
+    expect(specForNodesOf(member("east"), both)).toEqual(specOf([hostname("NotIn", "n1")]));
+  });
+
+  test("that is only preferred is a weight of its member", () => {
+    const spec = preferring([hostname("In", "legation-west")]);
+    expect(["west", "east"].map((name) => specInMember(member(name), spec))).toEqual([
+      { spec: { containers: [] }, weight: 10 },
+      { spec: { containers: [] }, weight: 0 },
+    ]);
+  });
+
+  test("of a node of the host or of a member is left to the member's nodes", () => {
+    const spec = { ...specOf([hostname("In", "n1")]), nodeSelector: { "kubernetes.io/hostname": "n1" } };
+    expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
+    expect(specForNodesOf(member("west"), spec)).toBe(spec);
+  });
+});
+
+describe("a label of a virtual node", () => {
+  const west: MemberLabels = {
+    name: "west",
+    labels: { region: "eu", "kubernetes.io/os": "linux" },
+    nodesHave: () => false,
+  };
+  const selecting = (nodeSelector: Record<string, string>): PodSpec => ({ containers: [], nodeSelector });
+  const region = (operator: string, ...values: string[]): Expression => ({ key: "region", operator, values });
+
+  test.each<[string, PodSpec]>([
+    ["what every virtual node is", selecting({ type: "virtual-kubelet" })],
+    ["its role", selecting({ "node-role.kubernetes.io/member": "" })],
+    [
+      "roles of other virtual kubelets beside that",
+      selecting({ type: "virtual-kubelet", "kubernetes.io/role": "agent", "node-role.kubernetes.io/agent": "" }),
+    ],
+    ["a label of its Cluster", selecting({ region: "eu" })],
+    ["a label of its Cluster, in a term", specOf([region("In", "eu", "us")])],
+    ["another value to be left out, in a term", specOf([region("NotIn", "us")])],
+  ])("is met by the virtual node, and not asked of the member's nodes: %s", (_, spec) => {
+    expect(specInMember(west, spec)).toEqual({ spec: { containers: [] }, weight: 0 });
+  });
+
+  test.each<[string, PodSpec, string]>([
+    ["selector", selecting({ region: "us" }), `the pod's nodeSelector says region: "us"`],
+    ["term", specOf([region("In", "us")]), `no term of the pod's nodeAffinity allows region: "eu"`],
+    [
+      "term that leaves it out",
+      specOf([region("NotIn", "eu")]),
+      `no term of the pod's nodeAffinity allows region: "eu"`,
+    ],
+  ])("of another value refuses the member, in a %s", (_, spec, refusal) => {
+    expect(specInMember(west, spec).refusal).toBe(refusal);
+  });
+
+  test.each<[string, PodSpec, MemberLabels]>([
+    [
+      "a key that some of the member's nodes have",
+      selecting({ region: "eu" }),
+      { ...west, nodesHave: (key) => key === "region" },
+    ],
+    ["a key that nodes are not known to have", selecting({ region: "eu" }), { name: "west", labels: west.labels }],
+    ["what a Cluster's label cannot say of its nodes", selecting({ "kubernetes.io/os": "linux" }), west],
+    ["a key that neither has", selecting({ disk: "fast" }), west],
+    [
+      "another type",
+      specOf([{ key: "type", operator: "NotIn", values: ["virtual-kubelet"] }]),
+      { ...west, nodesHave: (key) => key === "type" },
+    ],
+    ["a role of real nodes alone", selecting({ "kubernetes.io/role": "agent" }), west],
+  ])("is asked of the member's nodes: %s", (_, spec, there) => {
+    expect(specInMember(there, spec)).toEqual({ spec, weight: 0 });
+  });
+
+  test("that is only preferred is a weight of the member", () => {
+    const spec = preferring([region("In", "eu")], [region("In", "us")], [region("In", "eu"), onDisk]);
+    expect(specInMember(west, spec)).toEqual({
+      spec: {
+        containers: [],
+        affinity: {
+          nodeAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 30, preference: { matchExpressions: [onDisk] } },
+            ],
+          },
+        },
+      },
+      weight: 10,
+    });
   });
 });

@@ -174,6 +174,15 @@ describe("what is legal but unusual is let in with a warning", () => {
   test.each<[PodParts, string[]]>([
     [on({ hostNetwork: true }), ["spec.hostNetwork: uses the member node's network"]],
     [
+      on({ nodeSelector: { "kubernetes.io/role": "agent", "liqo.io/type": "virtual-node", disk: "fast" } }),
+      [
+        `spec.nodeSelector: kubernetes.io/role: "agent" is asked of the members' own nodes; leave it out to choose any member, or write the annotation legation.dev/clusters`,
+        `spec.nodeSelector: liqo.io/type: "virtual-node" is asked of the members' own nodes; leave it out to choose any member, or write the annotation legation.dev/clusters`,
+      ],
+    ],
+    [on({ nodeSelector: { type: "virtual-kubelet", "kubernetes.io/role": "agent" } }), []],
+    [on({ nodeSelector: { "kubernetes.io/role": "worker" } }), []],
+    [
       on({
         volumes: [
           { name: "logs", hostPath: { path: "/var/log" } },

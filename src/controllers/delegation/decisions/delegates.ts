@@ -61,6 +61,6 @@ export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: stri
   const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);
   const isFitting = overridden !== undefined && "spec" in overridden;
   const written = proxy.spec && withoutMerged(proxy.spec, observed.merged);
-  const spec = isFitting ? overridden.spec : written && specForNodesOf(member, written);
+  const spec = isFitting ? overridden.spec : written && specForNodesOf({ name: member, labels: {} }, written);
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }

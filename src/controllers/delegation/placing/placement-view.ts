@@ -55,7 +55,7 @@ export class PlacementView {
     const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
     if ("problem" in overridden) return overridden;
     const merged = proxy && this.#options.rules.merged(proxy);
-    return { spec: specForNodesOf(candidate.name, withoutMerged(overridden.spec, merged)) };
+    return { spec: specForNodesOf(candidate, withoutMerged(overridden.spec, merged)) };
   }
 
   /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */
