@@ -36,7 +36,7 @@ interface ContainerFields {
 export interface PodFields {
   readonly schedulerName?: string | null | undefined;
   readonly nodeName?: string | null | undefined;
-  readonly nodeSelector?: Readonly<Record<string, string>> | null | undefined;
+  readonly nodeSelector?: Readonly<Record<string, unknown>> | null | undefined;
   readonly hostNetwork?: boolean | null | undefined;
   readonly volumes?:
     | readonly {
@@ -67,7 +67,7 @@ const podTerms: z.ZodType<PodTermsFields> = z.object({
 const podSpec: z.ZodType<PodFields> = z.object({
   schedulerName: z.string().nullish(),
   nodeName: z.string().nullish(),
-  nodeSelector: z.record(z.string(), z.string()).nullish(),
+  nodeSelector: z.record(z.string(), z.unknown()).nullish(),
   hostNetwork: z.boolean().nullish(),
   volumes: z
     .array(
@@ -143,7 +143,7 @@ export function specWarnings(spec: PodFields): string[] {
 }
 
 /** Selectors by which manifests find other projects' virtual nodes: a member's own nodes may have them, and mostly do not. */
-function selectorWarnings(selector: Readonly<Record<string, string>>): string[] {
+function selectorWarnings(selector: Readonly<Record<string, unknown>>): string[] {
   const isAnswered = (key: string): boolean => selector.type === VIRTUAL_NODE_KIND.type && key in OTHER_ROLES;
   return Object.entries(selector)
     .filter(([key, value]) => OTHER_VIRTUAL_NODES.some(([known, of]) => known === key && (of ?? value) === value))
