@@ -151,7 +151,7 @@ export async function scale({ clusters, shell }: Tour): Promise<void> {
 export async function showPending({ shell }: Tour): Promise<void> {
   shell.step("A pod that no member can take says why");
   await shell.run("kubectl", "apply", "-f", "examples/waiting/pod.yaml");
-  const wait = ["wait", "pod/too-large", "--for=condition=legation.dev/Placed=false", "--timeout=30s"];
+  const wait = ["wait", "pod/too-large", "--for=condition=PodScheduled=false", "--timeout=30s"];
   await shell.run("kubectl", "-n", "shop", ...wait);
   await shell.run("kubectl", "-n", "shop", "get", "pod", "too-large");
   await shell.run("legation", "status", "pod", "too-large", "-n", "shop");

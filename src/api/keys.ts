@@ -54,7 +54,7 @@ export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
 export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost";
 /** The deletion cost that Legation has written; one that is different is somebody else's. */
 export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
-/** Pod condition on a proxy that has no member yet: False, with a reason per refused member in its message. */
+/** Pod condition that earlier versions wrote on a proxy without a member. It is taken off where it says False. */
 export const PLACED_CONDITION = "legation.dev/Placed";
 
 // Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.

@@ -118,6 +118,7 @@ export class Controllers {
       virtualNodes: this.#virtualNodes.nodes,
       homeApi: (name) => this.#homeApi.of(name),
       ...leading,
+      notPlacedReason: options.notPlacedReason,
       traces,
       onBound: (name, key) => {
         this.#virtualNodes.enqueue(name);

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import type { NotPlacedReason } from "../pods/not-placed.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { LeaderElector } from "../runtime/leader-election.ts";
@@ -30,6 +31,8 @@ export interface ControllersOptions extends ControllerOptions {
   readonly election?: Pick<LeaderElector, "unled" | "confirm">;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
+  /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */
+  readonly notPlacedReason?: NotPlacedReason;
   /** Where pods' ways are told; absent: nowhere. */
   readonly traces?: Traces | undefined;
 }

@@ -5,7 +5,7 @@ import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { followedConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
-import { conditionOf, isGated, isTerminal } from "./phase.ts";
+import { conditionOf, isTerminal } from "./phase.ts";
 import { isHostsGate, withdrawnGates } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
@@ -24,9 +24,9 @@ const HOST_STATUS_FIELDS = new Set([
   "qosClass",
 ]);
 
-// Conditions that the kubelet takes away again when they no longer hold.
+// Conditions that the kubelet takes away again when they no longer hold, or that Legation writes before the kubelet does.
 const RESIZE_PENDING = "PodResizePending";
-const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress"];
+const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress", "PodReadyToStartContainers"];
 
 // Lists with patchStrategy=merge in the API types: without this directive old entries would stay.
 const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
@@ -105,30 +105,6 @@ export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch 
   return { metadata: { uid: proxy.metadata.uid }, status };
 }
 
-// A hundred members have much to say, of each of thousands of pods.
-const LONGEST_MESSAGE = 16_384;
-
-/** The `legation.dev/Placed` condition of a proxy that waits: False, with why in each member. */
-export function notPlacedCondition(
-  proxy: Pod | undefined,
-  { reason, message, now }: { readonly reason: string; readonly message: string; readonly now: number },
-): PodCondition {
-  const { status, lastTransitionTime: since } = (proxy && conditionOf(proxy, PLACED_CONDITION)) ?? {};
-  const lastTransitionTime = (status === "False" ? since : undefined) ?? new Date(now).toISOString();
-  const shown = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
-  return { type: PLACED_CONDITION, status: "False", reason, message: shown, lastTransitionTime };
-}
-
-/**
- * What a waiting proxy no longer is, as a strategic merge patch has it: the API server says of a pod with scheduling gates that it is gated, and
- * the scheduler that finds it without them says something else. kubectl shows it as its status.
- */
-export function outdatedConditions(proxy: Pod | undefined): object[] {
-  if (proxy === undefined || isGated(proxy)) return [];
-  const { type, reason } = conditionOf(proxy, "PodScheduled") ?? {};
-  return reason === "SchedulingGated" ? [{ type, $patch: "delete" }] : [];
-}
-
 function conditionsFrom(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -161,17 +137,7 @@ function conditionsFrom(
     if (type === RESIZE_PENDING && !isTerminal(delegate) && resizeNeeded(proxy, delegate) !== undefined) continue;
     result.delete(type);
   }
-  const placed = result.get(PLACED_CONDITION);
-  if (placed !== undefined && placed.status !== "True") {
-    const { message: _, ...rest } = placed;
-    const at = proxy.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime;
-    result.set(PLACED_CONDITION, {
-      ...rest,
-      status: "True",
-      reason: "Placed",
-      ...(at === undefined ? {} : { lastTransitionTime: at }),
-    });
-  }
+  if (result.get(PLACED_CONDITION)?.status === "False") result.delete(PLACED_CONDITION);
   return [...result.values()];
 }
 

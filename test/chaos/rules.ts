@@ -11,14 +11,15 @@ export const FOREIGN_NAME = "foreign";
 
 const ORDER = ["None", "Pending", "Running", "Succeeded", "Failed"];
 
-/** Violations by pods of the host: running on its nodes, or phases that went backwards. */
+/** Violations by pods of the host: running on its nodes, phases that went backwards, `PodScheduled` not as the Binding has it. */
 export function wrongHistories(histories: PodHistories): string[] {
   const wrong: string[] = [];
-  for (const { name, node, phases } of histories.values()) {
+  for (const { name, node, phases, misscheduled } of histories.values()) {
     const order = phases.map(({ phase }) => ORDER.indexOf(phase));
     const back = order.some((place, index) => index > 0 && place < (order[index - 1] ?? 0));
     const twice = phases.filter(({ phase }) => phase === "Succeeded" || phase === "Failed").length > 1;
     if (back || twice) wrong.push(`the phase of ${name} went ${phases.map(({ phase }) => phase).join(", ")}`);
+    if (misscheduled) wrong.push(`PodScheduled of ${name} was True before its Binding, or not True after it`);
     const mayStay = name.startsWith("home-");
     if (node !== undefined && !node.startsWith(VIRTUAL_NODE_PREFIX) && !mayStay) wrong.push(`${name} ran on ${node}`);
   }

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { CLUSTERS_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { authorEvent } from "../../src/controllers/author-event.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -22,7 +22,7 @@ const inWest = { [CLUSTERS_ANNOTATION]: "west" };
 let namespace: string;
 
 function waits(pod: Stored<Pod>): boolean {
-  return conditionOf(pod, PLACED_CONDITION)?.status === "False";
+  return whyNotPlaced(pod) !== undefined;
 }
 
 function proxyThat(holds: (pod: Stored<Pod>) => boolean, name = NAME): Promise<Stored<Pod>> {

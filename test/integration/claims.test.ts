@@ -3,6 +3,7 @@ import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/a
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters, namespaces, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -120,8 +121,7 @@ function dataIn(client: ClusterClient, namespace: string): Promise<Stored<Persis
 async function saysOn(namespace: string, name: string, text: string): Promise<void> {
   await eventuallyPasses(async () => {
     const pod = await clients().host.get(pods, { namespace, name });
-    const said = pod.status?.conditions?.find(({ type }) => type === "legation.dev/Placed")?.message;
-    expect(said).toContain(text);
+    expect(whyNotPlaced(pod)?.message).toContain(text);
   }, PATIENT);
 }
 

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { PLACED_CONDITION } from "../../src/api/keys.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { NAME, patient } from "../support/crash/lives.ts";
@@ -63,6 +62,7 @@ async function liveThrough(
   for (const history of histories.values()) {
     const seen = history.phases.map(({ phase }) => phase);
     expect(phases.filter((phase) => seen.includes(phase))).toEqual(seen);
+    expect(history.misscheduled, "PodScheduled is True exactly when the proxy is bound").toBeUndefined();
   }
 }
 
@@ -148,7 +148,7 @@ describe("a member that is soon missed", () => {
       host,
       namespace,
       NAME,
-      (pod) => conditionOf(pod, PLACED_CONDITION)?.message?.startsWith(`${silent}: may have the pod`) === true,
+      (pod) => whyNotPlaced(pod)?.message?.startsWith(`${silent}: may have the pod`) === true,
       patient,
     );
     if (silent !== undefined) await members[silent].apiServer.thaw();

@@ -1,8 +1,9 @@
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
 import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
@@ -65,7 +66,7 @@ function spread(sorted: readonly number[]): { readonly half: number; readonly al
 /** True when the proxy is bound to the member, or says that the member may have it. */
 function waitsFor(proxy: Pod, member: string): boolean {
   if (proxy.spec?.nodeName === `legation-${member}`) return true;
-  const { reason, message = "" } = conditionOf(proxy, PLACED_CONDITION) ?? {};
+  const { reason, message = "" } = whyNotPlaced(proxy) ?? {};
   return reason === "ClusterNotReady" && message.startsWith(`${member}:`);
 }
 
@@ -174,7 +175,7 @@ describe("a member that is soon missed", () => {
       const labelled = { type: "merge", body: { metadata: { labels: { tier: "gold" } } } } as const;
       await host.patch(pods, { namespace, name: "changes" }, labelled);
       await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
-      await podThat(host, namespace, "comes", (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False", patient);
+      await podThat(host, namespace, "comes", (pod) => whyNotPlaced(pod) !== undefined, patient);
       // Its next watch cache begins now: whoever comes with an older version is told to list again.
       await west.apiServer.restart();
       await west.controllerManager.restart();

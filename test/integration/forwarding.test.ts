@@ -10,6 +10,7 @@ import type {
 } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -291,7 +292,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
       metadata: { ...ref, annotations: { "legation.dev/clusters": "west" } },
       spec,
     });
-    const waiting = await proxyThat(namespace, (pod) => conditionOf(pod, "legation.dev/Placed")?.status === "False");
+    const waiting = await proxyThat(namespace, (pod) => whyNotPlaced(pod) !== undefined);
     const tolerations = [...(waiting.spec?.tolerations ?? []), { key: "example.com/pool", operator: "Exists" }];
     await clients().host.patch(pods, ref, { type: "strategic", body: { spec: { tolerations } } });
     await proxyThat(namespace, inPhase("Running"));

@@ -5,7 +5,7 @@ import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kuberne
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters, configMaps, events, nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
@@ -448,13 +448,8 @@ describe("in a member from which no way to the host is known", () => {
   test("a pod that must have the host's is not placed, hears what to set, and is placed when it is set", async () => {
     const { namespace, written, secretOf } = await makeHome();
     await clients().host.create(pods, written("must", { member: "east", api: "host" }));
-    const waiting = await podThat(
-      clients().host,
-      namespace,
-      "must",
-      (pod) => conditionOf(pod, "legation.dev/Placed") !== undefined,
-    );
-    expect(conditionOf(waiting, "legation.dev/Placed")?.message).toContain("spec.homeAPI.server of Cluster east");
+    const waiting = await podThat(clients().host, namespace, "must", (pod) => whyNotPlaced(pod) !== undefined);
+    expect(whyNotPlaced(waiting)?.message).toContain("spec.homeAPI.server of Cluster east");
     onTestFinished(() => setHome("east", null));
     await setHome("east", { server: SERVER });
     const proxy = await podThat(clients().host, namespace, "must", inPhase("Running"), patient);

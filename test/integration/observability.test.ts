@@ -1,6 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import { clusters, leases, namespaces, pods } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
 import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
@@ -18,7 +19,7 @@ const port = await freePort();
 const collector = await startOtlpReceiver();
 afterAll(() => collector[Symbol.asyncDispose]());
 const legation = useLegation({
-  controllerFlags: [`--health-listen=127.0.0.1:${port}`, "--log-level=debug"],
+  controllerFlags: [`--health-listen=127.0.0.1:${port}`, "--log-level=debug", "--not-placed-reason=Unschedulable"],
   env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_BSP_SCHEDULE_DELAY: "100" },
 });
 const clients = useClients();
@@ -34,6 +35,22 @@ async function scrape(): Promise<(series: string) => number | undefined> {
   );
   return (series) => values.get(series);
 }
+
+test("a pod that no member can have has the one condition of a pod that fits on no node, where the operator says so", async () => {
+  const { host } = clients();
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace(hostCluster(), { prefix: "nowhere", labels });
+  const large = { containers: [{ name: "main", image: "main:1", resources: { requests: { cpu: "1000000" } } }] };
+  await host.create(pods, delegatedPod(namespace, "delegated", { spec: large }));
+  await host.create(pods, { metadata: { namespace, name: "own" }, spec: large });
+  const conditions = ["delegated", "own"].map(async (name) => {
+    const { status } = await podThat(host, namespace, name, (pod) => conditionOf(pod, "PodScheduled") !== undefined);
+    return status?.conditions?.map(({ message: _, lastTransitionTime: __, ...condition }) => condition);
+  });
+  const [delegated, own] = await Promise.all(conditions);
+  expect(delegated).toMatchObject([{ type: "PodScheduled", reason: "Unschedulable", observedGeneration: 1 }]);
+  expect(delegated).toEqual(own);
+});
 
 test("every stage of a pod is in the metrics, and every log line about it carries the proxy's uid", async () => {
   const { host, west } = clients();

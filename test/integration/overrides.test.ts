@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION } from "../../src/api/keys.ts";
 import { namespaces, pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
@@ -55,8 +55,8 @@ describe("overrides", () => {
   test("that do not fit the pod keep it from the member and say which operation", async () => {
     const { host, east } = clients();
     await create("misfit", { [OVERRIDES_ANNOTATION]: OVERRIDES, [CLUSTERS_ANNOTATION]: "east" });
-    const waiting = await podThat(host, namespace, "misfit", (pod) => conditionOf(pod, PLACED_CONDITION) !== undefined);
-    expect(conditionOf(waiting, PLACED_CONDITION)?.message).toContain(
+    const waiting = await podThat(host, namespace, "misfit", (pod) => whyNotPlaced(pod) !== undefined);
+    expect(whyNotPlaced(waiting)?.message).toContain(
       "east: legation.dev/overrides: [1].patch[0]: remove /spec/hostname: the pod has nothing there",
     );
     expect(await podOf(east, namespace, "misfit")).toBeUndefined();
@@ -82,10 +82,8 @@ describe("overrides", () => {
     await host.create(pods, gated);
     const body = { metadata: { annotations: { [OVERRIDES_ANNOTATION]: root } }, spec: { schedulingGates: null } };
     await host.patch(pods, { namespace, name: "later" }, { type: "merge", body });
-    const waiting = await podThat(host, namespace, "later", (pod) => conditionOf(pod, PLACED_CONDITION) !== undefined);
-    expect(conditionOf(waiting, PLACED_CONDITION)?.message).toContain(
-      "west: legation.dev/overrides: [0].patch: changes",
-    );
+    const waiting = await podThat(host, namespace, "later", (pod) => whyNotPlaced(pod) !== undefined);
+    expect(whyNotPlaced(waiting)?.message).toContain("west: legation.dev/overrides: [0].patch: changes");
     expect(await podOf(west, namespace, "later")).toBeUndefined();
 
     const defaults = { metadata: { annotations: { [OVERRIDES_ANNOTATION]: root } } };

@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { clusters } from "../../src/kube/resources.ts";
 import { memberOf } from "../../src/pods/member-of.ts";
-import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { controllerOf } from "../../src/pods/phase.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -204,7 +205,7 @@ describe("a plan", () => {
     expect(foreseen.huge?.message).toContain(tooLarge);
     await eventuallyPasses(async () => {
       const pods = await podsOf(clients().host, namespace);
-      const said = pods.map((pod) => [pod.metadata.name, conditionOf(pod, "legation.dev/Placed")?.message]);
+      const said = pods.map((pod) => [pod.metadata.name, whyNotPlaced(pod)?.message]);
       expect(Object.fromEntries(said)).toEqual({
         unlabelled: foreseen.unlabelled?.message,
         elsewhere: foreseen.elsewhere?.message,
@@ -252,10 +253,7 @@ describe("a plan", () => {
       expect(applied).toContain(message);
     }
     await eventuallyPasses(async () => {
-      const said = (await podsOf(host, namespace)).map((one) => [
-        one.metadata.name,
-        conditionOf(one, "legation.dev/Placed")?.message,
-      ]);
+      const said = (await podsOf(host, namespace)).map((one) => [one.metadata.name, whyNotPlaced(one)?.message]);
       expect(Object.fromEntries(said)).toEqual({
         configured: undefined,
         unconfigured: foreseen.get("unconfigured")?.pods[0]?.message,

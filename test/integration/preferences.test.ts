@@ -1,9 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
+import { PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../src/api/preferences.ts";
 import { divide } from "../../src/placement/division.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { conditionOf, isLive } from "../../src/pods/phase.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -171,7 +172,7 @@ describe("a Deployment with weights", () => {
     await eventuallyPasses(async () => {
       const waiting = (await podsOf(clients().host, namespace)).filter(({ spec }) => spec?.nodeName === undefined);
       for (const pod of waiting) {
-        const condition = conditionOf(pod, PLACED_CONDITION);
+        const condition = whyNotPlaced(pod);
         expect(condition?.message).toBe("east: has 2 of them, its maxReplicas; west: has 2 of them, its maxReplicas");
       }
       expect(waiting).toHaveLength(2);

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { type Burst, expectAllRunOnce, startBurst } from "../support/delegated/burst.ts";
@@ -229,6 +230,11 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
   expect(burst.failed).toEqual([]);
 
   const { host, west } = clients();
+  // What told in the last release why a pod waits is replaced by what tells it now.
+  for (const name of ["nowhere", "unscheduled"]) {
+    const { status } = await podThat(host, namespace, name, (pod) => whyNotPlaced(pod) !== undefined);
+    expect(status?.conditions).toMatchObject([{ type: "PodScheduled", status: "False", reason: "NotPlaced" }]);
+  }
   await expectFollows("running", "upgraded");
   const gate = { type: "json", body: [{ op: "remove", path: "/spec/schedulingGates/0" }] } as const;
   await host.patch(pods, { namespace, name: "gated" }, gate);

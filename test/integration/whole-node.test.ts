@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { KubeObject, Pod, PodCondition, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { nodes, pods } from "../../src/kube/resources.ts";
 import { podRequests } from "../../src/placement/requests.ts";
-import { conditionOf, isTerminal } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { isTerminal } from "../../src/pods/phase.ts";
 import { createKwokNodes } from "../support/clusters/nodes.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { condition } from "../support/harness/at-rest.ts";
@@ -250,5 +250,5 @@ function lateLives(lives: readonly PodLife[]): PodLife[] {
 }
 
 function placed(pod: Pod): PodCondition | undefined {
-  return conditionOf(pod, PLACED_CONDITION);
+  return whyNotPlaced(pod);
 }

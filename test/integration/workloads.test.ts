@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { HOST_LABEL, PLACED_CONDITION, PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
 import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, events, namespaces, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
 import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
@@ -324,13 +325,8 @@ describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked })
     const name = `${namespace}-class`;
     await define("host", name);
     await clients().host.create(pods, aPod(namespace, "web", { spec: asked(name) }));
-    const waiting = await podThat(
-      clients().host,
-      namespace,
-      "web",
-      (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False",
-    );
-    const { reason, message } = conditionOf(waiting, PLACED_CONDITION) ?? {};
+    const waiting = await podThat(clients().host, namespace, "web", (pod) => whyNotPlaced(pod) !== undefined);
+    const { reason, message } = whyNotPlaced(waiting) ?? {};
     expect(reason).toBe("NotPlaced");
     expect(message).toMatch(new RegExp(`^east: .*${name}.*; west: .*${name}`));
     const told = await eventually(async () => {
@@ -376,19 +372,14 @@ describe("a pod that the first member's scheduler finds no node for", () => {
         containers: [{ name: "main", image: "main:1", ...SOME_CPU }],
       };
       await clients().host.create(pods, aPod(namespace, "web", { spec }));
-      const waiting = await podThat(
-        clients().host,
-        namespace,
-        "web",
-        (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False",
-      );
-      const { reason, message } = conditionOf(waiting, PLACED_CONDITION) ?? {};
-      expect(reason).toBe("Unschedulable");
+      const waiting = await podThat(clients().host, namespace, "web", (pod) => whyNotPlaced(pod) !== undefined);
+      const { reason, message } = whyNotPlaced(waiting) ?? {};
+      expect(reason).toBe("NotPlaced");
       expect(message).toContain(`${first}: 0/3 nodes are available`);
       const proxy = await podThat(clients().host, namespace, "web", running);
       expect(proxy.spec?.nodeName).toBe(`legation-${second}`);
-      expect(conditionOf(proxy, PLACED_CONDITION)).toMatchObject({ status: "True", reason: "Placed" });
-      expect(conditionOf(proxy, PLACED_CONDITION)?.message).toBeUndefined();
+      const { status, reason: before, message: said } = conditionOf(proxy, "PodScheduled") ?? {};
+      expect({ status, before, said }).toEqual({ status: "True", before: undefined, said: undefined });
 
       const lives = (await livesIn(namespace)).filter(({ name }) => name === "web");
       expect(lives.map(({ cluster }) => cluster)).toEqual([first, second]);

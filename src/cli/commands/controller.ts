@@ -7,6 +7,7 @@ import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { renewable } from "../../kube/renewable-credentials.ts";
 import { NodeServers } from "../../kubelet/servers.ts";
+import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/not-placed.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
@@ -30,6 +31,7 @@ interface ControllerInput extends GlobalInput, KubeletInput {
   readonly leaseDuration: number;
   readonly podEvents: "all" | "warnings" | "none";
   readonly virtualNodePods: NodePods;
+  readonly notPlacedReason: NotPlacedReason;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -90,6 +92,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       "pods that virtual nodes say can be allocated: none, so that no scheduler of the host chooses one or preempts pods " +
         "there, or members, for what counts them (Kueue's topology-aware scheduling) (default: none)",
     ),
+    flag(
+      "--not-placed-reason <reason>",
+      "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
+        "autoscalers of the host add nodes (default: NotPlaced)",
+    ),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
   examples: [
@@ -116,6 +123,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       .default(15_000),
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     virtualNodePods: z.enum(NODE_PODS).default("none"),
+    notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
   })
     .refine(
@@ -215,6 +223,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
             nodePods: options.virtualNodePods,
+            notPlacedReason: options.notPlacedReason,
             metrics,
             traces,
           }),

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { DELETION_COST_ANNOTATION, PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
+import { DELETION_COST_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { whyNotPlaced } from "../../pods/not-placed.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { counted } from "../counted.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
@@ -163,8 +164,8 @@ function hostNotes(pods: readonly Stored<Pod>[]): string[] {
 /** What members have refused is remembered by the controller alone; what it says of pods that wait, they say themselves. */
 function waitingNotes(pods: readonly Stored<Pod>[]): string[] {
   const said = pods.flatMap((pod) => {
-    const { status, reason, message } = conditionOf(pod, PLACED_CONDITION) ?? {};
-    return isBound(pod) || status !== "False" ? [] : [{ pod, words: `${reason}: ${message}` }];
+    const waits = isBound(pod) || isHostsOwn(pod) ? undefined : whyNotPlaced(pod);
+    return waits === undefined ? [] : [{ pod, words: `${waits.reason}: ${waits.message}` }];
   });
   return [...Map.groupBy(said, ({ words }) => words)].map(([words, those]) => {
     const names = namesOf(those.map(({ pod }) => pod));

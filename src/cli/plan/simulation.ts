@@ -165,7 +165,7 @@ export class Simulation {
         const asked = { requests: podRequests(delegate), namespace, parked };
         this.#placing.reservations.attempt(uid, member, asked, proxy);
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
-        if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
+        if (parked) return { waitsIn: member, reason: "NotPlaced", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);
         this.#claims.place(proxy, member);
         if (this.#placing.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();

@@ -3,12 +3,12 @@ import {
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
-  PLACED_CONDITION,
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
+import { whyNotPlaced } from "../../pods/not-placed.ts";
 import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
   conditionOf,
@@ -126,13 +126,11 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
     if (cluster === undefined)
       return [station(at, bound, isOverflow(pod) ? ["this cluster's scheduler was asked first"] : [])];
     if (annotations[DELEGATE_UID_ANNOTATION] === undefined) {
-      const waits = conditionOf(pod, PLACED_CONDITION);
-      const why = waits?.status === "False" ? (waits.message ?? "") : "its delegate has not been scheduled there yet";
+      const waits = whyNotPlaced(pod)?.message;
+      const why = waits ?? "its delegate has not been scheduled there yet";
       if (asksHostFirst(pod)) return [station(at, `overflowed to ${cluster}; ${bound}`, [why])];
       const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
-      return [
-        station(at, `left with lost member ${cluster}; ${bound}`, waits?.status === "False" ? [lost, why] : [lost]),
-      ];
+      return [station(at, `left with lost member ${cluster}; ${bound}`, waits === undefined ? [lost] : [lost, waits])];
     }
     const memberNode = annotations[MEMBER_NODE_ANNOTATION];
     const delegate = [
@@ -148,14 +146,13 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
   }
   if (isOverflow(pod)) return [overflowing(pod)];
   if (!delegated) return [station(undefined, "waits for a scheduler", scheduled?.message ? [scheduled.message] : [])];
-  const placed = conditionOf(pod, PLACED_CONDITION);
-  if (placed === undefined)
-    return [station(undefined, "waits for a member cluster; nobody has reported on it yet", [])];
+  const waits = whyNotPlaced(pod);
+  if (waits === undefined) return [station(undefined, "waits for a member cluster; nobody has reported on it yet", [])];
   return [
     station(
-      placed.lastTransitionTime,
-      `waits for a member cluster: ${placed.reason ?? "not placed"}`,
-      (placed.message ?? "").split("; ").filter((line) => line !== ""),
+      waits.lastTransitionTime,
+      `waits for a member cluster: ${waits.reason}`,
+      (waits.message ?? "").split("; ").filter((line) => line !== ""),
     ),
   ];
 }

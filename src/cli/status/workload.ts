@@ -1,10 +1,11 @@
-import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
+import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/workload.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { memberOf } from "../../pods/member-of.ts";
+import { whyNotPlaced } from "../../pods/not-placed.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
@@ -222,7 +223,7 @@ function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message
     const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;
     return { reason: "Unschedulable", message };
   }
-  const { reason = "NotPlaced", message = "" } = conditionOf(pod, PLACED_CONDITION) ?? {
+  const { reason = "NotPlaced", message = "" } = whyNotPlaced(pod) ?? {
     message: "nobody has reported on it yet: it is being placed, or `legation controller` does not run",
   };
   return { reason, message };

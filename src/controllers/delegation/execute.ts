@@ -3,6 +3,7 @@ import {
   DELEGATE_FINALIZER,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
+  PLACED_CONDITION,
   virtualNodeName,
 } from "../../api/keys.ts";
 import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
@@ -10,9 +11,9 @@ import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import { notPlacedCondition, outdatedConditions } from "../../pods/feedback.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
+import { notPlacedCondition } from "../../pods/not-placed.ts";
+import { conditionOf, deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../refusal.ts";
@@ -248,14 +249,15 @@ export class Executor {
     return shown;
   }
 
-  /** What is refused here would be so again: the event tells it, and no other write of the pod waits for the condition. */
-  async #report({ proxyUid, reason, message, again }: ActionOf<"report">, context: Context): Result {
+  /** Tells why the pod waits. An event alone tells it where this cluster refuses the condition: no other write of the pod waits for that. */
+  async #report(action: ActionOf<"report">, context: Context): Result {
     const { memories, clock, authorEvents } = this.#options;
     const { key, log } = context;
+    const { proxyUid, reason, message, again } = action;
     // When it is told the next time, the next decision says.
     let shown: Awaited<Result> = () => true;
     try {
-      if (again !== true) shown = await this.#condition(proxyUid, { reason, message }, context);
+      if (again !== true) shown = await this.#condition(action, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
@@ -267,18 +269,17 @@ export class Executor {
     return shown;
   }
 
-  #condition(
-    proxyUid: string,
-    why: { readonly reason: string; readonly message: string },
-    { key, signal }: Context,
-  ): Result {
-    const { host, clock, proxyOf } = this.#options;
+  #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, { key, signal }: Context): Result {
+    const { host, clock, proxyOf, notPlacedReason: shownAs } = this.#options;
     const proxy = proxyOf(key);
-    const conditions = [notPlacedCondition(proxy, { ...why, now: clock.wall() }), ...outdatedConditions(proxy)];
-    // One that is done long after must not take away what was said since.
-    const resourceVersion = proxy?.metadata.resourceVersion;
-    const metadata = { uid: proxyUid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-    const body = { metadata, status: { conditions } };
+    // The proxy was bound, or went, since that was decided.
+    if (proxy?.metadata.uid !== proxyUid || isBound(proxy) !== (bound === true)) return Promise.resolve(undefined);
+    const type = PLACED_CONDITION;
+    const former = conditionOf(proxy, type) === undefined ? [] : [{ type, $patch: "delete" }];
+    const conditions = [notPlacedCondition(proxy, { reason, message, now: clock.wall(), shownAs }), ...former];
+    // A write that is done long after must not take back that the proxy is scheduled.
+    const { resourceVersion } = proxy.metadata;
+    const body = { metadata: { uid: proxyUid, resourceVersion }, status: { conditions } };
     return patchProxy(proxyUid, () =>
       host.patch(
         pods,

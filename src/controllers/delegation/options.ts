@@ -4,6 +4,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
+import type { NotPlacedReason } from "../../pods/not-placed.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -35,6 +36,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
+  /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */
+  readonly notPlacedReason?: NotPlacedReason | undefined;
   /** What pods' authors are told. */
   readonly authorEvents: AuthorEvents;
   /** Times in which nobody led. */

@@ -279,6 +279,19 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    name: "a pod that fits on no node",
+    calls: [
+      apply(pod(main(WAITS, { resources: { requests: { cpu: "5000" } } }))),
+      { kubectl: "wait pod/web --for=condition=PodScheduled=False --timeout=60s" },
+      {
+        kubectl:
+          "get pod web -o 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason} {.observedGeneration};{end}'",
+      },
+      { kubectl: "get pods" },
+      { kubectl: "delete pod web" },
+    ],
+  },
+  {
     name: "a copy for debugging, a folder that is copied in, and commands that are killed",
     calls: [
       apply(pod({})),

@@ -4,5 +4,6 @@ import type { KnownDifference } from "./scenario.ts";
 export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
   { id: "marks-of-a-proxy", plain: /^Annotations: +<none>$/, legation: /legation\.dev\/|^ +finalizers:$/ },
   { id: "scheduler-name", plain: /schedulerName: default-scheduler/, legation: /schedulerName: legation/ },
+  { id: "not-placed", plain: /^PodScheduled False Unschedulable 1;$/, legation: /^PodScheduled False NotPlaced 1;$/ },
   { id: "missing-objects", plain: /CreateContainerConfigError/, legation: /^web +0\/1 +Pending/ },
 ];

@@ -1,11 +1,7 @@
-import {
-  CLUSTERS_ANNOTATION,
-  DELEGATE_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
-  PLACED_CONDITION,
-} from "../../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { events, pods } from "../../../src/kube/resources.ts";
+import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
 import { conditionOf, unschedulableMessage } from "../../../src/pods/phase.ts";
 import { replicated, template } from "../builders/workload.ts";
 import { apiRequest } from "../clusters/api-request.ts";
@@ -101,7 +97,7 @@ export const findsNoMember: Life = {
   live: async (scene) => {
     scene.arm();
     await create(scene, { annotations: { [CLUSTERS_ANNOTATION]: "atlantis" } });
-    await proxyThat(scene, (proxy) => conditionOf(proxy, PLACED_CONDITION)?.status === "False");
+    await proxyThat(scene, (proxy) => whyNotPlaced(proxy) !== undefined);
     await eventually(() => isTold(scene, "NotPlaced"), patient);
     await remove(scene);
   },

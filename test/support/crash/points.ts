@@ -58,7 +58,7 @@ export const points: readonly Point[] = [
   { write: "its last status is told", of: isDeleted, at: status(/"phase":"Failed"/) },
   { write: "it is deleted with grace 0", of: isDeleted, at: [{ where: "host", method: "DELETE", path: proxy }] },
   { write: "its finalizer is removed", of: isDeleted, at: finalizer },
-  { write: "it is told to wait", of: findsNoMember, at: status(/legation.dev\/Placed/) },
+  { write: "it is told to wait", of: findsNoMember, at: status(/"PodScheduled"/) },
   { write: "its waiting is an event", of: findsNoMember, at: [{ where: "host", method: "POST", path: "/events" }] },
   {
     write: "its first delegate is deleted",

@@ -12,6 +12,8 @@ export interface PodHistory {
   node?: string;
   /** Every phase that it was seen in, and since when; epoch ms. */
   readonly phases: { readonly phase: string; readonly at: number }[];
+  /** It was seen unbound with `PodScheduled` True, or bound without. */
+  misscheduled?: true;
 }
 
 /** The histories of all pods that were ever seen, by uid. */
@@ -34,6 +36,8 @@ export async function watchPods(
       const history = histories.get(metadata.uid) ?? { name: metadata.name, phases: [] };
       histories.set(metadata.uid, history);
       if (spec?.nodeName !== undefined) history.node = spec.nodeName;
+      const scheduled = status?.conditions?.find(({ type }) => type === "PodScheduled")?.status === "True";
+      if (scheduled !== (spec?.nodeName !== undefined)) history.misscheduled = true;
       const phase = status?.phase ?? "None";
       if (history.phases.at(-1)?.phase !== phase) history.phases.push({ phase, at: realClock.now() });
       if (reflector.store.synced) onChange(reflector.store.list());

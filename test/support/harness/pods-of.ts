@@ -1,8 +1,8 @@
-import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
+import { isDeleting } from "../../../src/pods/phase.ts";
 import { type EventuallyOptions, eventually } from "./wait.ts";
 
 // Pods of one namespace under test; nobody here has a thousand.
@@ -83,6 +83,6 @@ export async function waitingFor(
   name: string,
   words: string,
 ): Promise<string> {
-  const says = (pod: Pod): string => conditionOf(pod, PLACED_CONDITION)?.message ?? "";
+  const says = (pod: Pod): string => whyNotPlaced(pod)?.message ?? "";
   return says(await podThat(client, namespace, name, (pod) => says(pod).includes(words)));
 }

@@ -1,8 +1,7 @@
 import { expect } from "vitest";
-import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { memberOf } from "../../../src/pods/member-of.ts";
-import { conditionOf } from "../../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
 import { OBJECT_LABEL } from "./objects.ts";
 import type { Expected } from "./scenario.ts";
 import { SCHEDULER } from "./words.ts";
@@ -14,7 +13,7 @@ export function expectOutcome(all: readonly Stored<Pod>[], object: string, expec
   const waiting: string[] = [];
   for (const pod of pods) {
     const member = memberOf(pod);
-    if (member === undefined) waiting.push(conditionOf(pod, PLACED_CONDITION)?.message ?? "");
+    if (member === undefined) waiting.push(whyNotPlaced(pod)?.message ?? "");
     else counts[member] = (counts[member] ?? 0) + 1;
   }
   const { in: wanted, among, together, waits } = expected;

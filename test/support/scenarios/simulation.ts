@@ -1,5 +1,5 @@
 import { type DelegationMode, delegationModeOf } from "../../../src/api/delegation-mode.ts";
-import { CLUSTER_ANNOTATION, PLACED_CONDITION, virtualNodeName } from "../../../src/api/keys.ts";
+import { CLUSTER_ANNOTATION, virtualNodeName } from "../../../src/api/keys.ts";
 import {
   type KubeObject,
   type Namespace,
@@ -249,7 +249,7 @@ export class Simulation {
       case "report": {
         this.#placing.memories.noteReported(uid, action, this.#now);
         const { reason, message } = action;
-        const condition = { type: PLACED_CONDITION, status: "False", reason, message };
+        const condition = { type: "PodScheduled", status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });
         return;
       }

@@ -43,7 +43,7 @@ describe("the status of a ServiceExport", () => {
       [says("east", "Ready", "True"), says("west", "Ready", "Unknown")],
       ["Ready Unknown Because west: of west"],
     ],
-    ["has conditions of the API alone", [says("west", "legation.dev/Placed", "True")], []],
+    ["has conditions of the API alone", [says("west", "legation.dev/Other", "True")], []],
     ["has no status that Kubernetes does not know", [says("west", "Valid", "maybe")], []],
     [
       "tells the reason when there is no message, and has a reason that the API takes",

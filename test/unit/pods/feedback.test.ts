@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
-import type { Pod, PodCondition, PodStatus } from "../../../src/api/kubernetes.ts";
+import type { PodCondition, PodStatus } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { notPlacedCondition, outdatedConditions, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
+import { statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
-const now = Date.parse("2026-02-03T04:05:06.789Z");
+const waiting = (type: string): PodCondition => ({ type, status: "False", reason: "NotPlaced", message: "west: full" });
+const placedBefore = { type: PLACED_CONDITION, status: "True", reason: "Placed" };
 
 describe("a proxy's status is its delegate's", () => {
   test("verbatim, fields of the future included", () => {
@@ -62,12 +63,16 @@ describe("a proxy's status is its delegate's", () => {
     expect(statusFrom(proxyPod(), pod({ status }))?.containerStatuses).toEqual([bare]);
   });
 
-  test("the member's PodScheduled never replaces the host's", () => {
-    const scheduled = { type: "PodScheduled", status: "True" };
-    const proxy = proxyPod({ status: { phase: "Pending", conditions: [scheduled] } });
-    const unschedulable = { type: "PodScheduled", status: "False", reason: "Unschedulable" };
-    const delegate = pod({ status: { phase: "Pending", conditions: [unschedulable] } });
-    expect(statusFrom(proxy, delegate)?.conditions).toEqual([scheduled]);
+  const unschedulable = { type: "PodScheduled", status: "False", reason: "Unschedulable" };
+  const scheduled = { type: "PodScheduled", status: "True" };
+  test.each<[string, PodCondition[], PodCondition]>([
+    ["True, once it is bound", [scheduled], unschedulable],
+    ["False, as long as it is not bound", [waiting("PodScheduled")], scheduled],
+    ["absent, as long as nothing has been reported", [], scheduled],
+  ])("the host's PodScheduled stays %s, whatever the delegate's says", (_, conditions, theirs) => {
+    const proxy = proxyPod({ status: { phase: "Pending", conditions } });
+    const delegate = pod({ status: { phase: "Pending", conditions: [theirs] } });
+    expect(statusFrom(proxy, delegate)?.conditions).toEqual(conditions);
   });
 
   test("conditions that the host set, such as readiness gates, stay", () => {
@@ -77,11 +82,14 @@ describe("a proxy's status is its delegate's", () => {
     expect(conditions).toEqual([gate, { type: "Ready", status: "True" }]);
   });
 
-  test("a placement that was reported as missing is reported as made", () => {
-    const waiting = { type: PLACED_CONDITION, status: "False", reason: "NotPlaced", message: "west: full" };
-    const proxy = proxyPod({ status: { phase: "Pending", conditions: [waiting] } });
-    const conditions = statusFrom(proxy, pod({ status: runningStatus() }))?.conditions;
-    expect(conditions).toContainEqual({ type: PLACED_CONDITION, status: "True", reason: "Placed" });
+  test.each<[string, PodCondition[], PodCondition[]]>([
+    ["said of an earlier version that it has no member", [waiting(PLACED_CONDITION)], []],
+    ["waited in its member, whose kubelet has not told of it", [waiting("PodReadyToStartContainers")], []],
+    ["has a member since an earlier version", [placedBefore], [placedBefore]],
+  ])("of a proxy that %s, that it waits is taken back", (_, conditions, kept) => {
+    const proxy = proxyPod({ status: { phase: "Pending", conditions } });
+    const ready = { type: "Ready", status: "True" };
+    expect(statusFrom(proxy, pod({ status: runningStatus() }))?.conditions).toEqual([...kept, ready]);
   });
 
   test("a condition that somebody else set on the host is never taken away", () => {
@@ -260,32 +268,6 @@ describe("a status patch", () => {
       }),
     );
   });
-});
-
-const gates = { schedulingGates: [{ name: "example.com/quota" }] };
-const gated: PodCondition = { type: "PodScheduled", status: "False", reason: "SchedulingGated" };
-
-test("the time since when a proxy waits stays while what it waits for changes", () => {
-  const since = "2026-02-03T04:00:00.000Z";
-  const waits = (...conditions: PodCondition[]) => proxyPod({ status: { phase: "Pending", conditions } });
-  const told = (proxy: Pod | undefined) =>
-    notPlacedCondition(proxy, { reason: "NotPlaced", message: "full", now }).lastTransitionTime;
-  expect(told(waits({ type: PLACED_CONDITION, status: "False", lastTransitionTime: since }))).toBe(since);
-  for (const proxy of [
-    undefined,
-    waits(),
-    waits({ type: PLACED_CONDITION, status: "True", lastTransitionTime: since }),
-  ]) {
-    expect(told(proxy)).toBe("2026-02-03T04:05:06.789Z");
-  }
-});
-
-test.each<[string, Pod, object[]]>([
-  ["is gated", proxyPod({ spec: gates, status: { conditions: [gated] } }), []],
-  ["is gated no more", proxyPod({ status: { conditions: [gated] } }), [{ type: "PodScheduled", $patch: "delete" }]],
-  ["never was", proxyPod({ status: { conditions: [] } }), []],
-])("a proxy that waits and %s is not called gated any more, if it was", (_, proxy, expected) => {
-  expect(outdatedConditions(proxy)).toEqual(expected);
 });
 
 /** What the API server makes of a strategic merge patch, for the fields the property uses. */

@@ -123,7 +123,7 @@ describe("a readiness gate", () => {
     expect(records.map((record) => JSON.parse(record ?? "{}").gates)).toEqual([[GATE]]);
   });
 
-  test.each(["Ready", "ContainersReady", "PodScheduled", "legation.dev/Placed"])(
+  test.each(["Ready", "ContainersReady", "PodScheduled", "legation.dev/Other"])(
     "named %s opens nothing, since others write that condition",
     (type) => {
       const gates = { readinessGates: [{ conditionType: type }] };

@@ -31,7 +31,7 @@ describe("the comparison of a pod on a plain cluster with a proxy", () => {
       status: {
         ...ended,
         startTime: "2026-02-02T00:00:00Z",
-        conditions: [...(ended.conditions ?? []).toReversed(), { type: "legation.dev/Placed", status: "True" }],
+        conditions: [...(ended.conditions ?? []).toReversed(), { type: "legation.dev/Other", status: "True" }],
       },
     });
     expect(shown(proxy)).toEqual(shown(direct));

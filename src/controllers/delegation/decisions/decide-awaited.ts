@@ -58,7 +58,7 @@ function decideUnscheduled(
   now: number,
 ): DelegationDecision {
   const { name, reachableSince, scheduleTimeoutMs, nodesVersion } = member;
-  const reason = "Unschedulable";
+  const reason = "NotPlaced";
   const message = unschedulableMessage(delegate);
   // A toleration that is added while it waits may be all that it lacks.
   const changes = forwards(proxy, member, delegate, observed, now);
@@ -76,7 +76,7 @@ function decideUnscheduled(
   if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
   if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };
   const { uid: proxyUid } = proxy.metadata;
-  const refusal = { cluster: name, reason, message } as const;
+  const refusal = { cluster: name, reason: "Unschedulable", message } as const;
   const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
   return { actions: [...told, refuse], outcome: "Scheduling" };
 }

@@ -76,7 +76,7 @@ export function decideHeld(
   }
   const reports = (earlier: readonly Refusal[] = []): Action[] => {
     const explained = explain([...allRefusals(ranking, observed, now), refusal].reduce(withRefusal, [...earlier]));
-    return report(proxy, observed, { reason: "Unschedulable", message: explained, now });
+    return report(proxy, observed, { reason: "NotPlaced", message: explained, now });
   };
   const others = (members: readonly string[]): string[] => members.filter((name) => name !== holder.name);
   const [roomy] = others(openMembers(ranking.fitting, observed, now));

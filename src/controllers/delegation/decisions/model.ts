@@ -87,7 +87,7 @@ export interface Memory {
   readonly promised?: string;
   /** Member where room was last reserved for the pod: the only one that may still count it so. */
   readonly room?: string;
-  /** What the proxy's Placed condition, or an event on it, last said. */
+  /** Message of the last condition or event that told why the proxy waits. */
   readonly reported?: string;
   /** When it said that; epoch ms. */
   readonly reportedAt?: number;
@@ -270,6 +270,8 @@ export type Action =
       readonly proxyUid: string;
       readonly reason: string;
       readonly message: string;
+      /** The proxy is bound, and waits in its member. */
+      readonly bound?: true;
       readonly again?: true;
     }
   /** Tells the author, in an event, of members that did not take a pod which another one has now. */

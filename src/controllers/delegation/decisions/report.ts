@@ -1,4 +1,5 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { isBound } from "../../../pods/phase.ts";
 import { TOLD_FOR_MS } from "../../told-for.ts";
 import type { Action, Observed } from "./model.ts";
 import { newness } from "./retelling.ts";
@@ -31,13 +32,14 @@ export function tellAgainAt({ metadata: { uid } }: Stored<Pod>, reportedAt: numb
 export function report(proxy: Stored<Pod>, { memory, members }: Observed, { reason, message, now }: Report): Action[] {
   const { reported, reportedAt = 0, reportedReason } = memory;
   const { uid: proxyUid } = proxy.metadata;
+  const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
   if (reported === message) {
     const isOld = memory.reportedAt !== undefined && now >= tellAgainAt(proxy, reportedAt);
-    return isOld ? [{ type: "report", proxyUid, reason, message, again: true }] : [];
+    return isOld ? [{ type: "report", proxyUid, reason, message, ...bound, again: true }] : [];
   }
   if (reported !== undefined) {
     const news = newness({ reason, message, reported, reportedReason }, members);
     if (news === "none" || (news === "little" && now < reportedAt + COUNT_AGAIN_MS)) return [];
   }
-  return [{ type: "report", proxyUid, reason, message }];
+  return [{ type: "report", proxyUid, reason, message, ...bound }];
 }

@@ -94,7 +94,7 @@ describe("what pods name and the host lacks", () => {
       overhead: { podFixed: { cpu: 8 } },
     };
     const planned = plan(rules({ runtimeClasses: [] }), deployment(1, {}, { runtimeClassName: "gvisor" }), runtime);
-    expect(planned.workloads[0]?.pods[0]).toMatchObject({ reason: "Unschedulable" });
+    expect(planned.workloads[0]?.pods[0]).toMatchObject({ reason: "NotPlaced" });
     expect(planned.workloads[0]?.pods[0]?.message).toContain("cpu: 9 requested, the largest node has 8");
   });
 

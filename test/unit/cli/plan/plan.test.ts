@@ -97,7 +97,7 @@ describe("where the replicas of a Deployment would go", () => {
     expect(planned.workloads[0]).toMatchObject({ outcome: "waits" });
     expect(planned.workloads[0]?.pods[3]).toMatchObject({
       waitsIn: "west",
-      reason: "Unschedulable",
+      reason: "NotPlaced",
       message:
         "east: one more pod would be too many: region=us has 2, the fewest is 1, and maxSkew is 1; west: cpu: 1 requested, 0 left",
     });

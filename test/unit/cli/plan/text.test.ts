@@ -20,7 +20,7 @@ test("a plan as people read it: a table of members, who waits and why, and what 
     "  CLUSTER  PODS            WHY NOT MORE",
     "  east     0               the pod does not tolerate its taint spot:NoSchedule",
     "  west     2 (+2 waiting)",
-    "  2 pods wait (web-planned-*2, …): Unschedulable: east: the pod does not tolerate its taint spot:NoSchedule; west: cpu: 1 requested, 0 left",
+    "  2 pods wait (web-planned-*2, …): NotPlaced: east: the pod does not tolerate its taint spot:NoSchedule; west: cpu: 1 requested, 0 left",
     "",
     "Deployment team/silent: not delegated: its pods do not ask for delegation: they run on the host",
     "",

@@ -103,7 +103,7 @@ describe("one pod's way", () => {
 
   test("of a pod that no member takes has a reason for each", () => {
     const condition = {
-      type: "legation.dev/Placed",
+      type: "PodScheduled",
       status: "False",
       reason: "Unschedulable",
       message: "east: cpu: 100 requested, 2 left; west: cordoned",

@@ -42,7 +42,7 @@ function status(
     const proxy = replica(`web-abc-${index}`, place === undefined ? undefined : `legation-${place}`, annotations);
     if (place !== undefined) return proxy;
     const message = "east: has 1 of them, its maxReplicas; west: cpu: 8 requested; write less, 4 left";
-    const condition = { type: "legation.dev/Placed", status: "False", reason: "NotPlaced", message };
+    const condition = { type: "PodScheduled", status: "False", reason: "NotPlaced", message };
     return { ...proxy, status: { phase: "Pending", conditions: [condition] } };
   });
   const next = replica("web-abc-next", undefined, annotations);

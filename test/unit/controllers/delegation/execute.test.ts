@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
+import { PLACED_CONDITION } from "../../../../src/api/keys.ts";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
-import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import type { Action, ActionOf } from "../../../../src/controllers/delegation/decisions/model.ts";
+import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 import { type Answers, executorOf, failure } from "./executing.ts";
 import { boundProxy, delegateOf, member, world } from "./world.ts";
 
@@ -547,6 +548,45 @@ test("that a proxy waits is said of it as it was when that was decided: said lon
   await expect(execute(report)).rejects.toMatchObject({ code: "Conflict" });
   expect(writes).toEqual([{ to: "host patch status", demands: { uid: proxyUid, resourceVersion: "7" } }]);
   expect(told).toEqual([]);
+});
+
+describe("a proxy that waits", () => {
+  const waits: ActionOf<"report"> = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+  const waitsInMember: Action = { ...waits, bound: true };
+  const former = { type: PLACED_CONDITION, status: "True" };
+  const nodeName = "legation-west";
+  const writtenFor = async (parts: PodParts, report: Action): Promise<unknown[]> => {
+    const written: unknown[] = [];
+    const { execute } = executorOf({
+      proxyOf: () => proxyPod(parts),
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: Pod }) => {
+        written.push(body.status?.conditions);
+        return proxyPod(parts);
+      }) as never,
+    });
+    await execute(report);
+    return written;
+  };
+
+  test.each<[string, PodParts, Action, object[]]>([
+    ["in its condition PodScheduled", {}, waits, [[{ type: "PodScheduled" }]]],
+    [
+      "and no longer in the condition of an earlier version",
+      { status: { phase: "Pending", conditions: [former] } },
+      waits,
+      [[{ type: "PodScheduled" }, { type: PLACED_CONDITION, $patch: "delete" }]],
+    ],
+    [
+      "as its kubelet would, once it is bound",
+      { spec: { nodeName } },
+      waitsInMember,
+      [[{ type: "PodReadyToStartContainers" }]],
+    ],
+    ["in an event alone, when it was bound meanwhile", { spec: { nodeName } }, waits, []],
+    ["in an event alone, when another pod has its name by now", { uid: "another" }, waits, []],
+  ])("says so %s", async (_, parts, report, conditions) => {
+    expect(await writtenFor(parts, report)).toMatchObject(conditions);
+  });
 });
 
 describe("a write to a pod that is there demands that it is", () => {

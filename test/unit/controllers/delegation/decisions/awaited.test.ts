@@ -42,7 +42,7 @@ describe("a pod that has overflowed", () => {
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const waiting = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
     expect(decide(world(held, [waiting]), now).actions).toEqual([
-      { type: "report", proxyUid: "uid-1", reason: "Unschedulable", message: "west: too full" },
+      { type: "report", proxyUid: "uid-1", reason: "NotPlaced", message: "west: too full", bound: true },
     ]);
   });
 

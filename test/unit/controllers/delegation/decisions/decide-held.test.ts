@@ -32,7 +32,7 @@ test("a proxy that leaves a member whose scheduler has said nothing says so, and
   const move = [{ type: "promise" }, { type: "refuse" }, { type: "delete" }];
   expect(decided({ phase: "Pending" })).toMatchObject([
     ...move,
-    { type: "report", reason: "Unschedulable", message: expect.stringContaining(message) },
+    { type: "report", reason: "NotPlaced", message: expect.stringContaining(message) },
   ]);
   const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no node" }];
   expect(decided({ phase: "Pending", conditions })).toMatchObject(move);
