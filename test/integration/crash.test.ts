@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { isBound } from "../../src/pods/phase.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { NAME, patient } from "../support/crash/lives.ts";
@@ -144,13 +145,9 @@ describe("a member that is soon missed", () => {
       release();
     });
     await host.create(pods, delegatedPod(namespace, NAME));
-    await podThat(
-      host,
-      namespace,
-      NAME,
-      (pod) => whyNotPlaced(pod)?.message?.startsWith(`${silent}: may have the pod`) === true,
-      patient,
-    );
+    // The member is lost, and the pod is one of its node's.
+    const lost = await podThat(host, namespace, NAME, isBound, patient);
+    expect(lost.metadata.annotations).not.toHaveProperty(DELEGATE_UID_ANNOTATION);
     if (silent !== undefined) await members[silent].apiServer.thaw();
     release();
     const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);
