@@ -10,6 +10,7 @@ import type { Copier, CopyingOptions } from "./copying/options.ts";
 import { together } from "./copying/together.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
+import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
@@ -81,9 +82,11 @@ export class Controllers {
       confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
     };
     const onRead = (): void => this.#delegation.onCapacity();
+    const classes = new DependencyController({ ...copying, onRead, family: CLASSES });
     const policies = new NetworkPolicyController({ ...copying, onRead });
     this.#copiers = [
-      new DependencyController({ ...copying, onRead }),
+      new DependencyController({ ...copying, onRead, family: NAMESPACED }),
+      classes,
       new ServiceController(copying),
       policies,
       new ClaimController({ ...copying, ...leading, onRead }),
@@ -139,6 +142,7 @@ export class Controllers {
       placement: this.#delegation.overflow,
       authorEvents,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
+      providesClasses: (pod, member) => classes.provides(pod, member),
       ...running,
     });
     this.#preferences = new PreferencesController({
