@@ -56,6 +56,8 @@ export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-c
 export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
 /** Pod condition that earlier versions wrote on a proxy without a member. It is taken off where it says False. */
 export const PLACED_CONDITION = "legation.dev/Placed";
+/** Pod condition on a proxy: True while a cluster refuses a write that Legation makes for the pod. */
+export const REFUSED_CONDITION = "legation.dev/Refused";
 
 // Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.
 /** Annotation: JSON `{uid, phase, capacity, volumeName}` of the claim in the member that stands for it. */

@@ -9,8 +9,8 @@ import { ClaimController } from "./claims/controller.ts";
 import type { Copier, CopyingOptions } from "./copying/options.ts";
 import { together } from "./copying/together.ts";
 import { DelegationController } from "./delegation/controller.ts";
+import type { Refusals } from "./delegation/refusals.ts";
 import { DependencyController } from "./dependencies/controller.ts";
-import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
@@ -55,11 +55,16 @@ export class Controllers {
     this.#authorEvents = authorEvents;
     this.#podEvents = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
     this.#tokens = new MemberTokenController({ host, registry, ...running });
+    const refusals: Pick<Refusals, "tell" | "over"> = {
+      tell: (...refusal) => this.#delegation.refusals.tell(...refusal),
+      over: (...write) => this.#delegation.refusals.over(...write),
+    };
     this.#homeApi = new HomeApiController({
       host,
       identity,
       registry,
       authorEvents,
+      refusals,
       server: homeApiServer,
       proxies,
       modeOf: (proxy) => this.#delegation.apiMode(proxy),
@@ -82,11 +87,9 @@ export class Controllers {
       confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
     };
     const onRead = (): void => this.#delegation.onCapacity();
-    const classes = new DependencyController({ ...copying, onRead, family: CLASSES });
     const policies = new NetworkPolicyController({ ...copying, onRead });
     this.#copiers = [
-      new DependencyController({ ...copying, onRead, family: NAMESPACED }),
-      classes,
+      new DependencyController({ ...copying, onRead }),
       new ServiceController(copying),
       policies,
       new ClaimController({ ...copying, ...leading, onRead }),
@@ -142,7 +145,6 @@ export class Controllers {
       placement: this.#delegation.overflow,
       authorEvents,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
-      providesClasses: (pod, member) => classes.provides(pod, member),
       ...running,
     });
     this.#preferences = new PreferencesController({
@@ -150,6 +152,7 @@ export class Controllers {
       owned: this.#delegation.owned,
       proxies,
       sharing: (proxy) => this.#delegation.sharing(proxy),
+      refusals: this.#delegation.refusals,
       ...running,
     });
     this.#serving =

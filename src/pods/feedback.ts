@@ -1,4 +1,4 @@
-import { PLACED_CONDITION } from "../api/keys.ts";
+import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
 import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
 import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
@@ -116,7 +116,7 @@ function conditionsFrom(
   for (const type of [...withdrawnGates(proxy, delegate), ...followed.withdrawn]) result.delete(type);
   // By type, since a member may tell one many times.
   for (const [type, condition] of new Map(told.map((condition) => [condition.type, condition]))) {
-    if (isHostsGate(proxy, delegate, type) || followed.isHosts(type)) continue;
+    if (isHostsGate(proxy, delegate, type) || followed.isHosts(type) || type === REFUSED_CONDITION) continue;
     // What is over in the member may still hold on the host, whose own eviction has said so.
     if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;

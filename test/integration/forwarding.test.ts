@@ -333,8 +333,8 @@ describe("what changes on a running proxy changes on its delegate", () => {
 
 describe("a change that the member does not take", () => {
   /** Makes the member refuse pods for which the expression is false. */
-  function policy(namespace: string, resource: string, expression: string): Promise<void> {
-    return refuseWrites(clients().west, { namespace, resource, operation: "UPDATE", expression });
+  async function policy(namespace: string, resource: string, expression: string): Promise<void> {
+    await refuseWrites(clients().west, { namespace, resource, operation: "UPDATE", expression });
   }
 
   /** Waits until the policy is in force for what `body` would change. */

@@ -8,9 +8,7 @@ import {
   namespaces,
   networkPolicies,
   persistentVolumeClaims,
-  priorityClasses,
   type Resource,
-  runtimeClasses,
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
@@ -42,8 +40,6 @@ const OWN_GROUPS: ReadonlySet<string> = new Set([
   "",
   endpointSlices.group,
   networkPolicies.group,
-  priorityClasses.group,
-  runtimeClasses.group,
   serviceExports.group,
 ]);
 
@@ -88,7 +84,7 @@ class Cleaner {
       } else failed ??= error;
     }
     const forbidden: string[] = [];
-    for (const resource of [...resources, priorityClasses, runtimeClasses]) {
+    for (const resource of resources) {
       try {
         for (const object of await this.#own(resource)) {
           // The service account that this very call may be using goes last, with the rest of the access.

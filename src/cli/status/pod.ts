@@ -4,6 +4,7 @@ import {
   MEMBER_NODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
   PROXY_LABEL,
+  REFUSED_CONDITION,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
@@ -82,7 +83,13 @@ export function journeyOf(
     ...(cluster === undefined ? {} : { cluster }),
     ...(delegateUid === undefined ? {} : { delegateUid }),
     ...(memberNode === undefined ? {} : { memberNode }),
-    stations: [created(pod, delegated, own), ...placing(pod, delegated), ...running(pod), ...ending(pod)].sort(byTime),
+    stations: [
+      created(pod, delegated, own),
+      ...placing(pod, delegated),
+      ...running(pod),
+      ...refused(pod),
+      ...ending(pod),
+    ].sort(byTime),
     troubles,
     ...(notRead === undefined ? {} : { notRead }),
     events: events
@@ -199,6 +206,12 @@ function running(pod: Stored<Pod>): Station[] {
   const ready = conditionOf(pod, "Ready");
   if (ready?.status === "True") stations.push(station(ready.lastTransitionTime, "ready", []));
   return stations;
+}
+
+/** A write for the pod that a cluster goes on refusing. */
+function refused(pod: Stored<Pod>): Station[] {
+  const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
+  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, message.split("; "))] : [];
 }
 
 function ending(pod: Stored<Pod>): Station[] {

@@ -25,6 +25,7 @@ import { OverflowPlacement } from "./placing/overflow-placement.ts";
 import { NAMESPACE_INDEX } from "./placing/placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "./placing/placing.ts";
 import { QuotaQueues } from "./placing/quota-queues.ts";
+import type { Refusals } from "./refusals.ts";
 import { waitingIn } from "./waiting-in.ts";
 import { WaitingProxies } from "./waiting-proxies.ts";
 import { PodWay } from "./way.ts";
@@ -137,6 +138,7 @@ export class DelegationController {
       mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
       proxyOf,
       onRoom: () => this.#onFree(),
+      onRefused: (key) => this.#loop.enqueue(key),
       waitingSince: (key) => this.#waiting.since(key),
       deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
     });
@@ -240,6 +242,11 @@ export class DelegationController {
   /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     return this.#placing.view.sharing(proxy);
+  }
+
+  /** Tells authors of writes for their pods that are refused. */
+  get refusals(): Refusals {
+    return this.#executor.refusals;
   }
 
   /** The proxies that nobody has taken yet, for metrics. */

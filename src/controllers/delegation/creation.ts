@@ -13,7 +13,7 @@ import {
   isOfAllAlike,
   isOfItsPlace,
   isOfQuota,
-  lackedKind,
+  lacksAccount,
   leavesDoubt,
   mayQuotaLag,
   PASSES_MS,
@@ -26,13 +26,13 @@ import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories, type Rest } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
 import { isPrepared } from "./decisions/needs.ts";
-import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
 import { KnownFields } from "./known-fields.ts";
 import { mark } from "./look.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { QuotaQueues } from "./placing/quota-queues.ts";
 import type { Reservations } from "./placing/reservations.ts";
+import type { Refusals } from "./refusals.ts";
 import { shownInMember, shownPrepared } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -51,8 +51,8 @@ export interface CreationOptions extends DelegationOptions {
   readonly onRoom: () => void;
   /** Whether the pod's group lets it into the member at this moment. */
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
-  /** What tells the author of what is in the way of a bound pod. */
-  readonly exchange: Pick<Exchange, "tellOnce">;
+  /** Hears of what is in the way of a bound pod. */
+  readonly refusals: Pick<Refusals, "tell" | "over">;
 }
 
 /** How the creation of a delegate failed, which was surely not made by it. */
@@ -146,6 +146,7 @@ export class Creation {
       const { uid } = made.metadata;
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.noteMade(proxyUid, name, uid);
+      this.#options.refusals.over(context.key, proxyUid, "create");
       quotas.accepted({ member: name, namespace }, proxyUid);
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
@@ -158,9 +159,8 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      const lack = this.#lackOf(error, action, context.key);
-      if (lack === "awaited") return shownPrepared(name);
-      const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
+      if (this.#awaitsAccount(error, action, context.key)) return shownPrepared(name);
+      const passing = passingRefusalOf(error);
       const refused = passing ?? refusalOf(error);
       if (!isKubeError(error) || refused === undefined) throw error;
       if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
@@ -217,17 +217,11 @@ export class Creation {
     });
   }
 
-  /** What becomes of an account or class that the member lacks: it is copied there now, or its copy is there and not seen yet. */
-  #lackOf(
-    error: unknown,
-    { delegate, member, proxyUid }: ActionOf<"create">,
-    key: ObjectKey,
-  ): "awaited" | "seen late" | undefined {
-    const kind = lackedKind(error);
-    if (kind === undefined) return undefined;
-    const isThere = this.#options.dependencies.onMissing?.(delegate, member, kind) === true;
-    if (!this.#isPrepared(key, proxyUid, member)) return "awaited";
-    return isThere ? "seen late" : undefined;
+  /** Whether the member lacks the pod's account, which is copied there now: what it had of that name has gone. */
+  #awaitsAccount(error: unknown, { delegate, member, proxyUid }: ActionOf<"create">, key: ObjectKey): boolean {
+    if (!lacksAccount(error)) return false;
+    this.#options.dependencies.onAccountMissing?.(delegate, member);
+    return !this.#isPrepared(key, proxyUid, member);
   }
 
   /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
@@ -261,7 +255,8 @@ export class Creation {
     const isEndless = passing !== undefined || isOfItsPlace(error);
     if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
     if (!isEndless) return;
-    this.#options.exchange.tellOnce(key, proxyUid, refused.reason, `${member.name}: ${refused.message}`);
+    const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
+    this.#options.refusals.tell(key, proxyUid, "create", told);
     throw error;
   }
 

@@ -14,6 +14,7 @@ import type { ActionOf, Observed } from "./decisions/model.ts";
 import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { DelegationOptions } from "./options.ts";
+import type { Refusals } from "./refusals.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -22,12 +23,17 @@ type Result = Promise<Shown<Observed> | undefined>;
 const atOnce: Shown<Observed> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
+interface ExchangeOptions extends DelegationOptions {
+  readonly memories: Memories;
+  readonly refusals: Pick<Refusals, "tell">;
+}
+
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
 export class Exchange {
-  readonly #options: DelegationOptions & { readonly memories: Memories };
+  readonly #options: ExchangeOptions;
   readonly #denials: Denials;
 
-  constructor(options: DelegationOptions & { readonly memories: Memories }) {
+  constructor(options: ExchangeOptions) {
     this.#options = options;
     this.#denials = new Denials(options.clock);
   }
@@ -52,7 +58,11 @@ export class Exchange {
       const refused = forwardRefusal(member.name, patch, error);
       if (refused === undefined || this.#denials.mayPass(error)) throw error;
       // Which of the parts it does not take is known when each was sent alone.
-      if (patch.apart === undefined) this.tellOnce(context.key, proxyUid, "NotForwarded", refused);
+      if (patch.apart === undefined) {
+        const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;
+        const told = { reason: "NotForwarded", message: refused };
+        this.#options.refusals.tell(context.key, proxyUid, `forward ${subresource}`, told);
+      }
       for (const part of partsOf(patch)) {
         const shown = await this.#send(member, { ...action, patch: part }, context);
         if (shown !== undefined) return shown;
@@ -140,7 +150,7 @@ export class Exchange {
     const message = `this cluster refuses the status that the member tells: ${detail}`;
     this.#noteIneffective(uid, action.patch);
     log.warn(message);
-    this.tellOnce(key, uid, "StatusRefused", message);
+    this.#options.refusals.tell(key, uid, "status", { reason: "StatusRefused", message });
   }
 
   /**

@@ -23,12 +23,15 @@ import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { LateDelegates } from "./late-delegates.ts";
 import { look } from "./look.ts";
+import { Refusals } from "./refusals.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 
-interface ExecutorOptions extends Omit<CreationOptions, "exchange"> {
+interface ExecutorOptions extends Omit<CreationOptions, "refusals"> {
+  /** Something that is refused of the pod has to be told in its condition. */
+  readonly onRefused: (key: ObjectKey) => void;
   /** Annotations that say when the proxy goes if its owner shrinks. */
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
   readonly held: HeldDelegates;
@@ -38,6 +41,7 @@ interface ExecutorOptions extends Omit<CreationOptions, "exchange"> {
 const SWEEP_MS = 2_000;
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
+  readonly refusals: Refusals;
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
   readonly #creation: Creation;
@@ -45,8 +49,10 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    this.#exchange = new Exchange(options);
-    this.#creation = new Creation({ ...options, exchange: this.#exchange });
+    this.refusals = new Refusals(options);
+    const { refusals } = this;
+    this.#exchange = new Exchange({ ...options, refusals });
+    this.#creation = new Creation({ ...options, refusals });
     this.#lateDelegates = new LateDelegates({ ...options, exchange: this.#exchange });
   }
 
@@ -55,8 +61,19 @@ export class Executor {
     return this.#creation.under(member);
   }
 
-  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
-  execute(action: Action, context: Context): Result {
+  /** Does one action; the result says when the stores show it. Rejects with KubeError, of which the author is told if it lasts. */
+  async execute(action: Action, context: Context): Result {
+    try {
+      const shown = await this.#do(action, context);
+      this.refusals.done(context.key, action);
+      return shown;
+    } catch (error) {
+      this.refusals.failed(context.key, action, error);
+      throw error;
+    }
+  }
+
+  #do(action: Action, context: Context): Result {
     switch (action.type) {
       case "create":
         return this.#creation.create(action, context);
@@ -77,7 +94,7 @@ export class Executor {
       case "ask":
         return this.#lateDelegates.ask(action, context);
       case "look":
-        return look(action, context, { ...this.#options, exchange: this.#exchange });
+        return look(action, context, { ...this.#options, refusals: this.refusals });
       case "bind":
         return this.#bind(action, context);
       case "hold":
@@ -171,6 +188,7 @@ export class Executor {
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);
+      if (action.surplus === true) this.refusals.failed(key, action, error);
     }
     return undefined;
   }

@@ -8,8 +8,8 @@ import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
 import type { ActionOf, Observed } from "./decisions/model.ts";
-import type { Exchange } from "./exchange.ts";
 import type { DelegationOptions } from "./options.ts";
+import type { Refusals } from "./refusals.ts";
 import { shownInMember } from "./shown.ts";
 
 type LookAction = ActionOf<"look">;
@@ -18,7 +18,7 @@ type Result = Promise<Shown<Observed> | undefined>;
 
 interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
-  readonly exchange: Pick<Exchange, "tellOnce">;
+  readonly refusals: Pick<Refusals, "tell" | "over">;
 }
 
 /**
@@ -88,6 +88,7 @@ export async function mark(
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
     if (memories.noteWritten(proxyUid, { [MARKS]: uid }, clock.now())) return leave("somebody keeps taking them off");
+    options.refusals.over(key, proxyUid, "marks");
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
@@ -103,10 +104,10 @@ function tellUnmarked(
   { proxyUid }: Pick<LookAction, "proxyUid">,
   why: string,
   { key, log }: Context,
-  { exchange, identity }: LookOptions,
+  { refusals, identity }: LookOptions,
 ): void {
   const label = `${HOST_LABEL}=${identity.id}`;
   const message = `${name}: the pod is there without Legation's label ${label} and owner annotation, and does not get them back: ${why}; what happens to it is not told here until it has them`;
   log.warn({ member: name }, message);
-  exchange.tellOnce(key, proxyUid, "NotFollowed", message);
+  refusals.tell(key, proxyUid, "marks", { reason: "NotFollowed", message });
 }

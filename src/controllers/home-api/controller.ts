@@ -12,8 +12,8 @@ import { type ActionContext, Controller, type ControllerOptions, type Shown } fr
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
+import type { Refusals } from "../delegation/refusals.ts";
 import { Denials } from "../denials.ts";
-import { type LastTold, toldNow } from "../told-for.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
@@ -28,6 +28,7 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly registry: Registry;
   /** What pods' authors are told. */
   readonly authorEvents: AuthorEvents;
+  readonly refusals: Pick<Refusals, "tell" | "over">;
   /** The host's address for members whose Cluster names none. */
   readonly server: string | undefined;
   /** The host's proxies. */
@@ -43,6 +44,8 @@ type Result = Promise<Shown<Observed> | undefined>;
 
 // A quota, a policy or a missing service account: somebody has to do something first.
 const REFUSED_FOR_MS = 30_000;
+// Tells the refusal of a token from those of the pod's other writes.
+const TOKEN = "token";
 
 /** Keeps tokens for the host's API server in the members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
@@ -52,7 +55,7 @@ export class HomeApiController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #told: Told;
   /** What last kept a pod from its tokens, and until when it is taken for granted. */
-  readonly #refused = new Map<ObjectKey, { readonly told: LastTold; readonly until: number }>();
+  readonly #refused = new Map<ObjectKey, { readonly until: number }>();
   /** What was issued here, and when it is to be replaced. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
@@ -231,6 +234,7 @@ export class HomeApiController {
       return () => true;
     }
     this.#refused.delete(key);
+    this.#options.refusals.over(key, proxy.metadata.uid, TOKEN);
     this.#issued.set(key, { delegateUid, renewAt: asked.now + age, renewAtWall: asked.wall + age, noted });
     if (this.#contests.note(key, delegateUid)) this.#tellContested(name, secret, proxy.metadata.uid, context);
     const before = replaces?.resourceVersion;
@@ -276,12 +280,8 @@ export class HomeApiController {
 
   /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
-    const { authorEvents, clock } = this.#options;
-    const last = this.#refused.get(key)?.told;
-    const told = toldNow(message, last, clock.now());
-    this.#refused.set(key, { told, until: clock.now() + REFUSED_FOR_MS });
-    if (told === last) return;
-    log.warn(message);
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
+    const { refusals, clock } = this.#options;
+    this.#refused.set(key, { until: clock.now() + REFUSED_FOR_MS });
+    if (refusals.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);
   }
 }

@@ -7,6 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
+import type { RefusedWrite } from "../../pods/refused-condition.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -29,6 +30,13 @@ export interface PreferencesOptions extends ControllerOptions {
   readonly proxies: () => ReadStore<Pod>;
   /** Undefined when the author wants no division. */
   readonly sharing: (proxy: Stored<Pod>) => Sharing | undefined;
+  readonly refusals: MoveRefusals;
+}
+
+/** What tells authors of writes for their pods that are refused. */
+interface MoveRefusals {
+  note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void;
+  over(key: ObjectKey, proxyUid: string, what: string): void;
 }
 
 // A workload that changes is looked at once in a while, not with each of its pods.
@@ -222,11 +230,15 @@ export class PreferencesController {
     } catch (error) {
       // Its event says so.
       if (isKubeError(error, "NotFound")) return undefined;
-      if (!isKubeError(error, "TooManyRequests")) throw error;
+      if (!isKubeError(error, "TooManyRequests")) {
+        this.#tellRefused(action, error);
+        throw error;
+      }
       log.info({ pod: action.key, proxy: uid, from, to }, "not moved now: a PodDisruptionBudget allows no disruption");
       this.#later(owner, Math.max(REFUSED_MS, error.retryAfterMs ?? 0));
       return undefined;
     }
+    this.#options.refusals.over(action.key, uid, action.type);
     log.info({ pod: action.key, proxy: uid, from, to }, "moving a replica");
     const earlier = this.#moved.get(owner);
     const had = earlier?.had ?? new Map<string, number>();
@@ -236,6 +248,14 @@ export class PreferencesController {
     evicted.set(uid, action.key);
     this.#moved.set(owner, { total: Math.max(total, earlier?.total ?? 0), until, evicted, had });
     return ({ replicas }) => !replicas.some((replica) => replica.uid === uid);
+  }
+
+  #tellRefused({ type, key, uid }: Action, error: unknown): void {
+    if (!isKubeError(error)) return;
+    const what =
+      type === "evict" ? "to evict the pod, whose workload has it in another member" : "the pod's deletion cost";
+    const message = `this cluster refuses ${what}: ${error.detail}; allow it to Legation's controller, which tries again`;
+    this.#options.refusals.note(key, uid, type, error, { reason: "NotMoved", message });
   }
 
   async #write(
@@ -252,8 +272,10 @@ export class PreferencesController {
     } catch (error) {
       // The event of what has changed brings it up again.
       if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      this.#tellRefused(action, error);
       throw error;
     }
+    this.#options.refusals.over(action.key, uid, action.type);
     return ({ replicas }) => replicas.every((replica) => replica.uid !== uid || replica.cost === cost);
   }
 }

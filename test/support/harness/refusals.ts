@@ -32,15 +32,26 @@ const policyBindings: Resource<KubeObject & { spec: object }> = {
   kind: "ValidatingAdmissionPolicyBinding",
 };
 
-/** Makes a cluster refuse some writes until the test has ended; they are `not in this cluster`. In force a moment later. */
-export async function refuseWrites(client: ClusterClient, refused: RefusedWrites): Promise<void> {
+/**
+ * Makes a cluster refuse some writes until the test has ended, or until the result is called; they are `not in this cluster`. In force a
+ * moment later.
+ */
+export async function refuseWrites(
+  client: ClusterClient,
+  refused: RefusedWrites,
+  onFinished: typeof onTestFinished = onTestFinished,
+): Promise<() => Promise<void>> {
   const { namespace, resource, operation, expression = "false", messageExpression, reason } = refused;
   const name = `refuse-${namespace}`;
   const apiVersion = "admissionregistration.k8s.io/v1";
-  onTestFinished(async () => {
+  let isAllowed = false;
+  const allow = async (): Promise<void> => {
+    if (isAllowed) return;
+    isAllowed = true;
     await client.delete(policyBindings, { name });
     await client.delete(policies, { name });
-  });
+  };
+  onFinished(allow);
   const rules = [{ apiGroups: [""], apiVersions: ["v1"], resources: [resource], operations: [operation] }];
   const validation = {
     expression,
@@ -61,6 +72,7 @@ export async function refuseWrites(client: ClusterClient, refused: RefusedWrites
     metadata: { name },
     spec: { policyName: name, validationActions: ["Deny"], matchResources: { namespaceSelector } },
   });
+  return allow;
 }
 
 /** Waits until a write, made as a dry run, is refused. */

@@ -2,13 +2,16 @@ import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { refusedConditions } from "../../../pods/refused-condition.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { decideEnding, holdsUp } from "./decide-ending.ts";
 import { decidePlacing } from "./decide-placing.ts";
 import { decideRunning, surplusHolders } from "./decide-running.ts";
 import { withdraw } from "./delegates.ts";
+import { isFutile } from "./futile.ts";
 import { INEFFECTIVE_MS } from "./memory.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { statusPurpose } from "./purpose.ts";
 import { COUNT_AGAIN_MS, tellAgainAt } from "./report.ts";
 
 // A member that keeps what is to be swept is told again this often.
@@ -25,7 +28,8 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
   const { proxy } = observed;
   const sweeps = [...surplusDelegates(observed), ...staleDelegates(observed)];
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
-  const decision = tryAgain(lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now), observed, now);
+  const decided = lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now);
+  const decision = tryAgain(tellRefused(decided, proxy, observed, now), observed, now);
   if (sweeps.length === 0) return decision;
   const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
   return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
@@ -62,6 +66,28 @@ function tryAgain(decision: DelegationDecision, { memory }: Observed, now: numbe
   if (decision.actions.some(({ type }) => type === "status" || type === "forward")) times.push(now + TRIED_AGAIN_MS);
   if (times.length === 0) return decision;
   return { ...decision, requeueAt: Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, ...times) };
+}
+
+/**
+ * The condition that names writes which are refused comes before them, and alone where the status is to be written anyway: that may be
+ * what is refused. A pod that goes need not show that its writes are taken again.
+ */
+function tellRefused(
+  decision: DelegationDecision,
+  proxy: Stored<Pod>,
+  { memory }: Observed,
+  now: number,
+): DelegationDecision {
+  const refused = [...(memory.refused?.values() ?? [])].filter(({ until }) => now < until);
+  const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, ...refused.map(({ until }) => until));
+  const timed = refused.length === 0 ? decision : { ...decision, requeueAt };
+  const conditions = refusedConditions(proxy, refused);
+  if (conditions.length === 0 || (refused.length === 0 && decision.outcome === "Released")) return timed;
+  const { uid, resourceVersion } = proxy.metadata;
+  const patch = { metadata: { uid }, status: { conditions } };
+  if (isFutile(memory, patch, statusPurpose(patch), now)) return timed;
+  const rest = timed.actions.some(({ type }) => type === "status") ? [] : timed.actions;
+  return { ...timed, actions: [{ type: "status", patch, resourceVersion }, ...rest] };
 }
 
 function surplusDelegates(observed: Observed): Action[] {

@@ -1,7 +1,15 @@
 import type { Refusal } from "../../../placement/candidate.ts";
+import type { RefusedSince } from "../../../pods/refused-condition.ts";
 import { Rewrites, type Wanted } from "../../rewrites.ts";
-import { TOLD_FOR_MS } from "../../told-for.ts";
-import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResize } from "./model.ts";
+import { TOLD_FOR_MS, toldNow } from "../../told-for.ts";
+import {
+  type Attempt,
+  type Doubt,
+  isIneffective,
+  type LastingRefusal,
+  type Memory,
+  type RefusedResize,
+} from "./model.ts";
 
 // First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
 const RETRY_AFTER_MS = 30_000;
@@ -19,6 +27,11 @@ export type Rest = "brief" | "steady" | "growing";
 // Whoever undoes Legation's writes in an API server may be gone by then.
 export const INEFFECTIVE_MS: number = 5 * 60_000;
 
+// What is refused is tried again after INEFFECTIVE_MS at the latest, and told anew then.
+const REFUSED_UNTIL_MS = INEFFECTIVE_MS + 60_000;
+// Longer than any pause between two attempts.
+const FAILING_FORGOTTEN_MS = 2 * 60_000;
+
 interface Entry {
   fresh: boolean;
   unproven?: Set<string>;
@@ -34,6 +47,9 @@ interface Entry {
   reportedReason?: string;
   ineffective?: Map<string, number>;
   resize?: RefusedResize;
+  refused?: Map<string, LastingRefusal>;
+  /** When writes that go on failing first failed, and when last; epoch ms. */
+  failing?: Map<string, { readonly since: number; readonly lastAt: number }>;
   gone?: string;
   made?: string;
 }
@@ -238,6 +254,37 @@ export class Memories {
   /** The member has taken what was to be resized. */
   noteResized(proxyUid: string): void {
     delete this.#entries.get(proxyUid)?.resize;
+  }
+
+  /** A write for the pod is refused; true when the author has not been told so, or not lately. */
+  noteRefused(proxyUid: string, what: string, refused: RefusedSince, now: number): boolean {
+    const entry = this.#entry(proxyUid);
+    const before = entry.refused?.get(what);
+    const isNews = before === undefined || toldNow(refused.message, before, now) !== before;
+    const since = before?.since ?? refused.since;
+    const told = isNews ? { ...refused, since, at: now } : before;
+    entry.refused = new Map(entry.refused).set(what, { ...told, until: now + REFUSED_UNTIL_MS });
+    return isNews;
+  }
+
+  /** The write has failed with an answer that is no lasting refusal. Returns since when it goes on doing so; epoch ms. */
+  noteFailingWrite(proxyUid: string, what: string, now: number): number {
+    const entry = this.#entry(proxyUid);
+    const before = entry.failing?.get(what);
+    const since = before === undefined || now >= before.lastAt + FAILING_FORGOTTEN_MS ? now : before.since;
+    entry.failing = new Map(entry.failing).set(what, { since, lastAt: now });
+    return since;
+  }
+
+  /** The write does not go on failing. */
+  noteAnswered(proxyUid: string, what: string): void {
+    this.#entries.get(proxyUid)?.failing?.delete(what);
+  }
+
+  /** The write is done; true when it had been refused. */
+  noteTaken(proxyUid: string, what: string): boolean {
+    this.noteAnswered(proxyUid, what);
+    return this.#entries.get(proxyUid)?.refused?.delete(what) ?? false;
   }
 
   /** The member was asked for the delegate of this uid, and does not have it. */

@@ -8,6 +8,7 @@ import type { ForwardPatch } from "../../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../../pods/home-api.ts";
 import type { Merged } from "../../../pods/host-admission.ts";
 import type { OverriddenSpec } from "../../../pods/overrides.ts";
+import type { RefusedSince } from "../../../pods/refused-condition.ts";
 import type { Needs } from "./needs.ts";
 import type { Purpose } from "./purpose.ts";
 
@@ -99,8 +100,18 @@ export interface Memory {
   readonly gone?: string;
   /** What is not sent again, and until when (epoch ms): patches, as JSON, that were refused or changed nothing, `undone` ones, and `MARKS`. */
   readonly ineffective?: ReadonlyMap<string, number>;
+  /** Writes for it that clusters go on refusing, by action and cluster. */
+  readonly refused?: ReadonlyMap<string, LastingRefusal>;
   /** The resize that the delegate's member has refused. */
   readonly resize?: RefusedResize;
+}
+
+/** A write that a cluster goes on refusing, as the author was told. */
+export interface LastingRefusal extends RefusedSince {
+  /** When its event was told; epoch ms. */
+  readonly at: number;
+  /** It counts as over then, unless it is refused again; epoch ms. */
+  readonly until: number;
 }
 
 /** A resize that a member has refused. */

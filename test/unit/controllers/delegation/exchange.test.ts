@@ -5,6 +5,7 @@ import { decide } from "../../../../src/controllers/delegation/decisions/decide.
 import { forwards, refusedResize } from "../../../../src/controllers/delegation/decisions/decide-forwarding.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import { Exchange } from "../../../../src/controllers/delegation/exchange.ts";
+import { Refusals } from "../../../../src/controllers/delegation/refusals.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../src/pods/forward.ts";
@@ -91,6 +92,12 @@ class MemberPod {
 }
 
 /** What a member that refuses some patches has taken, and what the author was told. */
+/** An exchange that tells of refusals as the executor's does. */
+function exchangeOf(options: object): Exchange {
+  const refusals = new Refusals({ proxyOf: () => undefined, onRefused: () => undefined, ...options } as never);
+  return new Exchange({ ...options, refusals } as never);
+}
+
 function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   const there = new MemberPod(made, refuses);
   const told: string[] = [];
@@ -104,12 +111,12 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
         there.patch(body)) as never,
     }),
   };
-  const subject = new Exchange({
+  const subject = exchangeOf({
     authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
     memories,
     clock: { now: () => clock.at, wall: () => clock.at },
     registry: { member: () => west },
-  } as never);
+  });
   const memory = () => memories.of("uid-1");
   const nextAction = (proxy: Stored<Pod>) =>
     forwards(proxy, member("west"), there.delegate, { memory: memory() }, clock.at)[0];
@@ -349,12 +356,12 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
         return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
       }) as never,
     });
-    const subject = new Exchange({
+    const subject = exchangeOf({
       host,
       memories: new Memories(),
       clock: { now: () => 1_000_000, wall: () => 1_000_000 },
       authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
-    } as never);
+    });
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
     const conditions = [{ type: "Ready", status: "False" }];
     const send = (status: Record<string, unknown>) =>
@@ -377,12 +384,12 @@ test("an end that an API server denies which has just started, and knows no role
     'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-controller" cannot patch resource "pods/status"';
   const denied = new KubeError(detail, { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods" });
   const told: string[] = [];
-  const subject = new Exchange({
+  const subject = exchangeOf({
     host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
     memories: new Memories(),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
-  } as never);
+  });
   const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
   const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Failed", reason: "Evicted" } };
   await expect(subject.status({ type: "status", patch, resourceVersion: "1" }, context)).rejects.toBe(denied);
@@ -401,7 +408,7 @@ describe("what is written, and changes nothing or is not known there,", () => {
         return { metadata: { uid: "proxy-uid", resourceVersion: "1" } };
       }) as never,
     });
-    const subject = new Exchange({ host, memories: new Memories(), clock } as never);
+    const subject = exchangeOf({ host, memories: new Memories(), clock });
     const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Running" } };
     await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
     await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
@@ -419,12 +426,12 @@ describe("what is written, and changes nothing or is not known there,", () => {
       resource: "pods/resize",
     });
     const client = fakeClient({ patch: () => Promise.reject(unknown) });
-    const subject = new Exchange({
+    const subject = exchangeOf({
       registry: { member: () => ({ name: "west", client, noteFailure: () => {} }) },
       authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
       memories,
       clock,
-    } as never);
+    });
     const body = { metadata: { uid: "delegate-uid" }, spec: { containers: [{ name: "main", resources: {} }] } };
     const patch = { subresource: "resize", body } as const;
     const action = { type: "forward", member: "west", proxyUid: "uid-1", resourceVersion: "1", patch } as const;
@@ -569,7 +576,7 @@ describe("what somebody else keeps undoing", () => {
     const clock = { at: NOW };
     let version = 1;
     const memories = new Memories();
-    const subject = new Exchange({
+    const subject = exchangeOf({
       host: fakeClient({
         patch: (() => {
           version += 2;
@@ -582,7 +589,7 @@ describe("what somebody else keeps undoing", () => {
         tell: (_about: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
           told.push(`${reason}: ${message}`),
       },
-    } as never);
+    });
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
     const send = (ip: string) =>
       subject.status(

@@ -91,7 +91,10 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => now },
     memories,
-    exchange: { tellOnce: (_key: unknown, _uid: string, reason: string) => told.push(reason) },
+    refusals: {
+      tell: (_key: unknown, _uid: string, _what: string, { reason }: { readonly reason: string }) => told.push(reason),
+      over: () => undefined,
+    },
   };
   const context = {
     key: "team/web-0" as never,

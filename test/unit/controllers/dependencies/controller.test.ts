@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
@@ -59,7 +58,6 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
   });
   const controller = new DependencyController({
-    family: NAMESPACED,
     host: onHost.client,
     ...surroundings([member], clock),
     proxies: () => proxies,
@@ -298,7 +296,6 @@ describe("a member's own service account, which is used in place,", () => {
     const delegates = { list: () => [], usersOf: () => 0, using: () => [] };
     const member = answeringMember("west", client, { delegates });
     const controller = new DependencyController({
-      family: NAMESPACED,
       host,
       ...surroundings([member], clock),
       proxies: () => proxies,
@@ -323,7 +320,7 @@ describe("a member's own service account, which is used in place,", () => {
     await prepare();
     expect([await prepare(), created()]).toEqual([true, 1]);
     goes();
-    controller.onMissing(proxy, "west", "ServiceAccount");
+    controller.onAccountMissing(proxy, "west");
     expect(await prepare()).toBe(false);
     expect(created()).toBe(2);
   });
@@ -332,7 +329,7 @@ describe("a member's own service account, which is used in place,", () => {
     const { clock, controller, proxy, prepare, created } = await usingIts();
     await prepare();
     const other = { ...proxy, spec: { containers: [], serviceAccountName: "other" } };
-    controller.onMissing(other, "west", "ServiceAccount");
+    controller.onAccountMissing(other, "west");
     await clock.advance(60_000);
     expect([await prepare(), created()]).toEqual([true, 1]);
   });

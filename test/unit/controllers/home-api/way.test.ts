@@ -49,6 +49,7 @@ async function without({
       tell: (_about: object, { reason, message }: { reason: string; message: string }) =>
         told.push(`${reason}: ${message}`),
     },
+    refusals: { tell: () => true, over: () => undefined },
     server,
     proxies: () => ({ get: () => proxy }),
     modeOf: () => mode,

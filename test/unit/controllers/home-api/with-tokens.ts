@@ -1,6 +1,8 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import type { News } from "../../../../src/controllers/author-events.ts";
+import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
+import { Refusals } from "../../../../src/controllers/delegation/refusals.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
@@ -47,6 +49,14 @@ interface HomeApiParts {
 export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeApiController {
   const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
   const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
+  const authorEvents = { tell: (_about: object, news: News) => tell(news) };
+  const refusals = new Refusals({
+    clock: parts.clock,
+    memories: new Memories(),
+    authorEvents,
+    proxyOf: () => proxy,
+    onRefused: () => undefined,
+  });
   return new HomeApiController({
     ...parts,
     registry: {
@@ -55,7 +65,8 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
       holders: () => [west],
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
-    authorEvents: { tell: (_about: object, news: News) => tell(news) },
+    authorEvents,
+    refusals,
     server: undefined,
     proxies: () => ({ get: () => proxy }),
     modeOf: () => undefined,

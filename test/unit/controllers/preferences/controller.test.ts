@@ -30,6 +30,7 @@ let evicted: string[];
 /** What the host must find there, or evict nothing. */
 let demanded: object[];
 /** What the host answers to an eviction; undefined: it evicts. */
+let refusedWrites: string[];
 let refusal: KubeError | undefined;
 /** The annotations that were written, by what they were written over; the host may be ahead of the store. */
 let written: { readonly name: string; readonly metadata: { readonly resourceVersion?: string } }[];
@@ -47,7 +48,12 @@ beforeEach(() => {
   written = [];
   ahead = new Set();
   members = ["west", "east", "north"];
+  refusedWrites = [];
   controller = new PreferencesController({
+    refusals: {
+      note: (_key, uid, what) => refusedWrites.push(`${what} ${uid}`),
+      over: () => undefined,
+    },
     host: fakeClient({
       createSubresource: (async (_resource: unknown, { name }: { name: string }, _to: string, body: Eviction) => {
         evicted.push(name);
@@ -165,12 +171,13 @@ test.each<[string, number | undefined, number]>([
   },
 );
 
-test("an eviction that has failed is no move: it is tried again", async () => {
+test("an eviction that has failed is no move: it is told, and tried again", async () => {
   refusal = new KubeError("no", { code: "ServerError", cluster: "host", verb: "create", resource: "pods/eviction" });
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(5_000);
   expect(evicted.length).toBeGreaterThan(1);
   expect(new Set(evicted).size).toBe(1);
+  expect(new Set(refusedWrites)).toEqual(new Set([`evict ${evicted[0]}`]));
   await controller.stop();
 });
 
