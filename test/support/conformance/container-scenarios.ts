@@ -292,6 +292,27 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
+    name: "a pod that is deleted by force, and that a finalizer holds",
+    calls: [
+      apply(
+        pod({
+          metadata: { finalizers: ["example.com/held"] },
+          terminationGracePeriodSeconds: 120,
+          ...main(sh("trap 'exit 7' TERM; sleep 600 & wait")),
+        }),
+      ),
+      runs,
+      { kubectl: "delete pod web --force --grace-period=0 --wait=false" },
+      {
+        kubectl: "get pod web -o 'jsonpath={.status.phase} {.status.containerStatuses[0].state.terminated.exitCode}'",
+        until: /^Failed \d/,
+      },
+      { kubectl: "get pod web -o 'jsonpath={.status.containerStatuses[0].state.terminated.reason}'" },
+      { kubectl: `patch pod web --type=json -p '[{"op":"remove","path":"/metadata/finalizers"}]'` },
+      { kubectl: "get pods", until: /No resources found/ },
+    ],
+  },
+  {
     name: "a copy for debugging, a folder that is copied in, and commands that are killed",
     calls: [
       apply(pod({})),

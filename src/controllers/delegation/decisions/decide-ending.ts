@@ -3,12 +3,18 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { askedGrace, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { askedGrace, deletionAskedAt, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
 import { isFor, withdraw } from "./delegates.ts";
 import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
+
+// The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go). A pod that is deleted with less is gone before it is told
+// how its containers ended.
+const SHORTEST_GRACE_SECONDS = 1;
+// A member whose kubelet has told nothing by then is not waited for.
+const TOLD_WITHIN_MS = 10_000;
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
 export function decideEnding(
@@ -37,12 +43,15 @@ export function decideEnding(
       continue;
     }
     if (member.delegate !== undefined && isFor(member.delegate, proxy)) {
-      actions.push(...end(proxy, member, member.delegate, bound));
+      actions.push(...end(proxy, member, member.delegate, { bound, wall }));
     } else if (observed.memory.uncertain === member.name) {
       actions.push({ type: "resolve", member: member.name, proxyUid: proxy.metadata.uid });
     }
   }
-  if (waiting) return { actions, outcome: "Ending" };
+  if (waiting) {
+    const leftMs = (deletionAskedAt(proxy) ?? wall) + TOLD_WITHIN_MS - wall;
+    return { actions, outcome: "Ending", ...(isAwaited(proxy, wall) ? { requeueAt: now + leftMs } : {}) };
+  }
   return lookFirst(proxy, observed, now, wall) ?? { actions: farewell(proxy, observed, wall), outcome: "Released" };
 }
 
@@ -91,9 +100,14 @@ function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observ
   return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
-function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {
+function end(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  delegate: Stored<Pod>,
+  { bound, wall }: { readonly bound: boolean; readonly wall: number },
+): Action[] {
   // The API server deletes an unbound pod with grace 0 whatever was asked; the delegate may run and keeps its own.
-  const graceSeconds = bound ? graceOf(proxy, delegate) : undefined;
+  const graceSeconds = bound ? graceOf(proxy, delegate, wall) : undefined;
   const { uid } = delegate.metadata;
   const asked = isDeleting(delegate);
   const shorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
@@ -105,19 +119,32 @@ function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, boun
 }
 
 /** What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. */
-function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>): number | undefined {
+function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): number | undefined {
   const asked = askedGrace(proxy);
+  if (isAwaited(proxy, wall) && isRecorded(delegate, proxy) && !isTerminal(delegate)) return SHORTEST_GRACE_SECONDS;
   const own = proxy.spec?.terminationGracePeriodSeconds;
   return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;
 }
 
+/** Reports whether a proxy that was deleted by force is still to show how its containers end: others hold it, and see that. */
+function isAwaited(proxy: Stored<Pod>, wall: number): boolean {
+  const askedAt = deletionAskedAt(proxy);
+  if (askedGrace(proxy) !== 0 || isTerminal(proxy) || !isHeldByOthers(proxy) || askedAt === undefined) return false;
+  // Clocks differ; where they do so by more, nothing is waited for.
+  return Math.abs(wall - askedAt) < TOLD_WITHIN_MS;
+}
+
+function isHeldByOthers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {
+  return finalizers.some((name) => name !== DELEGATE_FINALIZER);
+}
+
 /** The last writes of a proxy's life: final status where somebody can still see it, grace 0, finalizer. */
 function farewell(proxy: Stored<Pod>, observed: Observed, wall: number): Action[] {
-  const { uid: proxyUid, finalizers = [] } = proxy.metadata;
+  const { uid: proxyUid } = proxy.metadata;
   const actions: Action[] = [];
   const isWaitedFor = (deletionGrace(proxy) ?? 0) > 0;
-  const seen = isWaitedFor || finalizers.some((name) => name !== DELEGATE_FINALIZER);
-  if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, wall));
+  if (isBound(proxy) && !isTerminal(proxy) && (isWaitedFor || isHeldByOthers(proxy)))
+    actions.push(...lastStatus(proxy, observed, wall));
   if (isWaitedFor) actions.push({ type: "finish", proxyUid });
   if (holdsFinalizer(proxy)) actions.push({ type: "release", proxyUid });
   return actions;

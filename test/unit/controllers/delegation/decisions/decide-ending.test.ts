@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER } from "../../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
@@ -69,5 +71,57 @@ describe("a proxy that is being deleted", () => {
       { type: "finish" },
       { type: "release" },
     ]);
+  });
+
+  describe("by force, which others hold", () => {
+    const JOBS = "batch.kubernetes.io/job-tracking";
+    const held = (finalizers: string[], status = runningStatus()) =>
+      boundProxy({ metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0, finalizers }, status });
+    const forced = held([DELEGATE_FINALIZER, JOBS]);
+    const decided = (proxy: Stored<Pod>, parts: object = {}, at = now) => {
+      const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus(), ...parts }) });
+      return decide(world(proxy, [west]), at);
+    };
+    const asked = { deletionTimestamp, deletionGracePeriodSeconds: 1 };
+    const remove = (graceSeconds: number) => ({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds });
+
+    test.each<[string, Stored<Pod>, object, object[]]>([
+      ["with the kubelet's shortest grace, so that it tells how its containers ended", forced, {}, [remove(1)]],
+      [
+        "with that one, too, where it had more time before",
+        forced,
+        { metadata: { ...asked, deletionGracePeriodSeconds: 30 } },
+        [remove(1)],
+      ],
+      ["once", forced, { metadata: asked }, []],
+      ["at once, where nobody else holds the pod", held([DELEGATE_FINALIZER]), {}, [remove(0)]],
+      [
+        "at once, where the pod shows its end already",
+        held([DELEGATE_FINALIZER, JOBS], endedStatus(3)),
+        {},
+        [remove(0)],
+      ],
+    ])("has its delegate deleted %s", (_, proxy, parts, actions) => {
+      expect(decided(proxy, parts).actions).toEqual(actions);
+    });
+
+    test("has one that has ended deleted at once, and shows how", () => {
+      expect(decided(forced, { metadata: asked, status: endedStatus(3) }).actions).toMatchObject([
+        remove(0),
+        {
+          type: "status",
+          patch: { status: { phase: "Failed", containerStatuses: [{ state: { terminated: { exitCode: 3 } } }] } },
+        },
+      ]);
+    });
+
+    test("does not wait for a kubelet that tells nothing", () => {
+      const over = Date.parse(deletionTimestamp) + 10_000;
+      expect(decided(forced, { metadata: asked })).toMatchObject({ actions: [], requeueAt: over });
+      expect(decided(forced, { metadata: asked }, over - 1).actions).toEqual([]);
+      expect(decided(forced, { metadata: asked }, over).actions).toEqual([remove(0)]);
+      // The host's clock is ahead of this one.
+      expect(decided(forced, { metadata: asked }, over - 60_000).actions).toEqual([remove(0)]);
+    });
   });
 });
