@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { type ClusterPolicy, clusterPolicyFields } from "./cluster-policy.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
+import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 
 /** Where the kubeconfig of a member is kept. */
 export interface CredentialsSecret {
@@ -37,6 +38,8 @@ export interface ClusterSpec extends ClusterPolicy {
   readonly homeAPI?: HomeApiSpec;
   /** The member's storage class for one of the host, by name; absent: the same name. */
   readonly storageClasses?: Readonly<Record<string, string>>;
+  /** Labels of the host's PriorityClasses and RuntimeClasses that follow pods there; absent: none do; empty: all do. */
+  readonly classSelector?: LabelSelector;
 }
 
 /** A condition as in all of Kubernetes. */
@@ -190,6 +193,12 @@ const specSchema = z
       .record(z.string().max(253), z.string().max(253))
       .describe(
         "Storage classes of PersistentVolumeClaims: of the host, and the member's in its place. Default: the same.",
+      )
+      .exactOptional(),
+    classSelector: labelSelectorSchema
+      .describe(
+        "Labels of the host's PriorityClasses and RuntimeClasses that are copied to the member for the pods that name them, " +
+          "where it has none of that name. Absent: none; empty: all.",
       )
       .exactOptional(),
     ...clusterPolicyFields,

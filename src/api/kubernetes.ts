@@ -127,7 +127,7 @@ export type ObjectKey = string & { readonly [objectKeyBrand]: true };
 
 /** The key of an object or reference. */
 export function objectKey(ref: { readonly namespace?: string; readonly name?: string }): ObjectKey {
-  return (ref.namespace === undefined ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
+  return ((ref.namespace ?? "") === "" ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
 }
 
 /** The reference that `objectKey` made the key from. */

@@ -11,6 +11,7 @@ import { together } from "./copying/together.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import type { Refusals } from "./delegation/refusals.ts";
 import { DependencyController } from "./dependencies/controller.ts";
+import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
@@ -87,9 +88,11 @@ export class Controllers {
       confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
     };
     const onRead = (): void => this.#delegation.onCapacity();
+    const classes = new DependencyController({ ...copying, onRead, family: CLASSES });
     const policies = new NetworkPolicyController({ ...copying, onRead });
     this.#copiers = [
-      new DependencyController({ ...copying, onRead }),
+      new DependencyController({ ...copying, onRead, family: NAMESPACED }),
+      classes,
       new ServiceController(copying),
       policies,
       new ClaimController({ ...copying, ...leading, onRead }),
@@ -145,6 +148,7 @@ export class Controllers {
       placement: this.#delegation.overflow,
       authorEvents,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
+      providesClasses: (pod, member) => classes.provides(pod, member),
       ...running,
     });
     this.#preferences = new PreferencesController({

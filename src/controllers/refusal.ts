@@ -1,5 +1,6 @@
 import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
 import type { RefusalReason } from "../placement/candidate.ts";
+import type { DependencyKind } from "../pods/dependencies.ts";
 
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
 export const PASSES_MS = 10_000;
@@ -100,9 +101,16 @@ function lacksDefaultAccount(error: unknown): error is KubeError {
   return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
 }
 
-/** True when the namespace has not the account that the pod names. */
-export function lacksAccount(error: unknown): error is KubeError {
-  return isKubeError(error) && /serviceaccount "[^"]*" not found/.test(error.detail);
+// In the words of the admission plugins ServiceAccount, Priority and RuntimeClass (k8s.io/kubernetes/plugin/pkg/admission).
+const LACKED: readonly (readonly [DependencyKind, RegExp])[] = [
+  ["ServiceAccount", /serviceaccount "[^"]*" not found/],
+  ["PriorityClass", /\bno PriorityClass with name .* was found/],
+  ["RuntimeClass", /\bRuntimeClass ".*" not found/],
+];
+
+/** Returns the kind of what the pod names and the cluster has not; undefined for any other error. */
+export function lackedKind(error: unknown): DependencyKind | undefined {
+  return isKubeError(error) ? LACKED.find(([, words]) => words.test(error.detail))?.[0] : undefined;
 }
 
 /** True when somebody deleted the namespace once more while the pod was being made. A member where it is not to be made says more. */

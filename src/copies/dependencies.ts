@@ -1,9 +1,9 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import type { DependencyKind } from "../pods/dependencies.ts";
+import { type DependencyKind, isClass } from "../pods/dependencies.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
-/** A ConfigMap, Secret or ServiceAccount, as far as one is copied. */
+/** An object that pods use, as far as one is copied. */
 export interface DependencyObject extends KubeObject {
   type?: string;
   immutable?: boolean;
@@ -11,12 +11,27 @@ export interface DependencyObject extends KubeObject {
   binaryData?: Record<string, string>;
   imagePullSecrets?: { name?: string }[];
   automountServiceAccountToken?: boolean;
+  value?: number;
+  preemptionPolicy?: string;
+  description?: string;
+  handler?: string;
+  overhead?: object | null;
 }
 
 /** Copied fields beside labels and annotations. */
 export type Content = Pick<
   DependencyObject,
-  "type" | "immutable" | "data" | "binaryData" | "imagePullSecrets" | "automountServiceAccountToken"
+  | "type"
+  | "immutable"
+  | "data"
+  | "binaryData"
+  | "imagePullSecrets"
+  | "automountServiceAccountToken"
+  | "value"
+  | "preemptionPolicy"
+  | "description"
+  | "handler"
+  | "overhead"
 >;
 
 // The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
@@ -35,6 +50,14 @@ export function contentOf(kind: DependencyKind, object: DependencyObject): Conte
         ...filled({ imagePullSecrets }),
         ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
       };
+    case "PriorityClass": {
+      // As the default of all pods it would change those of others in the member.
+      const { value, preemptionPolicy, description } = object;
+      return filled({ value, preemptionPolicy, description: description === "" ? undefined : description });
+    }
+    case "RuntimeClass":
+      // Its scheduling selects nodes of the host.
+      return filled({ handler: object.handler, overhead: object.overhead ?? undefined });
   }
 }
 
@@ -43,17 +66,37 @@ const CONTENT_FIELDS = {
   ConfigMap: { data: {}, binaryData: {}, immutable: false },
   Secret: { data: {}, immutable: false },
   ServiceAccount: { imagePullSecrets: [], automountServiceAccountToken: null },
+  // The API server refuses any change of the other fields.
+  PriorityClass: { description: "" },
+  RuntimeClass: { overhead: null },
 } as const;
+
+const API_VERSIONS: Partial<Record<DependencyKind, string>> = {
+  PriorityClass: "scheduling.k8s.io/v1",
+  RuntimeClass: "node.k8s.io/v1",
+};
 
 /** The object to create in a member for one of the host. */
 export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
   const { name, namespace = "" } = source.metadata;
+  const place = isClass(kind) ? { name } : { name, namespace };
   return {
-    apiVersion: "v1",
+    apiVersion: API_VERSIONS[kind] ?? "v1",
     kind,
-    metadata: { name, namespace, ...copyMetadata(told(kind, source), host) },
+    metadata: { ...place, ...copyMetadata(told(kind, source), host) },
     ...contentOf(kind, source),
   };
+}
+
+/** Reports whether the copy differs from its source in a field that the API server never changes. */
+export function mustBeReplaced(kind: DependencyKind, copy: DependencyObject, source: DependencyObject): boolean {
+  const [there, wanted] = [contentOf(kind, copy), contentOf(kind, source)];
+  return (
+    copy.type !== wanted.type ||
+    there.value !== wanted.value ||
+    there.preemptionPolicy !== wanted.preemptionPolicy ||
+    there.handler !== wanted.handler
+  );
 }
 
 /** True when the copy's labels and annotations are as they are to be. */

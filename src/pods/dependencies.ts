@@ -1,14 +1,23 @@
 import type { Container, KubeObject, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
+/** Kinds of objects of the whole cluster that a pod names. */
+export type ClassKind = "PriorityClass" | "RuntimeClass";
+
 /** Kinds of objects that a pod names and that its delegate needs beside it. */
-export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount";
+export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKind;
 
-/** Every kind, in the order in which copies are made. */
-export const DEPENDENCY_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
+/** Kinds in a pod's own namespace, in the order in which copies are made. */
+export const NAMESPACED_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
 
-/** One object of a pod's own namespace that the pod uses. */
+/** Kinds of the whole cluster. */
+export const CLASS_KINDS: readonly ClassKind[] = ["PriorityClass", "RuntimeClass"];
+
+const ALL_KINDS: readonly DependencyKind[] = [...NAMESPACED_KINDS, ...CLASS_KINDS];
+
+/** One object that a pod uses. */
 export interface Dependency {
   readonly kind: DependencyKind;
+  /** The pod's own; empty for a class. */
   readonly namespace: string;
   readonly name: string;
   /** The pod starts without it. */
@@ -17,18 +26,23 @@ export interface Dependency {
   readonly missing: { readonly reason: string; readonly message: string };
 }
 
+/** Names one dependency. */
+export type DependencyRef = Pick<Dependency, "kind" | "namespace" | "name">;
+
 declare const dependencyKeyBrand: unique symbol;
 /** `Kind/namespace/name`: names one dependency, whoever uses it. */
 export type DependencyKey = string & { readonly [dependencyKeyBrand]: true };
 
 /** The key of a dependency. */
-export function dependencyKey({ kind, namespace, name }: Omit<Dependency, "optional" | "missing">): DependencyKey {
+export function dependencyKey({ kind, namespace, name }: DependencyRef): DependencyKey {
   return `${kind}/${namespace}/${name}` as DependencyKey;
 }
 
 // In every namespace of every cluster, each with what is that cluster's own.
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 const DEFAULT_ACCOUNT = "default";
+// Reserved for the two classes that every API server has (pkg/apis/scheduling: SystemPriorityClassPrefix).
+const SYSTEM_PRIORITY = "system-";
 
 // Objects in stores never change, and several indexes and decisions ask for the same pod's.
 const known = new WeakMap<KubeObject, readonly Dependency[]>();
@@ -43,15 +57,40 @@ export function dependenciesOf(pod: Pod): readonly Dependency[] {
   return dependencies;
 }
 
-/** The keys of all that a pod uses. */
+/** Returns the classes that a pod names, but for those that every cluster has. */
+export function classesOf({ spec }: Pod): readonly Dependency[] {
+  const { priorityClassName = "", runtimeClassName } = spec ?? {};
+  const named: [ClassKind, string][] = [];
+  if (priorityClassName !== "" && !priorityClassName.startsWith(SYSTEM_PRIORITY)) {
+    named.push(["PriorityClass", priorityClassName]);
+  }
+  if (runtimeClassName !== undefined && runtimeClassName !== "") named.push(["RuntimeClass", runtimeClassName]);
+  return named.map(([kind, name]) => {
+    const message = `${kind} ${JSON.stringify(name)} not found`;
+    return { kind, namespace: "", name, optional: false, missing: { reason: "FailedCreate", message } };
+  });
+}
+
+/** Returns what a pod uses of its namespace, and its classes. */
+export function allDependenciesOf(pod: Pod): readonly Dependency[] {
+  const classes = classesOf(pod);
+  return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
+}
+
+/** The keys of all that a pod uses, classes included. */
 export function dependencyKeys(pod: Pod): DependencyKey[] {
-  return dependenciesOf(pod).map(dependencyKey);
+  return allDependenciesOf(pod).map(dependencyKey);
+}
+
+/** Reports whether objects of the kind belong to the whole cluster. */
+export function isClass(kind: DependencyKind): kind is ClassKind {
+  return CLASS_KINDS.some((one) => one === kind);
 }
 
 /** The dependency of a key. */
-export function dependencyRef(key: DependencyKey): Omit<Dependency, "optional" | "missing"> {
+export function dependencyRef(key: DependencyKey): DependencyRef {
   const [kind, namespace = "", name = ""] = key.split("/");
-  return { kind: DEPENDENCY_KINDS.find((known) => known === kind) ?? "ConfigMap", namespace, name };
+  return { kind: ALL_KINDS.find((known) => known === kind) ?? "ConfigMap", namespace, name };
 }
 
 interface Use {

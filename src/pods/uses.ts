@@ -1,13 +1,13 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
-import { type DependencyKey, type DependencyKind, dependenciesOf, dependencyKey } from "./dependencies.ts";
+import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "./dependencies.ts";
 import { isTerminal } from "./phase.ts";
 
 /** Name of the index of proxies by what they use. */
 export const USES_INDEX = "uses";
 
-/** Under which values a proxy is found: what it uses together with its node, and the kinds that it uses of its namespace. */
+/** Under which values a proxy is found: what it uses together with its node, and the kinds that it uses. */
 export function usesOf(proxy: Stored<Pod>): string[] {
-  const dependencies = dependenciesOf(proxy);
+  const dependencies = allDependenciesOf(proxy);
   // What has ended mounts nothing any more.
   if (dependencies.length === 0 || isTerminal(proxy)) return [];
   const node = proxy.spec?.nodeName ?? "";

@@ -8,7 +8,9 @@ import {
   namespaces,
   networkPolicies,
   persistentVolumeClaims,
+  priorityClasses,
   type Resource,
+  runtimeClasses,
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
@@ -40,6 +42,8 @@ const OWN_GROUPS: ReadonlySet<string> = new Set([
   "",
   endpointSlices.group,
   networkPolicies.group,
+  priorityClasses.group,
+  runtimeClasses.group,
   serviceExports.group,
 ]);
 
@@ -84,7 +88,7 @@ class Cleaner {
       } else failed ??= error;
     }
     const forbidden: string[] = [];
-    for (const resource of resources) {
+    for (const resource of [...resources, priorityClasses, runtimeClasses]) {
       try {
         for (const object of await this.#own(resource)) {
           // The service account that this very call may be using goes last, with the rest of the access.

@@ -1,15 +1,15 @@
-import type {
-  KubeObject,
-  LimitRange,
-  PriorityClass,
-  ResourceQuota,
-  RuntimeClass,
-  Stored,
-} from "../../api/kubernetes.ts";
+import type { KubeObject, LimitRange, ResourceQuota, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
-import { configMaps, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import {
+  configMaps,
+  priorityClasses,
+  type Resource,
+  runtimeClasses,
+  secrets,
+  serviceAccounts,
+} from "../../kube/resources.ts";
 import {
   type DependencyKey,
   type DependencyKind,
@@ -25,25 +25,12 @@ const NAMED: Readonly<Record<DependencyKind, Resource<KubeObject>>> = {
   ConfigMap: configMaps,
   Secret: secrets,
   ServiceAccount: serviceAccounts,
+  PriorityClass: priorityClasses,
+  RuntimeClass: runtimeClasses,
 };
 const core = { group: "", version: "v1", namespaced: true } as const;
 const QUOTAS: Resource<ResourceQuota> = { ...core, plural: "resourcequotas", kind: "ResourceQuota" };
 const LIMIT_RANGES: Resource<LimitRange> = { ...core, plural: "limitranges", kind: "LimitRange" };
-const PRIORITY_CLASSES: Resource<PriorityClass> = {
-  group: "scheduling.k8s.io",
-  version: "v1",
-  namespaced: false,
-  plural: "priorityclasses",
-  kind: "PriorityClass",
-};
-const RUNTIME_CLASSES: Resource<RuntimeClass> = {
-  group: "node.k8s.io",
-  version: "v1",
-  namespaced: false,
-  plural: "runtimeclasses",
-  kind: "RuntimeClass",
-};
-
 /**
  * Reads what else the pods of a manifest depend on: of ConfigMaps and Secrets those alone that pods name, and classes only where
  * one is named. What the person may not read is said, and taken for granted.
@@ -87,19 +74,19 @@ export async function readRules(
     const found = await readable(`${plural} in namespace ${ref.namespace}`, isThere(host, NAMED[kind], ref, signal));
     return found === false ? [key] : [];
   };
-  const [missing, quotas, limitRanges, priorityClasses, runtimeClasses] = await Promise.all([
+  const [missing, quotas, limitRanges, priorities, runtimes] = await Promise.all([
     Promise.all([...keys].map(absent)),
     listIn(QUOTAS),
     listIn(LIMIT_RANGES),
-    pods.some(({ spec }) => spec.priorityClassName !== undefined) ? classes(PRIORITY_CLASSES) : undefined,
-    pods.some(({ spec }) => spec.runtimeClassName !== undefined) ? classes(RUNTIME_CLASSES) : undefined,
+    pods.some(({ spec }) => spec.priorityClassName !== undefined) ? classes(priorityClasses) : undefined,
+    pods.some(({ spec }) => spec.runtimeClassName !== undefined) ? classes(runtimeClasses) : undefined,
   ]);
   return {
     missing: new Set(missing.flat()),
     quotas,
     limitRanges,
-    priorityClasses,
-    runtimeClasses,
+    priorityClasses: priorities,
+    runtimeClasses: runtimes,
     unread: [...unread].sort(),
   };
 }

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { amounts, textsOf } from "../../api/amounts.ts";
-import { DEPENDENCY_KINDS, dependencyKey } from "../../pods/dependencies.ts";
+import { dependencyKey, NAMESPACED_KINDS } from "../../pods/dependencies.ts";
 import { Failure } from "../failure.ts";
 import { problemsOf, type WrittenObject } from "./documents.ts";
 import type { HostRules } from "./host-admission.ts";
@@ -74,7 +74,7 @@ export function withWrittenRules(
   if (rules === undefined) return undefined;
   const missing = new Set(rules.missing);
   for (const object of objects) {
-    const kind = DEPENDENCY_KINDS.find((known) => known === object.kind && object.apiVersion === "v1");
+    const kind = NAMESPACED_KINDS.find((known) => known === object.kind && object.apiVersion === "v1");
     const { name = "", namespace = current } = object.metadata;
     if (kind !== undefined) missing.delete(dependencyKey({ kind, namespace, name }));
   }

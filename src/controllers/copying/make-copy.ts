@@ -33,7 +33,8 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
   // The content is not read back: a Secret's least of all.
   const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
   try {
-    const { metadata } = await member.answerOf(namespaces.createIn(member, ref.namespace, signal, create));
+    const creating = ref.namespace === "" ? create() : namespaces.createIn(member, ref.namespace, signal, create);
+    const { metadata } = await member.answerOf(creating);
     return { type: "made", uid: metadata.uid };
   } catch (error) {
     if (!isRefusal(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;

@@ -9,9 +9,7 @@ export function together(all: readonly Dependencies[]): Dependencies {
     },
     needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
     prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
-    onAccountMissing: (delegate, member) => {
-      for (const one of all) one.onAccountMissing?.(delegate, member);
-    },
+    onMissing: (delegate, member, kind) => all.map((one) => one.onMissing?.(delegate, member, kind)).includes(true),
   };
 }
 

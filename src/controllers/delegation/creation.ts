@@ -13,7 +13,7 @@ import {
   isOfAllAlike,
   isOfItsPlace,
   isOfQuota,
-  lacksAccount,
+  lackedKind,
   leavesDoubt,
   mayQuotaLag,
   PASSES_MS,
@@ -159,8 +159,9 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (this.#awaitsAccount(error, action, context.key)) return shownPrepared(name);
-      const passing = passingRefusalOf(error);
+      const lack = this.#lackOf(error, action, context.key);
+      if (lack === "awaited") return shownPrepared(name);
+      const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
       const refused = passing ?? refusalOf(error);
       if (!isKubeError(error) || refused === undefined) throw error;
       if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
@@ -217,11 +218,17 @@ export class Creation {
     });
   }
 
-  /** Whether the member lacks the pod's account, which is copied there now: what it had of that name has gone. */
-  #awaitsAccount(error: unknown, { delegate, member, proxyUid }: ActionOf<"create">, key: ObjectKey): boolean {
-    if (!lacksAccount(error)) return false;
-    this.#options.dependencies.onAccountMissing?.(delegate, member);
-    return !this.#isPrepared(key, proxyUid, member);
+  /** What becomes of an account or class that the member lacks: it is copied there now, or its copy is there and not seen yet. */
+  #lackOf(
+    error: unknown,
+    { delegate, member, proxyUid }: ActionOf<"create">,
+    key: ObjectKey,
+  ): "awaited" | "seen late" | undefined {
+    const kind = lackedKind(error);
+    if (kind === undefined) return undefined;
+    const isThere = this.#options.dependencies.onMissing?.(delegate, member, kind) === true;
+    if (!this.#isPrepared(key, proxyUid, member)) return "awaited";
+    return isThere ? "seen late" : undefined;
   }
 
   /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */

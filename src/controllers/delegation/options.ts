@@ -3,6 +3,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
+import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/not-placed.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
@@ -19,8 +20,11 @@ export interface Dependencies {
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it made in the member, and kept there until the proxy is bound or gone; true when all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
-  /** The member says that it lacks the service account of this delegate, whatever was found there before. */
-  onAccountMissing?(delegate: Pod, member: string): void;
+  /**
+   * The member says that it lacks something of this kind that the delegate names, whatever was found there before. Returns true if a
+   * copy is there, so that the API server's cache only lags behind.
+   */
+  onMissing?(delegate: Pod, member: string, kind: DependencyKind): boolean;
   /** A proxy came, changed or went. */
   onProxy(event: ReflectorEvent<Pod>): void;
 }

@@ -5,10 +5,10 @@ import {
   type Dependency,
   type DependencyKey,
   type DependencyKind,
-  dependenciesOf,
+  type DependencyRef,
   dependencyKey,
-  dependencyKeys,
   dependencyRef,
+  isClass,
 } from "../../pods/dependencies.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
@@ -20,10 +20,20 @@ import { isOfEarlier } from "../copying/failures.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
-import { decide, servesPods } from "./decide.ts";
-import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
+import { decide, isHeldByUsers, servesPods } from "./decide.ts";
+import { digested, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
-import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
+import { type Family, follows } from "./family.ts";
+import {
+  type Action,
+  type CopyKey,
+  copyKey,
+  copyRef,
+  type Digested,
+  dependencyOf,
+  type Observed,
+  type Source,
+} from "./model.ts";
 import { Sources } from "./sources.ts";
 import { Users } from "./users.ts";
 
@@ -31,11 +41,12 @@ import { Users } from "./users.ts";
 const PAGE_SIZE = 20;
 
 export interface DependencyOptions extends CopyingOptions {
+  readonly family: Family;
   /** A member's copies have been read: it can be given pods that use something. */
   readonly onRead: () => void;
 }
 
-/** Keeps in each member what delegates use of their namespace: one copy of each object for all that share it. */
+/** Keeps in each member what delegates use, of one family of kinds: one copy of each object for all that share it. */
 export class DependencyController implements Copier {
   readonly #options: DependencyOptions;
   readonly #sources: Sources;
@@ -47,8 +58,8 @@ export class DependencyController implements Copier {
 
   constructor(options: DependencyOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log } = options;
-    this.#users = new Users(options.proxies);
+    const { host, identity, registry, memberNamespaces, family, clock, log } = options;
+    this.#users = new Users(options.proxies, family.of);
     this.#idle = new IdleTimes(clock);
     this.#sources = new Sources({
       host,
@@ -67,7 +78,7 @@ export class DependencyController implements Copier {
     });
     this.#copies = new Copies({
       hostId: identity.id,
-      resources: forEachKind((kind) => RESOURCES[kind]),
+      resources: new Map(family.kinds.map((kind) => [kind, RESOURCES[kind]])),
       transform: (kind, object) => withoutContent(digested(kind, object)),
       pageSize: PAGE_SIZE,
       onCopy: (member, copy) => this.#onCopy(member, dependencyKey(copy)),
@@ -87,7 +98,7 @@ export class DependencyController implements Copier {
     });
     this.#loop = new Controller<CopyKey, Observed, Action>(
       {
-        name: "dependencies",
+        name: family.name,
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => this.#executor.execute(action, context),
@@ -108,9 +119,19 @@ export class DependencyController implements Copier {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    const { registry } = this.#options;
+    const { registry, family } = this.#options;
     this.#copies.follow(registry.members());
+    if (family.selector !== undefined) this.#onSelectors();
     this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
+  }
+
+  /** The operator may have changed what members are given. */
+  #onSelectors(): void {
+    const { registry, family } = this.#options;
+    for (const kind of family.kinds) {
+      if (this.#isActive() && this.#users.anyIn(kind, "")) this.#sources.need(kind, "");
+    }
+    for (const member of registry.members()) this.#onRead(member);
   }
 
   /** A member was lost or found again. */
@@ -121,31 +142,34 @@ export class DependencyController implements Copier {
   /** A proxy came, changed or went. */
   onProxy(event: ReflectorEvent<Pod>): void {
     const { object: proxy, type } = event;
-    const dependencies = dependenciesOf(proxy);
+    const { of } = this.#options.family;
+    const dependencies = of(proxy);
     if (dependencies.length === 0) return;
     // What has ended mounts nothing any more, however long it stays.
     const isOver = type === "deleted" || isTerminal(proxy);
     for (const { kind, namespace } of dependencies) {
       if (isOver) this.#sources.release(kind, namespace);
-      else this.#sources.need(kind, namespace);
+      else if (this.#isActive()) this.#sources.need(kind, namespace);
     }
     if (!isOver && !isBound(proxy)) return;
     for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
     if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
     const member = memberOf(proxy);
     if (member === undefined) return;
-    for (const key of dependencyKeys(proxy)) this.#loop.enqueue(copyKey(member, key));
+    for (const dependency of dependencies) this.#loop.enqueue(copyKey(member, dependencyKey(dependency)));
   }
 
   /** A delegate has ended or gone: what it used may be of no use any more. */
   onEnded(member: Member, delegate: Stored<Pod>): void {
-    for (const key of dependencyKeys(delegate)) this.#loop.enqueue(copyKey(member.name, key));
+    for (const dependency of this.#options.family.of(delegate)) {
+      this.#loop.enqueue(copyKey(member.name, dependencyKey(dependency)));
+    }
   }
 
   /** What a proxy needs, and who has it; undefined when it needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined {
-    const dependencies = dependenciesOf(proxy);
-    if (dependencies.length === 0) return undefined;
+    const dependencies = this.#options.family.of(proxy);
+    if (dependencies.length === 0 || !this.#isActive()) return undefined;
     const existing: Dependency[] = [];
     const gone: Dependency[] = [];
     let isRead = true;
@@ -155,6 +179,7 @@ export class DependencyController implements Copier {
       const { kind, namespace, name, optional } = dependency;
       const source = this.#sources.of(kind, namespace, name);
       if (source.state === "present") existing.push(dependency);
+      else if (source.state === "missing" && isClass(kind)) continue;
       else if (source.state === "missing" && optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
       else {
@@ -172,28 +197,60 @@ export class DependencyController implements Copier {
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies().get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
-    if (dependenciesOf(proxy).length === 0) return true;
+    if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
     for (const copy of this.#users.place(proxy, member)) this.#loop.enqueue(copy);
     return isPrepared(this.needs(proxy), member);
   }
 
-  /** The member's own account, which was to be used in place, has gone: the host's is copied. */
-  onAccountMissing({ metadata, spec }: Pod, member: string): void {
-    const { namespace = "" } = metadata ?? {};
-    const { serviceAccountName: name } = spec ?? {};
-    if (name === undefined) return;
-    const key = dependencyKey({ kind: "ServiceAccount", namespace, name });
-    if (!this.#executor.missInPlace(copyKey(member, key))) return;
-    this.#loop.enqueue(copyKey(member, key));
-    this.#wake(key);
+  /** Something of the member's own, which was to be used in place, has gone: the host's is copied. */
+  onMissing(delegate: Pod, name: string, kind: DependencyKind): boolean {
+    const member = this.#options.registry.member(name);
+    let isThere = false;
+    for (const dependency of this.#options.family.of(delegate)) {
+      if (dependency.kind !== kind) continue;
+      const key = dependencyKey(dependency);
+      const { namespace, name: object } = dependency;
+      isThere ||=
+        member !== undefined && isClass(kind) && this.#copies.of(member, kind, namespace, object) !== undefined;
+      if (!this.#executor.missInPlace(copyKey(name, key))) continue;
+      this.#loop.enqueue(copyKey(name, key));
+      this.#wake(key);
+    }
+    return isThere;
   }
 
-  #readiness(name: string, dependencies: readonly Dependency[], gone: readonly Dependency[]): Readiness {
+  /** Reports whether the member is given all that the pod uses: what it lacks will be there before the delegate. */
+  provides(pod: Pod, name: string): boolean {
+    const member = this.#options.registry.member(name);
+    if (member === undefined || !this.#isActive()) return false;
+    const dependencies = this.#options.family.of(pod);
+    for (const { kind, namespace } of dependencies) this.#sources.need(kind, namespace);
+    return dependencies.every((one) => this.#sourceFor(member, one).state === "present");
+  }
+
+  /** Reports whether any member is given objects of these kinds: the host's are not even read otherwise. */
+  #isActive(): boolean {
+    const { selector } = this.#options.family;
+    if (selector === undefined) return true;
+    return this.#options.registry.members().some(({ cluster }) => selector(cluster.spec) !== undefined);
+  }
+
+  /** Returns the host's object as far as the member is given it. */
+  #sourceFor(member: Member, { kind, namespace, name }: DependencyRef): Source {
+    const { family } = this.#options;
+    const source = this.#sources.of(kind, namespace, name);
+    if (source.state !== "present" || family.selector === undefined) return source;
+    return follows(family, member.cluster.spec, source.object) ? source : { state: "missing" };
+  }
+
+  #readiness(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Readiness {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
+    const dependencies = existing.filter((one) => this.#sourceFor(member, one).state === "present");
+    if (dependencies.length === 0 && gone.length === 0) return "ready";
     if (!this.#copies.read(member)) {
       const refused =
-        "its ConfigMaps, Secrets and ServiceAccounts cannot be read yet; if this lasts, let it join again, since the access " +
+        `its ${this.#options.family.title} cannot be read yet; if this lasts, let it join again, since the access ` +
         "that an earlier version of Legation was given does not include them";
       return { refused };
     }
@@ -211,6 +268,12 @@ export class DependencyController implements Copier {
       const refusal = this.#executor.refusal(key);
       if (refusal?.inPlace === true) continue;
       if (refusal !== undefined) return { refused: refusal.message };
+      if (this.#isHeldByUsers(member, dependency, key)) {
+        const { kind, name: object } = dependency;
+        return {
+          refused: `${kind} ${object} there is as it was before it changed on the host, and is replaced when no pod of it is left`,
+        };
+      }
       if (this.#isKeptAway(member, dependency, key)) {
         return { refused: `somebody there keeps deleting ${dependency.kind} ${dependency.name}, which the pod needs` };
       }
@@ -227,6 +290,15 @@ export class DependencyController implements Copier {
       source.state === "present" &&
       this.#executor.contestedUntil(key, source.object.metadata.resourceVersion) !== undefined
     );
+  }
+
+  #isHeldByUsers(member: Member, dependency: Dependency, key: CopyKey): boolean {
+    const { kind, namespace, name } = dependency;
+    const copy = this.#copies.of(member, kind, namespace, name);
+    const source = this.#sources.of(kind, namespace, name);
+    if (copy === undefined || source.state !== "present") return false;
+    const isMounted = member.delegates.usersOf(dependencyKey(dependency)) > 0;
+    return isHeldByUsers(kind, copy, source.object, isMounted || this.#executor.keptUntil(key) !== undefined);
   }
 
   #isThere(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {
@@ -285,10 +357,11 @@ export class DependencyController implements Copier {
     const used = this.#users.uses(member, dependency);
     const refused = this.#executor.refusal(key);
     if (copy === undefined && !used && refused === undefined) return this.#forget(key);
-    const source = this.#sources.of(ref.kind, ref.namespace, ref.name);
+    const source = this.#sourceFor(member, ref);
     const version = source.state === "present" ? source.object.metadata.resourceVersion : undefined;
     const contestedUntil = version === undefined ? undefined : this.#executor.contestedUntil(key, version);
     const mounted = member.delegates.usersOf(dependency) > 0;
+    const keptUntil = this.#executor.keptUntil(key);
     return {
       ref,
       host: this.#options.identity,
@@ -296,6 +369,7 @@ export class DependencyController implements Copier {
       ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       source,
       ...(contestedUntil === undefined ? {} : { contestedUntil }),
+      ...(keptUntil === undefined ? {} : { keptUntil }),
       used,
       // Looked for only when it matters.
       ...(source.state === "missing" && used ? { required: this.#users.requires(member, dependency) } : {}),

@@ -1,8 +1,8 @@
 import type { Stored } from "../../api/kubernetes.ts";
 import { standsFor } from "../../copies/copy.ts";
-import { contentOf, copyPatch, hasMetadataOf, metadataPatch, toCopy } from "../../copies/dependencies.ts";
+import { copyPatch, hasMetadataOf, metadataPatch, mustBeReplaced, toCopy } from "../../copies/dependencies.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
-import type { DependencyKind } from "../../pods/dependencies.ts";
+import { type DependencyKind, isClass } from "../../pods/dependencies.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, CopyRef, Digested, Observed } from "./model.ts";
 
@@ -27,6 +27,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     idleSince,
     refused,
     contestedUntil,
+    keptUntil = 0,
     leaving = false,
   } = observed;
   // What becomes usable or readable is an event of its own.
@@ -49,6 +50,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
   if (!used && !mounted) {
     const removeAt = idleSince + LINGERS_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
     return { actions: [remove], outcome: "Removing" };
   }
   // As on a node: what pods can do without is gone from them, and from those that come, when its source is.
@@ -65,7 +67,10 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   // Neither may be changed in place; it is made again at once.
-  if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
+  if (mustBeReplaced(ref.kind, copy, source.object) || isFrozen(copy, source.object)) {
+    // The last delegate that ends is an event of its own.
+    if (isHeldByUsers(ref.kind, copy, source.object, mounted)) return { actions: [], outcome: "InUse" };
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
     return { actions: [remove], outcome: "Replacing" };
   }
   const patch =
@@ -97,6 +102,19 @@ export function servesPods(
   host: HostIdentity,
 ): boolean {
   return kind === "ServiceAccount" ? inStep(kind, copy, source, host) : hasContentOf(copy, source);
+}
+
+/**
+ * Reports whether the copy is to be replaced, and cannot be as long as pods use it: a kubelet looks a RuntimeClass up whenever it makes
+ * a pod's sandbox.
+ */
+export function isHeldByUsers(
+  kind: DependencyKind,
+  copy: Stored<Digested>,
+  source: Stored<Digested>,
+  hasUsers: boolean,
+): boolean {
+  return hasUsers && isClass(kind) && mustBeReplaced(kind, copy, source);
 }
 
 function hasContentOf(copy: Stored<Digested>, source: Stored<Digested>): boolean {

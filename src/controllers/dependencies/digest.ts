@@ -1,8 +1,15 @@
 import { createHash } from "node:crypto";
 import type { Stored } from "../../api/kubernetes.ts";
 import { contentOf, type DependencyObject } from "../../copies/dependencies.ts";
-import { configMaps, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
-import { DEPENDENCY_KINDS, type DependencyKind } from "../../pods/dependencies.ts";
+import {
+  configMaps,
+  priorityClasses,
+  type Resource,
+  runtimeClasses,
+  secrets,
+  serviceAccounts,
+} from "../../kube/resources.ts";
+import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { Digested } from "./model.ts";
 
 /** The resource of each kind. */
@@ -10,12 +17,9 @@ export const RESOURCES: Readonly<Record<DependencyKind, Resource<Digested>>> = {
   ConfigMap: asDigested(configMaps),
   Secret: asDigested(secrets),
   ServiceAccount: asDigested(serviceAccounts),
+  PriorityClass: asDigested(priorityClasses),
+  RuntimeClass: asDigested(runtimeClasses),
 };
-
-/** One value for each kind. */
-export function forEachKind<T>(make: (kind: DependencyKind) => T): ReadonlyMap<DependencyKind, T> {
-  return new Map(DEPENDENCY_KINDS.map((kind) => [kind, make(kind)]));
-}
 
 /** The object with a digest of what a copy of it contains: two that are compared need not both be kept whole. */
 export function digested(kind: DependencyKind, object: Stored<DependencyObject>): Stored<Digested> {

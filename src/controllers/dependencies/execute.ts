@@ -3,6 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { DependencyObject } from "../../copies/dependencies.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { isClass } from "../../pods/dependencies.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
@@ -11,6 +12,7 @@ import { inMember } from "../copying/in-member.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
 import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
+import { isUsedByOtherHost } from "./other-hosts.ts";
 
 export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onStays"> {
   readonly registry: Registry;
@@ -33,6 +35,7 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 
 // Nobody waits for this one.
 const IN_PLACE_FOR_MS = 10 * 60_000;
+const KEPT_FOR_MS = 10 * 60_000;
 
 /** Carries out the dependency controller's writes, and remembers what members refused. */
 export class Executor {
@@ -40,6 +43,8 @@ export class Executor {
   readonly #refusals = new Map<CopyKey, Refusal>();
   readonly #contests: Contests<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
+  /** Classes that pods of another host use, and until when they are kept; epoch ms. */
+  readonly #kept = new Map<CopyKey, number>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
@@ -67,6 +72,12 @@ export class Executor {
     return this.#refusals.get(key)?.inPlace === true && this.#refusals.delete(key);
   }
 
+  /** Until when a class is kept since pods of another host use it; epoch ms. */
+  keptUntil(key: CopyKey): number | undefined {
+    const until = this.#kept.get(key);
+    return until !== undefined && this.#options.clock.now() < until ? until : undefined;
+  }
+
   /** Whether the copy, which is there, is on its way out. */
   isLeaving(key: CopyKey, copy: Stored<DependencyObject>): boolean {
     return this.#writer.leaving(key, [copy]).has(copy.metadata.uid);
@@ -77,6 +88,7 @@ export class Executor {
     this.#refusals.delete(key);
     this.#contests.forget(key);
     this.#writer.forget(key);
+    this.#kept.delete(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -150,6 +162,12 @@ export class Executor {
   }
 
   async #delete(member: Member, { ref, uid, resourceVersion }: ActionOf<"delete">, { key, signal }: Context): Result {
+    const { hostId, clock } = this.#options;
+    if (isClass(ref.kind) && (await isUsedByOtherHost(member, ref, hostId, signal))) {
+      this.#kept.set(key, clock.now() + KEPT_FOR_MS);
+      this.#options.onRefusal(key);
+      return () => true;
+    }
     const copy = { ...ref, uid, resourceVersion };
     await this.#writer.delete(key, { member, resource: RESOURCES[ref.kind], copy, signal });
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;

@@ -60,6 +60,8 @@ export interface Observed {
   readonly required?: boolean;
   /** A delegate in the member names it, with or without a proxy. */
   readonly mounted: boolean;
+  /** Pods of another host use the copy: until when it is not asked again whether they do; epoch ms. */
+  readonly keptUntil?: number;
   /** Since when neither is so, as far as this controller knows; epoch ms. */
   readonly idleSince: number;
   /** Why the member did not take it, and until when it is not tried again; epoch ms. */

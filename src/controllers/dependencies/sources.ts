@@ -100,7 +100,8 @@ export class Sources {
       if (reflector?.state !== "backing-off") return { state: "unknown" };
       const { plural } = RESOURCES[kind];
       const reason = reflector.failing?.reason ?? "not yet";
-      const message = `${plural} of namespace ${namespace} cannot be read on the host: ${reason}; if it is for want of access, run \`legation install\` again`;
+      const where = namespace === "" ? "" : ` of namespace ${namespace}`;
+      const message = `${plural}${where} cannot be read on the host: ${reason}; if it is for want of access, run \`legation install\` again`;
       return { state: "unknown", message };
     }
     const object = reflector.store.get(objectKey({ namespace, name }));

@@ -2,13 +2,7 @@ import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import {
-  type DependencyKey,
-  type DependencyKind,
-  dependenciesOf,
-  dependencyKey,
-  dependencyKeys,
-} from "../../pods/dependencies.ts";
+import { type Dependency, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound } from "../../pods/phase.ts";
 import { kindIn, USES_INDEX, useOn } from "../../pods/uses.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -26,12 +20,15 @@ interface MemberUsers {
  */
 export class Users {
   readonly #proxies: () => ReadStore<Pod>;
+  readonly #of: (pod: Pod) => readonly Dependency[];
   /** Pods on their way to a member, by proxy uid; and by copy. */
   readonly #placements = new Map<string, readonly CopyKey[]>();
   readonly #placed = new Map<CopyKey, Set<string>>();
 
-  constructor(proxies: () => ReadStore<Pod>) {
+  /** `of` returns the dependencies of a pod that count. */
+  constructor(proxies: () => ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
+    this.#of = of;
   }
 
   /** Whether a proxy of the namespace uses an object of the kind. */
@@ -44,7 +41,7 @@ export class Users {
     const waiting = this.#proxies()
       .byIndex(USES_INDEX, kindIn(kind, namespace))
       .filter((proxy) => !isBound(proxy));
-    const used = waiting.flatMap((proxy) => dependenciesOf(proxy)).filter((dependency) => dependency.kind === kind);
+    const used = waiting.flatMap((proxy) => this.#of(proxy)).filter((dependency) => dependency.kind === kind);
     return new Set(used.map(dependencyKey));
   }
 
@@ -59,7 +56,7 @@ export class Users {
   place(proxy: Stored<Pod>, member: string): readonly CopyKey[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
-    const copies = dependencyKeys(proxy).map((key) => copyKey(member, key));
+    const copies = this.#keysOf(proxy).map((key) => copyKey(member, key));
     this.#placements.set(uid, copies);
     for (const copy of copies) {
       const uids = this.#placed.get(copy) ?? new Set<string>();
@@ -89,13 +86,13 @@ export class Users {
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(copyKey(member.name, key))) return true;
     if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
-    return this.#heldIn(member, key).some((proxy) => dependencyKeys(proxy).includes(key));
+    return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
   /** Whether one of those cannot be without it. */
   requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
-      dependenciesOf(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
+      this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
     const proxies = this.#proxies();
     const placed = [...(this.#placed.get(copyKey(member.name, key)) ?? [])];
     return (
@@ -105,6 +102,10 @@ export class Users {
         .some((proxy) => placed.includes(proxy.metadata.uid) && needsIt(proxy)) ||
       this.#heldIn(member, key).some(needsIt)
     );
+  }
+
+  #keysOf(pod: Pod): DependencyKey[] {
+    return this.#of(pod).map(dependencyKey);
   }
 
   /**

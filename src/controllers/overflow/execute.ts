@@ -4,10 +4,12 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
+import { isClass } from "../../pods/dependencies.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { lackedKind } from "../refusal.ts";
 import { tryDelegate } from "../try-delegate.ts";
 import { dependencyRefusal } from "./dependency-refusal.ts";
 import type { HostGroups } from "./host-groups.ts";
@@ -119,6 +121,8 @@ export class Executor {
       return undefined;
     } catch (error) {
       member.noteFailure(error);
+      const kind = lackedKind(error);
+      if (kind !== undefined && isClass(kind) && this.#options.providesClasses(delegate, member.name)) return undefined;
       return trialRefusal(member.name, error, member.cluster.spec.createNamespaces !== false);
     }
   }

@@ -16,4 +16,6 @@ export interface OverflowOptions extends ControllerOptions {
   readonly authorEvents: AuthorEvents;
   /** Why a member cannot have the rules that a pod is under here, as far as is known. */
   readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
+  /** Reports whether the member is given the classes that the delegate names, so that it need not have them yet. */
+  readonly providesClasses: (delegate: Pod, member: string) => boolean;
 }

@@ -5,6 +5,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "capacity.test.ts": 13,
   "chaos.test.ts": 45,
   "claims.test.ts": 37,
+  "classes.test.ts": 75,
   "cli-hosts.test.ts": 182,
   "cli-join.test.ts": 61,
   "cli-status.test.ts": 13,

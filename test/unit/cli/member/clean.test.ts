@@ -30,17 +30,27 @@ const DISCOVERY: Record<string, object> = {
   "/apis/stock.example.com/v1": resource("items", "Item", ["list", "delete"]),
 };
 
+function withoutNamespace({
+  metadata: { namespace: _, ...metadata },
+  ...rest
+}: Stored<KubeObject>): Stored<KubeObject> {
+  return { ...rest, metadata };
+}
+
 /** A member with ConfigMaps of two hosts and an aggregated API; without any of this host's access. */
 function member(
   items: KubeErrorCode | readonly Stored<KubeObject>[],
   {
     configMaps,
     namespaces,
+    classes = false,
     undiscovered = {},
     isLast = false,
   }: {
     readonly configMaps?: KubeErrorCode;
     readonly namespaces?: KubeErrorCode;
+    /** The member has a RuntimeClass of each host. */
+    readonly classes?: boolean;
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
     readonly isLast?: boolean;
@@ -64,15 +74,17 @@ function member(
       const found =
         plural === "configmaps"
           ? [object("ours", HOST), object("theirs", "host-2")]
-          : plural === "items" && typeof items === "object"
-            ? items
-            : [];
+          : classes && plural === "runtimeclasses"
+            ? [withoutNamespace(object("gvisor", HOST)), withoutNamespace(object("kata", "host-2"))]
+            : plural === "items" && typeof items === "object"
+              ? items
+              : [];
       if (plural === "items" && typeof items === "string") throw failure(items, plural);
       return { items: found, resourceVersion: "1", size: 0 } as never;
     },
     find: async () => undefined,
     delete: (async ({ plural }: { plural: string }) => {
-      if (plural !== "configmaps") throw failure("NotFound", plural);
+      if (plural !== "configmaps" && plural !== "runtimeclasses") throw failure("NotFound", plural);
     }) as never,
   });
   const told = { removed: [] as string[], remained: [] as string[] };
@@ -91,6 +103,11 @@ describe("cleaning a member", () => {
     const { removed, remained } = await member([]).run;
     expect(removed).toEqual(["ConfigMap shop/ours"]);
     expect(remained).toEqual([]);
+  });
+
+  test("removes the classes that this host made, which are in no namespace", async () => {
+    const { removed } = await member([], { classes: true }).run;
+    expect(removed).toEqual(["ConfigMap shop/ours", "RuntimeClass gvisor"]);
   });
 
   test("namespaces that may not be listed remain, with how an administrator finds them", async () => {

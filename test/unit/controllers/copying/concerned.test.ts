@@ -9,7 +9,7 @@ const MEMBERS = 3;
 const OTHERS = 50;
 // Services, their slices and policies come last.
 const READ_ON_HOST = 12;
-const READ_IN_A_MEMBER = 10;
+const READ_IN_A_MEMBER = 12;
 const quickly = { intervalMs: 10 };
 
 let fleet: Fleet;

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
+import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
@@ -71,6 +72,7 @@ test.each([
       host: clusterWith(),
       identity: HOST,
       registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+      family: NAMESPACED,
       proxies: () => proxies,
       onProxy: () => {},
       onRead: () => {},

@@ -46,16 +46,26 @@ test("a pod whose ConfigMap has gone is not sent, but where it may have been mad
   expect(sent).toBe(1);
 });
 
-test("reports only a missing service account to the dependencies", async () => {
-  const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
-  for (const [answer, expected] of [
-    [failure("Forbidden", `pods "web-0" is forbidden: ${detail}`), [[delegate, "west"]]],
-    [failure("TooManyRequests", "try again later"), []],
-  ] as const) {
-    const { execute, onAccountMissing } = executorOf({ create: () => Promise.reject(answer) });
-    await execute(create).catch(() => undefined);
-    expect(onAccountMissing.mock.calls).toEqual(expected);
-  }
+test.each([
+  ['error looking up service account team/builder: serviceaccount "builder" not found', "ServiceAccount"],
+  ["no PriorityClass with name batch was found", "PriorityClass"],
+  ['pod rejected: RuntimeClass "gvisor" not found', "RuntimeClass"],
+  ["exceeded quota: small", undefined],
+])("reports to the dependencies what the member lacks: %s", async (detail, kind) => {
+  const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+  const { execute, onMissing } = executorOf({ create: () => Promise.reject(answer) });
+  await execute(create);
+  expect(onMissing.mock.calls).toEqual(kind === undefined ? [] : [[delegate, "west", kind]]);
+});
+
+test("a class whose copy is there is not seen by the API server for a moment: the pod is sent again, for ten seconds", async () => {
+  const answer = failure("Forbidden", 'pods "web-0" is forbidden: no PriorityClass with name batch was found');
+  const { clock, execute, memories } = executorOf({ create: () => Promise.reject(answer), copied: true });
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  clock.now += 11_000;
+  await execute(create);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({ reason: "RefusedByMember" });
 });
 
 test("a service account that is missing is waited for where it is copied, and is the member's last word where it is not", async () => {

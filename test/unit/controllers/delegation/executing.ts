@@ -10,6 +10,7 @@ import { Reservations } from "../../../../src/controllers/delegation/placing/res
 import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { DependencyKind } from "../../../../src/pods/dependencies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
@@ -36,6 +37,8 @@ export interface Answers {
   readonly endedIn?: readonly string[];
   /** Whether what the pod needs is in the member; several: one time after the other. */
   readonly prepared?: boolean | boolean[];
+  /** What the member says that it lacks was copied there. */
+  readonly copied?: boolean;
   readonly needs?: () => Needs;
 }
 
@@ -84,14 +87,23 @@ interface Executing {
   readonly onRoom: Mock<() => void>;
   /** Told where quotas had no room, and where pods were taken. */
   readonly quotas: { readonly refused: Mock<() => void>; readonly accepted: Mock<() => void> };
-  readonly onAccountMissing: Mock<(delegate: Pod, member: string) => void>;
+  readonly onMissing: Mock<(delegate: Pod, member: string, kind: DependencyKind) => boolean>;
   readonly executor: Executor;
   execute(action: Action): ReturnType<Executor["execute"]>;
 }
 
 /** An executor over a host and the members `west` and `east`, all of which give the same answers. */
 export function executorOf(answers: Answers): Executing {
-  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true, needs, endedIn = [] } = answers;
+  const {
+    controllersOf,
+    createIn,
+    proxyOf,
+    confirmLease,
+    prepared = true,
+    copied = false,
+    needs,
+    endedIn = [],
+  } = answers;
   const clock = { now: 1_000_000 };
   const writes: Write[] = [];
   const newMember = (name: string): FakeMember => ({
@@ -112,7 +124,7 @@ export function executorOf(answers: Answers): Executing {
   const onRoom = vi.fn<() => void>();
   const onRefused = vi.fn<() => void>();
   const quotas = { refused: vi.fn<() => void>(), accepted: vi.fn<() => void>() };
-  const onAccountMissing = vi.fn<(delegate: Pod, member: string) => void>();
+  const onMissing = vi.fn<(delegate: Pod, member: string, kind: DependencyKind) => boolean>(() => copied);
   const now = { now: () => clock.now, wall: () => clock.now };
   const registry = { member: (name: "west" | "east") => members[name] };
   const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
@@ -134,7 +146,7 @@ export function executorOf(answers: Answers): Executing {
     dependencies: {
       prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
       needs: () => needs?.(),
-      onAccountMissing,
+      onMissing,
     },
     held: { keeps: () => false },
     confirmLease: confirmLease ?? (async () => true),
@@ -152,5 +164,5 @@ export function executorOf(answers: Answers): Executing {
       heardAt: clock.now,
       log,
     });
-  return { clock, members, memories, told, writes, onRoom, quotas, onAccountMissing, executor, execute };
+  return { clock, members, memories, told, writes, onRoom, quotas, onMissing, executor, execute };
 }

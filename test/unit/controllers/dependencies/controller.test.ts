@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
@@ -58,6 +59,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
   });
   const controller = new DependencyController({
+    family: NAMESPACED,
     host: onHost.client,
     ...surroundings([member], clock),
     proxies: () => proxies,
@@ -296,6 +298,7 @@ describe("a member's own service account, which is used in place,", () => {
     const delegates = { list: () => [], usersOf: () => 0, using: () => [] };
     const member = answeringMember("west", client, { delegates });
     const controller = new DependencyController({
+      family: NAMESPACED,
       host,
       ...surroundings([member], clock),
       proxies: () => proxies,
@@ -320,7 +323,7 @@ describe("a member's own service account, which is used in place,", () => {
     await prepare();
     expect([await prepare(), created()]).toEqual([true, 1]);
     goes();
-    controller.onAccountMissing(proxy, "west");
+    controller.onMissing(proxy, "west", "ServiceAccount");
     expect(await prepare()).toBe(false);
     expect(created()).toBe(2);
   });
@@ -329,7 +332,7 @@ describe("a member's own service account, which is used in place,", () => {
     const { clock, controller, proxy, prepare, created } = await usingIts();
     await prepare();
     const other = { ...proxy, spec: { containers: [], serviceAccountName: "other" } };
-    controller.onAccountMissing(other, "west");
+    controller.onMissing(other, "west", "ServiceAccount");
     await clock.advance(60_000);
     expect([await prepare(), created()]).toEqual([true, 1]);
   });

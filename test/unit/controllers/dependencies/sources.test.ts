@@ -2,6 +2,7 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
@@ -33,6 +34,7 @@ beforeEach(() => {
     } as never,
   });
   controller = new DependencyController({
+    family: NAMESPACED,
     host,
     identity: { id: "host-id", name: "host" },
     registry: { members: () => [], member: () => undefined } as never,

@@ -3,7 +3,7 @@ import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { dependenciesOf, dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
@@ -17,7 +17,7 @@ let proxies: Store<Pod>;
 let users: Users;
 beforeEach(() => {
   proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-  users = new Users(() => proxies);
+  users = new Users(() => proxies, dependenciesOf);
 });
 
 function member(name: string, ...delegates: Stored<Pod>[]) {

@@ -32,6 +32,8 @@ interface Setting {
   /** The pod as the host shows it after its Binding; absent: it is gone. */
   readonly stored?: Stored<Pod>;
   readonly reserve?: OverflowPlacement["reserve"];
+  /** The member is given the classes that the pod names. */
+  readonly provided?: boolean;
   /** What the member answers to a dry run, when a test waits for that. */
   readonly trial?: Promise<object>;
   /** Why the member cannot have the rules that the pod is under. */
@@ -95,6 +97,7 @@ function executing(setting: Setting) {
         refusals.push(`${cluster}: ${reason}: ${message}`),
     },
     policyRefusal: () => setting.rules,
+    providesClasses: () => setting.provided === true,
     authorEvents: { tell: (_about: object, { reason }: { reason: string }) => writes.push(reason) },
     podOf: () => waiting,
     unmarked,
@@ -217,6 +220,22 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
     await execute(OVERFLOW);
     expect(bindingTo("west")).toBe(0);
   });
+});
+
+test.each([
+  ["is bound where the class follows", true, ["binding", "Overflowed"], []],
+  [
+    "is refused where it does not",
+    false,
+    [],
+    ["west: RefusedByMember: its API server refused the pod: no PriorityClass with name batch was found"],
+  ],
+] as const)("a pod whose class the member lacks %s", async (_, provided, written, refused) => {
+  const fields = { code: "Forbidden", cluster: "west", verb: "create", resource: "pods" } as const;
+  const lacking = new KubeError("no PriorityClass with name batch was found", fields);
+  const { execute, writes, refusals } = executing({ trial: Promise.reject(lacking), provided });
+  await execute(OVERFLOW);
+  expect([writes, refusals]).toEqual([written, refused]);
 });
 
 test("a pod that the host's scheduler was faster with is not looked at for marks", async () => {

@@ -1,0 +1,222 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { ClusterSpec } from "../../../../src/api/cluster.ts";
+import { HOST_LABEL } from "../../../../src/api/keys.ts";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { decide } from "../../../../src/controllers/dependencies/decide.ts";
+import { digested } from "../../../../src/controllers/dependencies/digest.ts";
+import { CLASSES } from "../../../../src/controllers/dependencies/family.ts";
+import type { Digested, Observed } from "../../../../src/controllers/dependencies/model.ts";
+import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
+import type { ListOptions } from "../../../../src/kube/client.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { type ClassKind, classesOf } from "../../../../src/pods/dependencies.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
+import { quietClient } from "../quiet-client.ts";
+
+const now = 1_000_000;
+
+function source(kind: ClassKind, parts: Omit<DependencyObject, "metadata">): Stored<Digested> {
+  return digested(kind, { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7" }, ...parts });
+}
+
+function copyOf(kind: ClassKind, of: Stored<Digested>): Stored<Digested> {
+  const copy = toCopy(kind, of, HOST);
+  return digested(kind, {
+    ...copy,
+    metadata: { ...copy.metadata, name: "batch", uid: "copy-uid", resourceVersion: "3" },
+  });
+}
+
+const priority = (parts: Omit<DependencyObject, "metadata">): Stored<Digested> =>
+  source("PriorityClass", { value: 5, ...parts });
+const runtime = (parts: Omit<DependencyObject, "metadata">): Stored<Digested> =>
+  source("RuntimeClass", { handler: "runc", ...parts });
+
+test("a pod's classes are those that it names, but for those that every cluster has", () => {
+  const named = (spec: object): string[] => classesOf(pod({ spec })).map(({ kind, name }) => `${kind} ${name}`);
+  expect(named({ priorityClassName: "batch", runtimeClassName: "gvisor" })).toEqual([
+    "PriorityClass batch",
+    "RuntimeClass gvisor",
+  ]);
+  expect(named({ priorityClassName: "system-node-critical", runtimeClassName: "" })).toEqual([]);
+});
+
+test("a copy is never the member's default, and selects none of the host's nodes", () => {
+  const made = toCopy("PriorityClass", { ...priority({}), globalDefault: true } as never, HOST);
+  expect(made).toMatchObject({ apiVersion: "scheduling.k8s.io/v1", value: 5, metadata: { name: "batch" } });
+  expect(made).not.toHaveProperty("globalDefault");
+  expect(made.metadata).not.toHaveProperty("namespace");
+  const scheduling = { nodeSelector: { pool: "gpu" } };
+  const overhead = { podFixed: { cpu: "10m" } };
+  const copy = toCopy("RuntimeClass", { ...runtime({ overhead }), scheduling } as never, HOST);
+  expect(copy).toMatchObject({ apiVersion: "node.k8s.io/v1", handler: "runc", overhead });
+  expect(copy).not.toHaveProperty("scheduling");
+});
+
+describe("a class that changes on the host", () => {
+  const cases: [string, ClassKind, Stored<Digested>, Stored<Digested>, Partial<Observed>, string[]][] = [
+    [
+      "in what may be changed is patched",
+      "PriorityClass",
+      priority({}),
+      priority({ description: "x" }),
+      {},
+      ["Copying", "patch"],
+    ],
+    [
+      "in its overhead is patched",
+      "RuntimeClass",
+      runtime({}),
+      runtime({ overhead: { podFixed: {} } }),
+      {},
+      ["Copying", "patch"],
+    ],
+    ["in its value waits for its users", "PriorityClass", priority({}), priority({ value: 6 }), {}, ["InUse"]],
+    ["in its handler waits for its users", "RuntimeClass", runtime({}), runtime({ handler: "kata" }), {}, ["InUse"]],
+    [
+      "in its value is replaced once nobody uses it",
+      "PriorityClass",
+      priority({}),
+      priority({ value: 6 }),
+      { mounted: false },
+      ["Replacing", "delete"],
+    ],
+    [
+      "in its value is kept while another host's pods use it",
+      "PriorityClass",
+      priority({}),
+      priority({ value: 6 }),
+      { mounted: false, keptUntil: now + 1 },
+      ["UsedByOthers"],
+    ],
+  ];
+  test.each(cases)("%s", (_, kind, before, object, parts, expected) => {
+    const ref = { member: "west", kind, namespace: "", name: "batch" };
+    const observed = { ref, host: HOST, usable: true, used: true, mounted: true, idleSince: now };
+    const copy = copyOf(kind, before);
+    const { actions, outcome } = decide({ ...observed, copy, source: { state: "present", object }, ...parts }, now);
+    expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
+  });
+});
+
+interface Clusters {
+  /** What the member's operator lets follow. */
+  readonly classSelector?: ClusterSpec["classSelector"];
+  /** Pods of other hosts in the member. */
+  readonly others?: readonly Stored<Pod>[];
+}
+
+/** A proxy that names PriorityClass `batch`, which the host has and the member has not, and what is written in the member. */
+async function going({ classSelector, others = [] }: Clusters) {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const asked: string[] = [];
+  let there: readonly object[] = [];
+  const labels = { tier: "low" };
+  const batch = { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7", labels }, value: 5 };
+  const host = quietClient([], {
+    list: (async ({ plural }: Resource<never>) => {
+      asked.push(plural);
+      return { items: plural === "priorityclasses" ? [batch] : [], resourceVersion: "7", size: 1 };
+    }) as never,
+  });
+  let onCopies = (): void => {};
+  const client = quietClient([], {
+    list: (async ({ plural }: Resource<never>, { labelSelector = "" }: ListOptions) => {
+      if (plural === "pods") return { items: labelSelector.includes(`${HOST_LABEL}!=${HOST.id}`) ? others : [] };
+      return { items: plural === "priorityclasses" ? there : [], resourceVersion: "8", size: 1 };
+    }) as never,
+    watch: async function* (
+      { plural }: Resource<never>,
+      { signal, onOpen }: { signal: AbortSignal; onOpen?: () => void },
+    ) {
+      onOpen?.();
+      if (plural === "priorityclasses") {
+        await new Promise<void>((resolve) => {
+          onCopies = resolve;
+          signal.addEventListener("abort", () => resolve(), { once: true });
+        });
+        for (const object of there) yield { type: "ADDED", object, size: 1 };
+      }
+      if (signal.aborted) return;
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    } as never,
+    create: (async ({ plural }: Resource<never>, object: DependencyObject) => {
+      writes.push(`create ${plural} ${object.metadata?.name}`);
+      const metadata = { ...object.metadata, uid: "copy-uid", resourceVersion: "9" };
+      there = [{ ...object, metadata }];
+      onCopies();
+      return { metadata };
+    }) as never,
+    delete: (async ({ plural }: Resource<never>, { name }: { name: string }) => {
+      writes.push(`delete ${plural} ${name}`);
+    }) as never,
+  });
+  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  const spec = classSelector === undefined ? {} : { classSelector };
+  const member = answeringMember("west", client, {
+    read: true,
+    cluster: { metadata: { name: "west" }, spec },
+    delegates: { list: () => [], usersOf: () => 0, using: () => [] },
+  });
+  const controller = new DependencyController({
+    host,
+    family: CLASSES,
+    ...surroundings([member], clock),
+    proxies: () => proxies,
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  const put = puttingInto(proxies, controller, clock);
+  const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { priorityClassName: "batch" } });
+  await put(proxy);
+  proxies.synced = true;
+  await clock.advance(10);
+  const prepare = async (): Promise<boolean> => {
+    const isThere = controller.prepare(objectKey(proxy.metadata), proxy.metadata.uid, "west");
+    await clock.advance(10);
+    return isThere;
+  };
+  /** The proxy goes, and the copy has lingered. */
+  const end = async (): Promise<void> => {
+    proxies.delete(objectKey(proxy.metadata));
+    controller.onProxy({ type: "deleted", object: proxy });
+    await clock.advance(11_000);
+  };
+  return { clock, writes, asked, controller, proxy, prepare, end };
+}
+
+describe("a class that the member lacks", () => {
+  test("is copied before the pod is sent, if the Cluster selects it, and goes with the last pod", async () => {
+    const { writes, prepare, end } = await going({ classSelector: { matchLabels: { tier: "low" } } });
+    expect(await prepare()).toBe(false);
+    expect([await prepare(), writes]).toEqual([true, ["create priorityclasses batch"]]);
+    await end();
+    expect(writes).toEqual(["create priorityclasses batch", "delete priorityclasses batch"]);
+  });
+
+  test("is the member's to judge if the Cluster selects others", async () => {
+    const { writes, prepare } = await going({ classSelector: { matchLabels: { tier: "high" } } });
+    expect([await prepare(), await prepare(), writes]).toEqual([true, true, []]);
+  });
+
+  test("is not even read on the host if no Cluster lets any follow", async () => {
+    const { writes, asked, controller, proxy, prepare } = await going({});
+    expect([await prepare(), writes, asked]).toEqual([true, [], []]);
+    expect(controller.needs(proxy)).toBeUndefined();
+  });
+
+  test("stays for as long as pods of another host use the copy", async () => {
+    const theirs = { ...pod({ spec: { priorityClassName: "batch" } }), metadata: { name: "theirs", uid: "u" } };
+    const { writes, prepare, end } = await going({ classSelector: {}, others: [theirs as never] });
+    await prepare();
+    await end();
+    expect(writes).toEqual(["create priorityclasses batch"]);
+  });
+});
