@@ -89,7 +89,7 @@ export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 // Virtual nodes.
 /** Label on a virtual node: the name of the Cluster it stands for. */
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
-/** Of Kubernetes: the node lifecycle controller does not count such a node when it asks whether all or most nodes of a zone are lost. */
+/** Kubernetes' label of nodes that the node lifecycle controller ignores when it judges whether a zone's nodes are lost. */
 export const EXCLUDE_DISRUPTION_LABEL = "node.kubernetes.io/exclude-disruption";
 /** Taint (NoSchedule) that keeps ordinary pods off virtual nodes. */
 export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";

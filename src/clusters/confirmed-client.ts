@@ -66,7 +66,7 @@ export class ConfirmedClient implements ClusterClient {
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>> {
     this.#check("create", resource.plural);
     const send = (): Promise<Stored<T>> => this.#client.create(resource, object, options);
-    // Of all that is made in a member, only a pod in doubt keeps other members from having it.
+    // Only a pod in doubt keeps other members from having it, so no other create is paced.
     if (resource.plural !== pods.plural || options?.dryRun === true) return send();
     const { namespace = "", name = "" } = object.metadata ?? {};
     return this.#pace.of({ namespace, name, signal: options?.signal }, send);

@@ -8,7 +8,7 @@ export const PASSES_MS = 10_000;
 // Of the API server's own about a webhook, whatever code that one answered with.
 const NOT_ADMITTED = /failed (?:calling|to call) webhook|^admission webhook ".*" denied the request/;
 
-// What every built-in admission plugin's answer begins with: NewForbidden of k8s.io/apimachinery/pkg/api/errors. The name of a webhook or
+// Prefix of every built-in admission plugin's refusal (NewForbidden, k8s.io/apimachinery/pkg/api/errors). The name of a webhook or
 // a policy stands before what it says, so neither can be mistaken for a plugin.
 const FORBIDDEN = /^pods "[^"]*" is forbidden: /;
 

@@ -56,7 +56,7 @@ export function contentOf(kind: DependencyKind, object: DependencyObject): Conte
       return filled({ value, preemptionPolicy, description: description === "" ? undefined : description });
     }
     case "RuntimeClass":
-      // Its scheduling selects nodes of the host.
+      // The class's scheduling selects nodes of the host.
       return filled({ handler: object.handler, overhead: object.overhead ?? undefined });
   }
 }

@@ -124,7 +124,7 @@ export const endpointSlices: Resource<EndpointSlice> = {
   shape: endpointSliceShape,
 };
 /**
- * Of the Multi-Cluster Services API (KEP-1645). Its two versions have the same fields (sigs.k8s.io/mcs-api, config/crd); 0.4 and older
+ * Resource of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); 0.4 and older
  * serve v1alpha1 alone.
  */
 export const serviceExports: OptionalResource<ServiceExport> = {

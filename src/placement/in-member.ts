@@ -11,7 +11,7 @@ import { podRequests } from "./requests.ts";
 export interface PodInMember {
   readonly pod: Pod;
   readonly requests: Amounts;
-  /** What its node selector and affinity say against the member's virtual node; absent: nothing. */
+  /** Reason why its node selector or affinity excludes the member's virtual node, if any. */
   readonly refusal?: string;
   /** Weight of its preferred node affinity to the member's virtual node. */
   readonly weight: number;

@@ -12,7 +12,7 @@ export interface HostAdmission {
 const NODE_SELECTOR_ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector";
 const TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/defaultTolerations";
 
-/** What the host's admission merged into a pod's spec, beside what its author wrote. */
+/** Parts of a pod's spec that the host's admission merged into the author's. */
 export interface Merged {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];

@@ -38,7 +38,7 @@ const AWAY = "DoesNotExist";
 
 const NAME_ALONE: Labels = { [VIRTUAL_NODE_LABEL]: "" };
 
-/** What the pod's node selector and node affinity say of virtual nodes by their names; undefined: nothing. */
+/** Names of virtual nodes in the pod's node selector and node affinity, if any. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { nodeSelector, affinity } = namedByLabel(spec ?? { containers: [] });
   const selected = nodeSelector?.[VIRTUAL_NODE_LABEL];
@@ -204,7 +204,7 @@ function isOverVirtualNodes({ topologyKey }: SpreadConstraint): boolean {
   return topologyKey === VIRTUAL_NODE_LABEL;
 }
 
-/** Those of required terms that are for virtual nodes: where one names some, one that keeps away from them, or is empty, is for none. */
+/** Returns the required terms that virtual nodes can meet: if a term names some, not those that exclude them or are empty. */
 function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
   return terms.some(speaksOf(NAME_ALONE)) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
 }

@@ -277,7 +277,7 @@ describe("a member that is gone", () => {
     onTestFinished(stop);
 
     await west.apiServer.freeze();
-    // Its creation reaches west, and is never answered.
+    // The pod's creation reaches west and is never answered.
     await create(["stays"], staying);
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: deployment(replicas, 5) });
     const lost = await podThat(host, namespace, "stays", isBound, patient);

@@ -114,7 +114,7 @@ async function whoIs(token: string): Promise<WhoAmI | undefined> {
   return JSON.parse(answer.text).status.userInfo;
 }
 
-/** What a TokenReview tells policies and audit of the bearer's node. */
+/** Returns the node that a TokenReview reports to policies and audit. */
 async function reviewedNodes(token: string): Promise<readonly string[]> {
   const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } };
   const answer = await kubectl(hostCluster(), ["create", "-f", "-", "-o", "json"], { input: JSON.stringify(review) });

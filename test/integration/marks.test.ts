@@ -78,7 +78,7 @@ function entries(map: Readonly<Record<string, string>> = {}): [string, string][]
   return Object.entries(map).sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** What Legation keeps on a pod. */
+/** Returns Legation's marks on a pod. */
 function marks({ metadata, spec }: Pod): object {
   return {
     labels: entries(metadata?.labels).filter(([key]) => isMark(key)),
@@ -88,7 +88,7 @@ function marks({ metadata, spec }: Pod): object {
   };
 }
 
-/** What an author sees of a pod, without Legation's marks. */
+/** Returns the author's view of a pod, without Legation's marks. */
 function seen({ metadata, spec }: Pod): object {
   return {
     labels: entries(metadata?.labels).filter(([key]) => !isMark(key)),

@@ -230,7 +230,7 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
   expect(burst.failed).toEqual([]);
 
   const { host, west } = clients();
-  // What told in the last release why a pod waits is replaced by what tells it now.
+  // The condition of the last release is replaced by that of this one.
   for (const name of ["nowhere", "unscheduled"]) {
     const { status } = await podThat(host, namespace, name, (pod) => whyNotPlaced(pod) !== undefined);
     expect(status?.conditions).toMatchObject([{ type: "PodScheduled", status: "False", reason: "NotPlaced" }]);

@@ -107,7 +107,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     if (await isSameMember(theirs, { member: member.client, hostId, name, connectText, signal })) keepAccess();
     throw forestalled(name, error);
   }
-  // Of two concurrent joins of one member under two names, each creates its Cluster before it looks, so one sees the other.
+  // Two concurrent joins of one member under two names each create their Cluster before they look, so one sees the other.
   const other = await otherWithUid(host, { uid: memberUid, name }, signal);
   if (other !== undefined) {
     keepAccess();

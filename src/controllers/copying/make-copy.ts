@@ -20,7 +20,7 @@ export interface CopySpec<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
-/** What came of it: `made` also where its marks were put back, `found` was made before, `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
+/** Outcome: `made` (or its marks put back), `found` from before, `gone` meanwhile, `foreign` if Legation did not make it for this host. */
 export type Made =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }

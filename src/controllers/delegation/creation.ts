@@ -218,7 +218,7 @@ export class Creation {
     });
   }
 
-  /** What becomes of an account or class that the member lacks: it is copied there now, or its copy is there and not seen yet. */
+  /** State of an account or class that the member lacks: copied there now, or copied and not seen yet. */
   #lackOf(
     error: unknown,
     { delegate, member, proxyUid }: ActionOf<"create">,

@@ -215,7 +215,7 @@ export class Executor {
     if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
-      // What is remembered of the search is needed until a delegate is on record, but for room elsewhere.
+      // The memory of the search is needed until a delegate is on record, except for room elsewhere.
       if (delegateUid === undefined) {
         const { room = member } = search;
         if (room !== member && this.#options.reservations.release(proxyUid, room)) this.#options.onRoom();

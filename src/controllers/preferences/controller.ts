@@ -33,7 +33,7 @@ export interface PreferencesOptions extends ControllerOptions {
   readonly refusals: MoveRefusals;
 }
 
-/** What tells authors of writes for their pods that are refused. */
+/** Reports refused writes for their pods to authors. */
 interface MoveRefusals {
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void;
   over(key: ObjectKey, proxyUid: string, what: string): void;

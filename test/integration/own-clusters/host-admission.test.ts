@@ -11,7 +11,7 @@ import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podThat } from "../../support/harness/pods-of.ts";
 import { type Legation, startLegation } from "../../support/legation/start.ts";
 
-// Those that complete pods and are off by default.
+// Plugins that write into pods and are off by default.
 const PLUGINS = "PodNodeSelector,PodTolerationRestriction,AlwaysPullImages";
 const NODE_SELECTOR = "scheduler.alpha.kubernetes.io/node-selector";
 const TOLERATIONS = "scheduler.alpha.kubernetes.io/defaultTolerations";
@@ -90,7 +90,7 @@ async function run(
 
 interface Case {
   readonly spec?: Partial<PodSpec>;
-  /** Of its namespace on the host. */
+  /** Annotations of the pod's namespace on the host. */
   readonly annotations?: Readonly<Record<string, string>>;
   readonly proxy: object;
   readonly delegate: object;

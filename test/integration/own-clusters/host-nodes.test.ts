@@ -132,7 +132,7 @@ describe("a scheduler of the host, when pods that tolerate every taint find a vi
     const agents = workload("DaemonSet", "agent", {}, spec("100m"));
     const light = workload("DaemonSet", "light", {}, { ...spec("0"), containers: [{ name: "main", image: "main:1" }] });
     await applyAll(host, [agents, light, huge], ["-n", plain]);
-    // One for each member; those of the host's own nodes run.
+    // One pod per member stays Pending; those of the host's own nodes run.
     for (const [app, count] of [
       ["agent", 2],
       ["light", 2],
@@ -199,7 +199,7 @@ function timesSaid(words: string): number {
   return readFileSync(join(host.directory, "kube-controller-manager.log"), "utf8").split(words).length - 1;
 }
 
-// Whether it stops evicting is in its log alone: the queue that it fills in the same pass may still taint one node.
+// Only its log tells that it stops evicting: the queue that it fills in the same pass may still taint one node.
 const ENTERING = "Entering master disruption mode";
 const EXITING = "Exiting master disruption mode";
 

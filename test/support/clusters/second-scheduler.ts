@@ -8,9 +8,9 @@ import type { Cluster } from "./types.ts";
 
 /** A kube-scheduler beside a cluster's own, with a name and a user of its own. */
 export interface SecondScheduler {
-  /** What pods write as `spec.schedulerName`. */
+  /** Value of `spec.schedulerName` for its pods. */
   readonly schedulerName: string;
-  /** Its user, as the audit log has it. */
+  /** User name in the audit log. */
   readonly user: string;
   readonly process: PlaneProcess;
 }

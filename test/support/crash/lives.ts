@@ -37,7 +37,7 @@ export interface Scene {
 
 /** Plays the pod's author and member until its deletion is requested. */
 export interface Life {
-  /** What the pod does, for the test's name. */
+  /** Name of the life in the test's name. */
   readonly title: string;
   readonly live: (scene: Scene) => Promise<void>;
   /** Name of the pod; default `NAME`. */

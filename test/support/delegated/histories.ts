@@ -12,7 +12,7 @@ export interface PodHistory {
   node?: string;
   /** Every phase that it was seen in, and since when; epoch ms. */
   readonly phases: { readonly phase: string; readonly at: number }[];
-  /** It was seen unbound with `PodScheduled` True, or bound without. */
+  /** The pod was seen unbound with `PodScheduled` True, or bound without. */
   misscheduled?: true;
 }
 

@@ -104,7 +104,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     unseen: obstacle === undefined ? partial : `no real node can run here: ${obstacle}`,
   });
   return async () => {
-    // Whoever checks the rights has read the shared clusters' logs by now.
+    // The test of rights has read the shared clusters' logs by now.
     delete process.env[RIGHTS_FOLDER];
     delete process.env[MAIN_VARIABLE];
     await Promise.all(started.map((set) => set.stop()));

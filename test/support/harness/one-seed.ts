@@ -1,5 +1,5 @@
 import fc from "fast-check";
 import "./tell-failures.ts";
 
-// One seed per process: a retried test draws the same inputs, so a property never passes by chance.
+// A single seed per process: a retried test draws the same inputs, so a property never passes by chance.
 fc.configureGlobal({ seed: Date.now() & 0x7fff_ffff });

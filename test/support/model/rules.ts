@@ -137,7 +137,7 @@ export function wrongAtRest(world: World): string | undefined {
   return proxy.status?.phase === delegates[0]?.status?.phase ? undefined : `${uid} never hears how its delegate is`;
 }
 
-/** One that is bound without a delegate stays where it is bound, also while somebody else has its name there. */
+/** A proxy bound without a delegate stays bound there, even while another pod has its name in the member. */
 export function waitsForName({ host, members }: World): boolean {
   const pod = truth(host);
   if (pod === undefined || !isBound(pod) || isDeleting(pod) || recorded(pod).uid !== undefined) return false;

@@ -54,7 +54,7 @@ describe("a process of Legation's that cannot listen", () => {
     expect(said).not.toContain("    at ");
   });
 
-  // Of a network for documentation (RFC 5737), which no machine has.
+  // An address of a documentation network (RFC 5737), which no machine has.
   test.each([
     ["controller", "--health-listen"],
     ["controller", "--kubelet-listen"],

@@ -16,7 +16,7 @@ const scheduling = { nodeSelector: { sandbox: "host-pool" }, tolerations: [SANDB
 interface Host {
   readonly scheduling?: NonNullable<RuntimeClass["scheduling"]>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Its default PriorityClass. */
+  /** The host's default PriorityClass. */
   readonly usual?: string;
 }
 

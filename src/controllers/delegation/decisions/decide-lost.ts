@@ -19,7 +19,7 @@ export function decideLost(
   const { name, delegate } = member;
   const { uid: proxyUid } = proxy.metadata;
   const what = `${name}: ${has} the pod and does not answer`;
-  // One that has had no node there would be confined to the member by a short loss, and miss room elsewhere.
+  // A short loss would confine a pod without a node there to the member, although others may have room.
   const isParked = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
   // The nodes of lost members stay Ready when most are lost: nobody is evicted then.
   if (isParked || observed.unheard?.(name) !== true) {

@@ -27,7 +27,7 @@ export type Rest = "brief" | "steady" | "growing";
 // Whoever undoes Legation's writes in an API server may be gone by then.
 export const INEFFECTIVE_MS: number = 5 * 60_000;
 
-// What is refused is tried again after INEFFECTIVE_MS at the latest, and told anew then.
+// A refused write is retried after INEFFECTIVE_MS at the latest, which renews the entry.
 const REFUSED_UNTIL_MS = INEFFECTIVE_MS + 60_000;
 // Longer than any pause between two attempts.
 const FAILING_FORGOTTEN_MS = 2 * 60_000;

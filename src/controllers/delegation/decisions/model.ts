@@ -110,7 +110,7 @@ export interface Memory {
 export interface LastingRefusal extends RefusedSince {
   /** When its event was told; epoch ms. */
   readonly at: number;
-  /** It counts as over then, unless it is refused again; epoch ms. */
+  /** When the refusal counts as over, unless it is repeated; epoch ms. */
   readonly until: number;
 }
 
@@ -134,7 +134,7 @@ export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.has(member) === true;
 }
 
-/** What other pods must have in common with a refused one for the refusal to be theirs, too: the spec, or also the labels. */
+/** The part that other pods must share with a refused one for its refusal to hold for them: the spec, or also the labels. */
 export type SharedBy = "spec" | "labels";
 
 /** What a member has said of pods of one shape. */
@@ -179,7 +179,7 @@ export interface Observed {
   readonly apiPending?: (member: string) => boolean;
   /** The proxy's spec as a member is to have it; absent: as it is. */
   readonly specIn?: (candidate: Candidate) => OverriddenSpec;
-  /** What the host's admission merged into the proxy's spec, and no delegate gets. Absent: nothing. */
+  /** Parts of the proxy's spec that the host's admission merged into it, and that no delegate gets. Optional. */
   readonly merged?: Merged | undefined;
   /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */
   readonly needs?: () => Needs | undefined;

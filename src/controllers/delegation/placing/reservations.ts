@@ -15,7 +15,7 @@ export interface Asked {
   readonly parked?: boolean;
 }
 
-/** What is known of a refusal. */
+/** Facts about a refusal. */
 export interface Refused {
   /** The member's that the answer was for. */
   readonly nodesVersion: number;

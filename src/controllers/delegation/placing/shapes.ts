@@ -112,7 +112,7 @@ export class Shapes {
   }
 }
 
-/** What members may tell pods apart by: all of the spec but a pod's own name, what overrides make of it, and labels. */
+/** Returns the parts by which members may tell pods apart: the spec without the pod's own name, overrides, and labels. */
 export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
   const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {

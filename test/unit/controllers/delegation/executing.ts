@@ -37,7 +37,7 @@ export interface Answers {
   readonly endedIn?: readonly string[];
   /** Whether what the pod needs is in the member; several: one time after the other. */
   readonly prepared?: boolean | boolean[];
-  /** What the member says that it lacks was copied there. */
+  /** The object that the member reported as missing was copied there. */
   readonly copied?: boolean;
   readonly needs?: () => Needs;
 }

@@ -106,7 +106,7 @@ describe("a class that changes on the host", () => {
 });
 
 interface Clusters {
-  /** What the member's operator lets follow. */
+  /** Label selector of the classes that follow. */
   readonly classSelector?: ClusterSpec["classSelector"];
   /** Pods of other hosts in the member. */
   readonly others?: readonly Stored<Pod>[];

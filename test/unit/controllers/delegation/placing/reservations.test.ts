@@ -136,7 +136,7 @@ describe("what a member has refused", () => {
     await clock.advance(30_000);
     made.attempt("first", "west", asked, first);
     expect([made.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
-    // Its own rest grows.
+    // The pod's own rest grows.
     expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + 60_000);
   });
 
