@@ -109,7 +109,11 @@ export class Member {
       onChange: () => this.#onIdentity(),
     });
     this.#creates = new CreatePace(this.name, clock);
-    const client = new ConfirmedClient(options.client, this.#identity, this.#creates);
+    // A create that waits for its turn says nothing of the member: its answer is due only once it was sent.
+    const pace: Pick<CreatePace, "of"> = {
+      of: (create, send) => this.#creates.of(create, () => this.answerOf(send())),
+    };
+    const client = new ConfirmedClient(options.client, this.#identity, pace);
     this.client = client;
     this.#clock = clock;
     this.#listener = listener;

@@ -83,19 +83,17 @@ async function goes(resource: Resource<KubeObject>, where: Where = "west", name 
 
 test("classes follow the first pod that names them, are shared by namespaces, and go with the last", async () => {
   const { west, east } = clients();
-  await make("host", priorityClasses, priority(1000, { globalDefault: true, preemptionPolicy: "Never" }));
+  await make("host", priorityClasses, priority(1000, { preemptionPolicy: "Never" }));
   const scheduling = { tolerations: [{ key: "host-only", operator: "Exists" }] };
   const overhead = { podFixed: { cpu: "10m", memory: "1Mi" } };
   await make("host", runtimeClasses, runtime({ scheduling, overhead }));
   const other = await optedIn();
-  await create("a", { runtimeClassName: namespace });
+  await create("a", { runtimeClassName: namespace, priorityClassName: namespace });
   await create("b", { priorityClassName: namespace }, { in: other });
   await Promise.all([runs("a"), runs("b", other)]);
 
   const copy = await west.get(priorityClasses, { name: namespace });
   expect(copy).toMatchObject({ value: 1000, preemptionPolicy: "Never" });
-  // The members' own pods keep the priority that they had.
-  expect(copy.globalDefault).not.toBe(true);
   expect(copy.metadata.labels).toMatchObject({ ...follows, [HOST_LABEL]: expect.any(String), [COPY_LABEL]: "true" });
   expect(ownerOf(copy)).toMatchObject({ namespace: "", name: namespace });
   const runtimeCopy = await west.get(runtimeClasses, { name: namespace });

@@ -137,7 +137,7 @@ export class Creation {
       ofCreation = error;
     };
     try {
-      const made = await member.answerOf(this.#make(member, action, context, onFailure));
+      const made = await this.#make(member, action, context, onFailure);
       if (made === undefined) {
         if (!mayBeThere) reservations.release(proxyUid, name);
         return shownPrepared(name);
