@@ -258,6 +258,18 @@ describe("what a manifest for virtual nodes selects", () => {
     expect(delegate.spec?.affinity?.nodeAffinity).toBeUndefined();
   });
 
+  test("keeps a pod waiting where neither the Cluster nor a node has it, and says so", async () => {
+    await clients().host.create(
+      pods,
+      delegatedPod(namespace, "nowhere", { spec: { nodeSelector: { region: "moon" } } }),
+    );
+    const message = await waitingFor(clients().host, namespace, "nowhere", "region");
+    expect(message).toBe(
+      `east: the pod's nodeSelector says region: "moon"; west: the pod's nodeSelector says region: "moon"`,
+    );
+  });
+
+  // The last here: the controller hears later that the label is gone from the node.
   test("is asked of the nodes of a member that have the key, whatever its Cluster says", async () => {
     const { host, east } = clients();
     const { items } = await east.list(nodes);
@@ -274,16 +286,5 @@ describe("what a manifest for virtual nodes selects", () => {
     } finally {
       await label(null);
     }
-  });
-
-  test("keeps a pod waiting where neither the Cluster nor a node has it, and says so", async () => {
-    await clients().host.create(
-      pods,
-      delegatedPod(namespace, "nowhere", { spec: { nodeSelector: { region: "moon" } } }),
-    );
-    const message = await waitingFor(clients().host, namespace, "nowhere", "region");
-    expect(message).toBe(
-      `east: the pod's nodeSelector says region: "moon"; west: the pod's nodeSelector says region: "moon"`,
-    );
   });
 });
