@@ -63,6 +63,7 @@ function streams(): void {
       members: { away },
       // It follows others that are killed.
       controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--lease-duration=15s", ...FLAGS],
+      restart: true,
     });
     const labels = { "legation.dev/delegation": "all" };
     delegated = await freshNamespace(home, { prefix: "delegated", labels, onFinished: () => {} });
@@ -415,9 +416,10 @@ function streams(): void {
     await second.freeze();
     await expectServedBy(third);
     // It finds that it has not led for a while, and goes.
+    const secondEnded = second.whenEnded();
     second.thaw();
     await expectEnded(ofSecond);
-    await second.whenEnded();
+    await secondEnded;
   });
 }
 
