@@ -1,36 +1,18 @@
 import type { KubeObject, LimitRange, ResourceQuota, Stored } from "../../api/kubernetes.ts";
+import { RESOURCES } from "../../controllers/dependencies/digest.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
-import {
-  configMaps,
-  priorityClasses,
-  type Resource,
-  runtimeClasses,
-  secrets,
-  serviceAccounts,
-} from "../../kube/resources.ts";
-import {
-  type DependencyKey,
-  type DependencyKind,
-  dependenciesOf,
-  dependencyKey,
-  dependencyRef,
-} from "../../pods/dependencies.ts";
+import { priorityClasses, type Resource, runtimeClasses } from "../../kube/resources.ts";
+import { type DependencyKey, dependenciesOf, dependencyKey, dependencyRef } from "../../pods/dependencies.ts";
 import type { WrittenObject } from "./documents.ts";
 import type { HostRules } from "./host-admission.ts";
 import { podsOf, workloadKind } from "./workloads.ts";
 
-const NAMED: Readonly<Record<DependencyKind, Resource<KubeObject>>> = {
-  ConfigMap: configMaps,
-  Secret: secrets,
-  ServiceAccount: serviceAccounts,
-  PriorityClass: priorityClasses,
-  RuntimeClass: runtimeClasses,
-};
 const core = { group: "", version: "v1", namespaced: true } as const;
 const QUOTAS: Resource<ResourceQuota> = { ...core, plural: "resourcequotas", kind: "ResourceQuota" };
 const LIMIT_RANGES: Resource<LimitRange> = { ...core, plural: "limitranges", kind: "LimitRange" };
+
 /**
  * Reads what else the pods of a manifest depend on: of ConfigMaps and Secrets those alone that pods name, and classes only where
  * one is named. What the person may not read is said, and taken for granted.
@@ -70,8 +52,11 @@ export async function readRules(
   const keys = new Set(pods.flatMap((pod) => dependenciesOf(pod).map(dependencyKey)));
   const absent = async (key: DependencyKey): Promise<DependencyKey[]> => {
     const { kind, ...ref } = dependencyRef(key);
-    const { plural } = NAMED[kind];
-    const found = await readable(`${plural} in namespace ${ref.namespace}`, isThere(host, NAMED[kind], ref, signal));
+    const { plural } = RESOURCES[kind];
+    const found = await readable(
+      `${plural} in namespace ${ref.namespace}`,
+      isThere(host, RESOURCES[kind], ref, signal),
+    );
     return found === false ? [key] : [];
   };
   const [missing, quotas, limitRanges, priorities, runtimes] = await Promise.all([
