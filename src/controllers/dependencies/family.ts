@@ -2,7 +2,6 @@ import type { ClusterSpec } from "../../api/cluster.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
-
 import {
   CLASS_KINDS,
   classesOf,
