@@ -13,7 +13,7 @@ import { decidePlacing } from "../../controllers/delegation/decisions/decide-pla
 import type { MemberView, Observed } from "../../controllers/delegation/decisions/model.ts";
 import type { Needs } from "../../controllers/delegation/decisions/needs.ts";
 import { placementOf } from "../../controllers/delegation/decisions/ranking.ts";
-import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing/placing.ts";
+import { PLACEMENT_INDEXES, PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
@@ -65,8 +65,8 @@ const CREATED_AGO_MS = 3_600_000;
  */
 export class Simulation {
   readonly #members: ReadonlyMap<string, HostedMember>;
-  readonly #proxies = new Store<Pod>(PLACING_INDEXES);
-  readonly #placing: Placing;
+  readonly #proxies = new Store<Pod>(PLACEMENT_INDEXES);
+  readonly #placementState: PlacementState;
   readonly #now: number;
   readonly #waiting = new Map<string, Place>();
   readonly #claims: SimulatedClaims;
@@ -94,7 +94,7 @@ export class Simulation {
       member: (name: string) => this.#members.get(name),
       unconnected: () => [],
     };
-    this.#placing = new Placing({
+    this.#placementState = new PlacementState({
       registry,
       namespaces: () => namespaces,
       defaults: () => defaults,
@@ -121,7 +121,7 @@ export class Simulation {
 
   /** How the pod's workload is divided over members that are open to it; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#placing.view.sharing(proxy);
+    return this.#placementState.view.sharing(proxy);
   }
 
   /** A claim that will be made before the pods that name it. */
@@ -139,7 +139,7 @@ export class Simulation {
     this.#admission.release(proxy);
     const { uid } = proxy.metadata;
     for (const member of this.#members.values()) member.load.release(uid);
-    this.#placing.remove(proxy);
+    this.#placementState.remove(proxy);
     this.#proxies.delete(objectKey(proxy.metadata));
   }
 
@@ -163,12 +163,12 @@ export class Simulation {
         const behind = parked ? [] : behindBest(input, ranking, member);
         const { uid, namespace } = proxy.metadata;
         const asked = { requests: podRequests(delegate), namespace, parked };
-        this.#placing.reservations.attempt(uid, member, asked, proxy);
+        this.#placementState.reservations.attempt(uid, member, asked, proxy);
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
         if (parked) return { waitsIn: member, reason: "NotPlaced", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);
         this.#claims.place(proxy, member);
-        if (this.#placing.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
+        if (this.#placementState.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
         return { cluster: member, others: [...others, ...behind] };
       }
       if (action.type === "report") {
@@ -189,10 +189,10 @@ export class Simulation {
 
   #add(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
-    this.#placing.update(proxy);
+    this.#placementState.update(proxy);
     const member = this.#members.get(memberOf(proxy) ?? "");
     if (member === undefined || isTerminal(proxy)) return;
-    const overridden = this.#placing.view.specIn(proxy, member.candidate());
+    const overridden = this.#placementState.view.specIn(proxy, member.candidate());
     const spec = "spec" in overridden ? overridden.spec : proxy.spec;
     const requests = podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
     member.load.reserve(proxy.metadata.uid, requests, proxy.metadata.namespace);
@@ -206,8 +206,8 @@ export class Simulation {
       spec: { containers: [], ...proxy.spec, nodeName: virtualNodeName(member) },
     };
     this.#proxies.set(bound);
-    this.#placing.update(bound);
-    this.#placing.memories.forget(uid);
+    this.#placementState.update(bound);
+    this.#placementState.memories.forget(uid);
   }
 
   #observe(proxy: Stored<Pod>): Observed {
@@ -217,11 +217,11 @@ export class Simulation {
       host: { id: "", name: "" },
       proxy,
       members: this.members.map((member) => viewOf(member, this.#now)),
-      memory: this.#placing.memories.of(uid),
-      ...this.#placing.view.of(proxy),
+      memory: this.#placementState.memories.of(uid),
+      ...this.#placementState.view.of(proxy),
       needs: () => this.#needs(proxy),
       apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
+      specIn: (candidate) => this.#placementState.view.specIn(proxy, candidate),
       outOfService: () => false,
     };
   }

@@ -12,23 +12,23 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
+import { Executor } from "./actions/execute.ts";
+import type { Refusals } from "./actions/refused-writes.ts";
+import { HeldDelegates } from "./actions/restored-host.ts";
+import { PodTraces } from "./actions/traces.ts";
 import { decide } from "./decisions/decide.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { endsUnstarted, isFor } from "./decisions/delegates.ts";
 import type { Action, Observed } from "./decisions/model.ts";
-import { Executor } from "./execute.ts";
-import { HeldDelegates } from "./held-delegates.ts";
 import { HostClasses } from "./host-classes.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
-import { OverflowPlacement } from "./placing/overflow-placement.ts";
-import { NAMESPACE_INDEX } from "./placing/placement-rules.ts";
-import { PLACING_INDEXES, Placing } from "./placing/placing.ts";
-import { QuotaQueues } from "./placing/quota-queues.ts";
-import type { Refusals } from "./refusals.ts";
-import { waitingIn } from "./waiting-in.ts";
-import { WaitingProxies } from "./waiting-proxies.ts";
-import { PodWay } from "./way.ts";
+import { OverflowPlacement } from "./placement/overflow-placement.ts";
+import { NAMESPACE_INDEX } from "./placement/placement-rules.ts";
+import { PLACEMENT_INDEXES, PlacementState } from "./placement/placement-state.ts";
+import { QuotaQueues } from "./placement/quota-queues.ts";
+import { WaitingProxies } from "./placement/waiting-proxies.ts";
+import { waitingIn } from "./waiting-in-member.ts";
 
 const NODE_INDEX = "node";
 
@@ -40,7 +40,7 @@ export class DelegationController {
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
   readonly #classes: HostClasses;
-  readonly #placing: Placing;
+  readonly #placementState: PlacementState;
   readonly #held: HeldDelegates;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
@@ -62,7 +62,7 @@ export class DelegationController {
       indexes: {
         [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
         [USES_INDEX]: usesOf,
-        ...PLACING_INDEXES,
+        ...PLACEMENT_INDEXES,
       },
       onEvent: (event) => {
         options.dependencies.onProxy(event);
@@ -85,7 +85,7 @@ export class DelegationController {
       onEvent: () => this.#onDefaults(),
     });
     this.#classes = new HostClasses(options);
-    this.#placing = new Placing({
+    this.#placementState = new PlacementState({
       registry: options.registry,
       classes: this.#classes.admission,
       namespaces: () => this.#namespaces.store,
@@ -98,7 +98,7 @@ export class DelegationController {
         options.onRoom();
       },
     });
-    const { memories, reservations } = this.#placing;
+    const { memories, reservations } = this.#placementState;
     const proxyOf = (key: ObjectKey): Stored<Pod> | undefined => this.#proxies.store.get(key);
     this.#waiting = new WaitingProxies({
       clock,
@@ -117,12 +117,12 @@ export class DelegationController {
     });
     const observer = new Observer({
       ...options,
-      placing: this.#placing,
+      placementState: this.#placementState,
       proxies: this.#proxies.store,
       waitingSince: (key) => this.#waiting.since(key),
     });
     this.overflow = new OverflowPlacement({
-      placing: this.#placing,
+      placementState: this.#placementState,
       namespaces: this.#namespaces.store,
       proxies: this.#proxies.store,
       observe: (key, pod) => observer.seen(key, pod),
@@ -135,16 +135,16 @@ export class DelegationController {
       memories,
       reservations,
       quotas: this.#quotas,
-      mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
+      mayEnter: (proxyUid, member) => this.#placementState.groups.mayEnter(proxyUid, member),
       proxyOf,
       onRoom: () => this.#onFree(),
       onRefused: (key) => this.#loop.enqueue(key),
       waitingSince: (key) => this.#waiting.since(key),
-      deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
+      deletionCost: (proxyUid) => this.#placementState.divisions.costAnnotations(proxyUid),
     });
     const way =
       options.traces &&
-      new PodWay({
+      new PodTraces({
         traces: options.traces,
         host: options.identity.name,
         proxyOf,
@@ -181,7 +181,7 @@ export class DelegationController {
     this.#leading = true;
     for (const proxy of this.#proxies.store.list()) {
       // Again, now that all owners among them are known.
-      this.#placing.rules.update(proxy);
+      this.#placementState.rules.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
     for (const member of this.#options.registry.members()) {
@@ -204,7 +204,7 @@ export class DelegationController {
 
   /** Number of proxies without a node whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
-    const { memories, view } = this.#placing;
+    const { memories, view } = this.#placementState;
     const known = waitingIn(cluster, {
       registry: this.#options.registry,
       waiting: this.#waiting.list(),
@@ -226,7 +226,7 @@ export class DelegationController {
 
   /** Live proxies by owner. */
   get owned(): OwnedProxies {
-    return this.#placing.divisions.proxies;
+    return this.#placementState.divisions.proxies;
   }
 
   /** The host's proxies. */
@@ -236,12 +236,12 @@ export class DelegationController {
 
   /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    return this.#placing.view.apiMode(proxy);
+    return this.#placementState.view.apiMode(proxy);
   }
 
   /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#placing.view.sharing(proxy);
+    return this.#placementState.view.sharing(proxy);
   }
 
   /** Tells authors of writes for their pods that are refused. */
@@ -260,7 +260,7 @@ export class DelegationController {
     const proxy = this.#proxies.store.get(key);
     // Told at once: what waits is decided on before each delegate's own proxy is looked at. Anybody may copy one under another name.
     if (member !== undefined && delegate !== undefined && proxy !== undefined && isFor(delegate, proxy)) {
-      if (!endsUnstarted(delegate)) this.#placing.held(proxy.metadata.uid, member.name);
+      if (!endsUnstarted(delegate)) this.#placementState.held(proxy.metadata.uid, member.name);
     }
     this.#loop.enqueue(key);
   }
@@ -315,7 +315,7 @@ export class DelegationController {
     if (type === "deleted") {
       this.#quotas.leave(uid);
       this.#waiting.remove(key);
-      if (this.#placing.remove(object)) this.#onFree();
+      if (this.#placementState.remove(object)) this.#onFree();
     } else if (isBound(object)) {
       if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
@@ -324,9 +324,9 @@ export class DelegationController {
     } else {
       this.#waiting.add(key, object);
       // Gates are only ever taken off: a pod that has one was given to nobody.
-      if (!this.#leading && !isGated(object)) this.#placing.memories.noteInherited(uid);
+      if (!this.#leading && !isGated(object)) this.#placementState.memories.noteInherited(uid);
     }
-    if (type !== "deleted") this.#placing.update(object);
+    if (type !== "deleted") this.#placementState.update(object);
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
   }
@@ -335,7 +335,7 @@ export class DelegationController {
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
     if (member === undefined || !isSettled(proxy)) return;
-    if (this.#placing.reservations.settle(proxy.metadata.uid, member, proxy)) this.#onFree();
+    if (this.#placementState.reservations.settle(proxy.metadata.uid, member, proxy)) this.#onFree();
   }
 
   /** Room that was kept in a member is free, or a member takes pods again of a shape that it had refused. */
@@ -353,14 +353,14 @@ export class DelegationController {
   #onNamespace({ metadata }: Stored<Namespace>): void {
     this.#options.onDefaults();
     for (const proxy of this.#proxies.store.byIndex(NAMESPACE_INDEX, metadata.name)) {
-      this.#placing.rules.update(proxy);
+      this.#placementState.rules.update(proxy);
       if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
   }
 
   #onDefaults(): void {
     this.#options.onDefaults();
-    for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
+    for (const proxy of this.#proxies.store.list()) this.#placementState.rules.update(proxy);
     this.onCapacity();
   }
 }

@@ -13,12 +13,12 @@ import type { MemberView, Memory, Observed } from "./decisions/model.ts";
 import type { Needs } from "./decisions/needs.ts";
 import { unknownView, viewOf } from "./member-view.ts";
 import type { DelegationOptions } from "./options.ts";
-import type { Placing } from "./placing/placing.ts";
+import type { PlacementState } from "./placement/placement-state.ts";
 
 /** Where what decisions depend on is read. */
 export interface ObserverOptions
   extends Pick<DelegationOptions, "identity" | "registry" | "dependencies" | "virtualNodes" | "clock"> {
-  readonly placing: Placing;
+  readonly placementState: PlacementState;
   /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   /** Since when nobody has taken the proxy; epoch ms. */
@@ -52,16 +52,16 @@ export class Observer {
 
   /** Of two delegates it is the one that stays. */
   #noteHolder(proxy: Stored<Pod>, members: readonly MemberView[]): void {
-    const { clock, placing } = this.#options;
+    const { clock, placementState } = this.#options;
     const holders = members.filter(({ delegate }) => isFor(delegate, proxy));
     const holder = holders.find((member) => !isEnding(member)) ?? holders[0];
     if (holder === undefined) return;
-    placing.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), isEnding(holder));
+    placementState.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), isEnding(holder));
   }
 
   /** A proxy without a node counts no more where its delegate has gone, or goes, without having had one. */
   #unplace(proxy: Stored<Pod>, members: readonly MemberView[]): void {
-    const { memories, spread } = this.#options.placing;
+    const { memories, spread } = this.#options.placementState;
     const { uid } = proxy.metadata;
     const place = spread.placeOf(uid);
     if (place === undefined) return;
@@ -76,21 +76,21 @@ export class Observer {
   }
 
   #seen(key: ObjectKey, proxy: Stored<Pod> | undefined, members: readonly MemberView[]): Observed {
-    const { identity, placing } = this.#options;
+    const { identity, placementState } = this.#options;
     const waitingSince = this.#options.waitingSince(key);
     return {
       ref: objectRef(key),
       host: identity,
       proxy,
       members,
-      memory: placing.memories.of(proxy?.metadata.uid ?? ""),
+      memory: placementState.memories.of(proxy?.metadata.uid ?? ""),
       ...(waitingSince === undefined ? {} : { waitingSince }),
-      ...placing.view.of(proxy),
-      merged: proxy && placing.rules.merged(proxy),
-      apiAccess: (member) => placing.view.apiAccess(proxy, member),
+      ...placementState.view.of(proxy),
+      merged: proxy && placementState.rules.merged(proxy),
+      apiAccess: (member) => placementState.view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#needs(proxy)),
-      apiPending: (member) => proxy !== undefined && placing.view.apiPending(proxy, member),
-      specIn: (candidate) => placing.view.specIn(proxy, candidate),
+      apiPending: (member) => proxy !== undefined && placementState.view.apiPending(proxy, member),
+      specIn: (candidate) => placementState.view.specIn(proxy, candidate),
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
@@ -98,22 +98,22 @@ export class Observer {
 
   /** One that is bound has no other member to go to: it waits until it is known how it reaches the host from there. */
   #needs(proxy: Stored<Pod>): Needs | undefined {
-    const { dependencies, placing } = this.#options;
+    const { dependencies, placementState } = this.#options;
     const needs = dependencies.needs(proxy);
     if (!isBound(proxy) || (needs !== undefined && needs.state !== "there")) return needs;
     return {
       state: "there",
-      in: (member) => (placing.view.apiPending(proxy, member) ? "unprepared" : (needs?.in(member) ?? "ready")),
+      in: (member) => (placementState.view.apiPending(proxy, member) ? "unprepared" : (needs?.in(member) ?? "ready")),
     };
   }
 
   /** Only a proxy that needs a place is looked at in all members: a hundred of them cost the others nothing. */
   #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
-    const { placing, registry } = this.#options;
+    const { placementState, registry } = this.#options;
     if (proxy !== undefined && !isBound(proxy)) return registry.members();
     const concerned = new Set(registry.holders(key));
     const { uid = "" } = proxy?.metadata ?? {};
-    for (const name of [proxy === undefined ? undefined : memberOf(proxy), placing.memories.of(uid).uncertain]) {
+    for (const name of [proxy === undefined ? undefined : memberOf(proxy), placementState.memories.of(uid).uncertain]) {
       const member = name === undefined ? undefined : registry.member(name);
       if (member !== undefined) concerned.add(member);
     }

@@ -12,7 +12,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Shown } fr
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
-import type { Refusals } from "../delegation/refusals.ts";
+import type { Refusals } from "../delegation/actions/refused-writes.ts";
 import { Denials } from "../denials.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";

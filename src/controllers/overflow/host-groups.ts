@@ -5,7 +5,7 @@ import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { FindPod } from "../delegation/placing/groups.ts";
+import type { FindPod } from "../delegation/placement/groups.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
 const FRESH_MS = 3000;

@@ -6,7 +6,7 @@ import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import { Load } from "../../../src/clusters/load.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import type { MemberView } from "../../../src/controllers/delegation/decisions/model.ts";
-import type { PlacementMember } from "../../../src/controllers/delegation/placing/placement-members.ts";
+import type { PlacementMember } from "../../../src/controllers/delegation/placement/placement-members.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
 import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";

@@ -12,8 +12,8 @@ import {
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
 import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
 import type { Action, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
-import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placing/placement-rules.ts";
-import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing/placing.ts";
+import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement/placement-rules.ts";
+import { PLACEMENT_INDEXES, PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { memberOf } from "../../../src/pods/member-of.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
@@ -50,10 +50,10 @@ export class Simulation {
   #now = Date.UTC(2026, 0, 1);
   readonly #namespaces = new Store<Namespace>();
   readonly #defaults = new Store<PlacementDefaults>();
-  readonly #proxies = new Store<Pod>(PLACING_INDEXES);
+  readonly #proxies = new Store<Pod>(PLACEMENT_INDEXES);
   readonly #members = MEMBER_NAMES.map((name) => new SimulatedMember(name, () => this.#now));
   readonly #templates: Template[] = [];
-  readonly #placing: Placing;
+  readonly #placementState: PlacementState;
 
   constructor() {
     for (const store of [this.#namespaces, this.#defaults, this.#proxies]) store.synced = true;
@@ -62,7 +62,7 @@ export class Simulation {
       member: (name: string) => this.#members.find((member) => member.name === name),
       unconnected: () => [],
     };
-    this.#placing = new Placing({
+    this.#placementState = new PlacementState({
       registry,
       namespaces: () => this.#namespaces,
       defaults: () => this.#defaults,
@@ -184,7 +184,7 @@ export class Simulation {
 
   #update(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
-    this.#placing.update(proxy);
+    this.#placementState.update(proxy);
   }
 
   #observe(proxy: Stored<Pod>): Observed {
@@ -195,10 +195,10 @@ export class Simulation {
       host: HOST,
       proxy,
       members,
-      memory: this.#placing.memories.of(proxy.metadata.uid),
-      ...this.#placing.view.of(proxy),
+      memory: this.#placementState.memories.of(proxy.metadata.uid),
+      ...this.#placementState.view.of(proxy),
       apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
+      specIn: (candidate) => this.#placementState.view.specIn(proxy, candidate),
       outOfService: () => false,
     };
   }
@@ -208,16 +208,16 @@ export class Simulation {
     const proxy = this.#proxies.get(key);
     if (proxy === undefined) return;
     const { uid, namespace } = proxy.metadata;
-    const { reservations } = this.#placing;
+    const { reservations } = this.#placementState;
     switch (action.type) {
       case "create": {
         const member = this.#member(action.member);
-        if (!this.#placing.groups.mayEnter(uid, member.name)) return;
+        if (!this.#placementState.groups.mayEnter(uid, member.name)) return;
         const asked = { requests: podRequests(action.delegate), namespace, parked: action.parked === true };
         reservations.attempt(uid, member.name, asked, proxy);
         const refused = member.create(action.delegate);
         if (refused === undefined) {
-          this.#placing.memories.noteFound(uid, member.name, this.#now);
+          this.#placementState.memories.noteFound(uid, member.name, this.#now);
           return;
         }
         reservations.unmade(uid, member.name);
@@ -230,7 +230,7 @@ export class Simulation {
         const annotations = {
           ...proxy.metadata.annotations,
           [CLUSTER_ANNOTATION]: action.member,
-          ...this.#placing.divisions.costAnnotations(uid),
+          ...this.#placementState.divisions.costAnnotations(uid),
         };
         const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(action.member) };
         reservations.settle(uid, action.member, proxy);
@@ -247,7 +247,7 @@ export class Simulation {
         reservations.refuse(uid, action.refusal, { ...action, pod: proxy });
         return;
       case "report": {
-        this.#placing.memories.noteReported(uid, action, this.#now);
+        this.#placementState.memories.noteReported(uid, action, this.#now);
         const { reason, message } = action;
         const condition = { type: "PodScheduled", status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });

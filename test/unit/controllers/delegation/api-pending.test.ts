@@ -7,7 +7,7 @@ import { Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod } from "../../../support/builders/pod.ts";
-import { placingOver } from "./placing/placing-over.ts";
+import { placementOver } from "./placement/placement-over.ts";
 
 const spec: Partial<PodSpec> = {
   nodeName: "legation-west",
@@ -46,9 +46,9 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
   });
   const size = { cpu: 8, pods: 100 };
   const candidate = { name: "west", labels: {}, allocatable: size, largestNode: size, used: {} };
-  const { proxies, placing } = placingOver([candidate as never], { namespaces, homeApi: () => homeApi });
+  const { proxies, placementState } = placementOver([candidate as never], { namespaces, homeApi: () => homeApi });
   proxies.set(proxy);
-  placing.update(proxy);
+  placementState.update(proxy);
   const west = {
     name: "west",
     cluster: { metadata: { name: "west" }, spec: {} },
@@ -63,16 +63,16 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
     delegates: { get: () => undefined, departed: () => undefined },
     candidate: () => candidate,
   };
-  placing.memories.noteGone(proxy.metadata.uid, "old");
+  placementState.memories.noteGone(proxy.metadata.uid, "old");
   // The member was connected anew, at another address, while the answer to a creation was awaited.
   if (proxy === doubtful)
-    placing.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
+    placementState.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
   const observer = new Observer({
     identity: { id: "host-id", name: "cern" },
     registry: { members: () => [west], member: () => west, holders: () => [], unconnected: () => [], forget: () => {} },
     dependencies: { needs: () => undefined },
     virtualNodes: { get: () => undefined },
-    placing,
+    placementState,
     proxies: { synced: true, get: () => proxy },
     waitingSince: () => undefined,
     clock: { now: () => 1_000_000 },

@@ -4,8 +4,8 @@ import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes
 import { Load } from "../../../../src/clusters/load.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
-import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
-import { WaitingProxies } from "../../../../src/controllers/delegation/waiting-proxies.ts";
+import { Reservations } from "../../../../src/controllers/delegation/placement/reservations.ts";
+import { WaitingProxies } from "../../../../src/controllers/delegation/placement/waiting-proxies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";

@@ -5,7 +5,7 @@ import { identify, Observer } from "../../../../src/controllers/delegation/obser
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { placingOver } from "./placing/placing-over.ts";
+import { placementOver } from "./placement/placement-over.ts";
 import { boundProxy, delegateOf } from "./world.ts";
 
 const waiting = proxyPod({});
@@ -53,7 +53,7 @@ function observing({
     },
     dependencies: { needs: () => undefined },
     virtualNodes: { get: () => undefined },
-    placing: {
+    placementState: {
       memories: {
         of: () => ({ fresh: true, attempts: new Map(), ...(uncertain === undefined ? {} : { uncertain }) }),
         noteFound: (_uid: string, member: string) => found.push(member),
@@ -139,12 +139,15 @@ describe("a proxy without a node, whose member had its delegate,", () => {
   }
 
   /** What the host counts of the proxy once it has been observed, after `west` has shown its delegate and this has happened. */
-  function counted(happens: (of: ReturnType<typeof placingOver>["placing"], west: West) => void, expected: object) {
+  function counted(
+    happens: (of: ReturnType<typeof placementOver>["placementState"], west: West) => void,
+    expected: object,
+  ) {
     const candidate = (name: string): Candidate => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} });
     const namespaces = new Store<Namespace>();
     namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
     const homeApi = () => ({ state: "unknown", message: "" }) as const;
-    const { proxies, placing } = placingOver(["west", "east"].map(candidate), { namespaces, homeApi });
+    const { proxies, placementState } = placementOver(["west", "east"].map(candidate), { namespaces, homeApi });
     const state: West = { registered: true, reachable: true, read: true, delegate: made };
     const members = () =>
       ["west", "east"]
@@ -168,7 +171,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       registry: { members, unconnected: () => [], problem: () => undefined },
       dependencies: { needs: () => undefined },
       virtualNodes: { get: () => undefined },
-      placing,
+      placementState,
       proxies,
       waitingSince: () => undefined,
       clock: { now: () => 0 },
@@ -176,18 +179,18 @@ describe("a proxy without a node, whose member had its delegate,", () => {
     proxies.synced = true;
     for (const stored of [waits, other]) {
       proxies.set(stored);
-      placing.update(stored);
+      placementState.update(stored);
     }
-    placing.reservations.attempt(waits.metadata.uid, "west", asked, waits);
+    placementState.reservations.attempt(waits.metadata.uid, "west", asked, waits);
     observer.observe(key);
-    happens(placing, state);
+    happens(placementState, state);
     observer.observe(key);
-    const spread = Object.fromEntries(placing.spread.of("team", { matchLabels: { app: "web" } }, "other"));
-    expect({ spread, divided: placing.divisions.proxies.placed("web") }).toEqual({
+    const spread = Object.fromEntries(placementState.spread.of("team", { matchLabels: { app: "web" } }, "other"));
+    expect({ spread, divided: placementState.divisions.proxies.placed("web") }).toEqual({
       spread: expected,
       divided: expected,
     });
-    expect(placing.groups.placeOf("other")?.first).toBe(Object.keys(expected).length > 0 ? key : undefined);
+    expect(placementState.groups.placeOf("other")?.first).toBe(Object.keys(expected).length > 0 ? key : undefined);
   }
 
   test.each<[string, Parameters<typeof counted>[0], object]>([

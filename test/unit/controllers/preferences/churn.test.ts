@@ -5,8 +5,8 @@ import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../src/clusters/load.ts";
-import type { PlacementMember } from "../../../../src/controllers/delegation/placing/placement-members.ts";
-import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing/placing.ts";
+import type { PlacementMember } from "../../../../src/controllers/delegation/placement/placement-members.ts";
+import { PLACEMENT_INDEXES, PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { divide } from "../../../../src/placement/division.ts";
@@ -78,15 +78,15 @@ class Churn {
   readonly homeless: string[] = [];
   evictions = 0;
   replicas = 0;
-  readonly #proxies = new Store<Pod>(PLACING_INDEXES);
+  readonly #proxies = new Store<Pod>(PLACEMENT_INDEXES);
   readonly #namespaces = new Store<Namespace>();
-  readonly #placing: Placing;
+  readonly #placementState: PlacementState;
   #made = 0;
 
   constructor() {
     const member = (name: string): ChurnMember | undefined => this.members.find((each) => each.name === name);
     this.#namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
-    this.#placing = new Placing({
+    this.#placementState = new PlacementState({
       registry: { members: () => this.members, member, unconnected: () => [] },
       namespaces: () => this.#namespaces,
       defaults: () => new Store<PlacementDefaults>(),
@@ -129,14 +129,14 @@ class Churn {
   }
 
   #place(proxy: Stored<Pod>): void {
-    const { rules } = this.#placing.view.of(proxy);
+    const { rules } = this.#placementState.view.of(proxy);
     const candidates = this.members.map((member) => member.candidate());
     const { fitting, awaited } = rank({ requests: REQUESTS, rules: rules?.() ?? [], candidates });
     const [best] = fitting;
     const member = this.members.find(({ name }) => name === best);
     if (member === undefined || awaited !== undefined) return;
     const { uid, namespace } = proxy.metadata;
-    this.#placing.reservations.attempt(uid, member.name, { requests: REQUESTS, namespace }, proxy);
+    this.#placementState.reservations.attempt(uid, member.name, { requests: REQUESTS, namespace }, proxy);
     const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(member.name) };
     const status = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
     this.#show({ ...proxy, spec, status });
@@ -145,7 +145,7 @@ class Churn {
   #rebalance(): void {
     const all = this.#proxies.list();
     const [first] = all;
-    const sharing = first === undefined ? undefined : this.#placing.view.sharing(first);
+    const sharing = first === undefined ? undefined : this.#placementState.view.sharing(first);
     if (sharing === undefined) return;
     const bound = all.filter((proxy) => memberOf(proxy) !== undefined);
     const replicas = bound.map((proxy) => ({
@@ -185,13 +185,13 @@ class Churn {
 
   #show(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
-    this.#placing.update(proxy);
+    this.#placementState.update(proxy);
   }
 
   #remove(proxy: Stored<Pod>): void {
     for (const { load } of this.members) load.release(proxy.metadata.uid);
     this.#proxies.delete(objectKey(proxy.metadata));
-    this.#placing.remove(proxy);
+    this.#placementState.remove(proxy);
   }
 }
 

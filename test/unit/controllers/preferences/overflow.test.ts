@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing/placing.ts";
+import { PLACEMENT_INDEXES, PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 
@@ -17,11 +17,11 @@ test.each<[string, Stored<Pod>, boolean]>([
 ])("a workload with preferences %s", (_, proxy, divided) => {
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
-  const { view } = new Placing({
+  const { view } = new PlacementState({
     registry: { members: () => [], member: () => undefined, unconnected: () => [] },
     namespaces: () => namespaces,
     defaults: () => new Store<PlacementDefaults>(),
-    proxies: () => new Store<Pod>(PLACING_INDEXES),
+    proxies: () => new Store<Pod>(PLACEMENT_INDEXES),
     homeApi: () => ({ state: "unknown", message: "" }),
     clock: { now: () => 0 },
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
+import { shownPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
 import type { Needs, Readiness } from "../../../../../src/controllers/delegation/decisions/needs.ts";
-import { shownPrepared } from "../../../../../src/controllers/delegation/shown.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, gone, member, memory, world } from "../world.ts";
 

@@ -1,0 +1,331 @@
+import type { KubeObject, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import { objectRef } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { isKubeError, type KubeError } from "../../../kube/errors.ts";
+import { pods } from "../../../kube/resources.ts";
+import { podRequests } from "../../../placement/requests.ts";
+import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
+import { droppable } from "../../../pods/dropped-fields.ts";
+import { isBound } from "../../../pods/phase.ts";
+import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import {
+  isNamespaceEnding,
+  isOfAllAlike,
+  isOfItsPlace,
+  isOfQuota,
+  lackedKind,
+  leavesDoubt,
+  mayQuotaLag,
+  PASSES_MS,
+  type PodRefusal,
+  passingRefusalOf,
+  refusalOf,
+} from "../../refusal.ts";
+import { isUntryable, tryDelegate } from "../../try-delegate.ts";
+import { awaitsDelegate } from "../decisions/decide-awaited.ts";
+import { MARKS, type Memories, type Rest } from "../decisions/memory.ts";
+import { type ActionOf, CREATE_ENDS_MS, type Observed } from "../decisions/model.ts";
+import { isPrepared } from "../decisions/needs.ts";
+import { findDelegate } from "../find-delegate.ts";
+import type { DelegationOptions } from "../options.ts";
+import type { QuotaQueues } from "../placement/quota-queues.ts";
+import type { Reservations } from "../placement/reservations.ts";
+import { shownInMember, shownPrepared } from "./expectations.ts";
+import { mark } from "./lost-marks.ts";
+import type { Refusals } from "./refused-writes.ts";
+import { SupportedFields } from "./supported-fields.ts";
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+
+export interface CreationOptions extends DelegationOptions {
+  readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly reservations: Reservations;
+  /** The pods that wait for full quotas. */
+  readonly quotas: QuotaQueues;
+  /** Since when the proxy waits for a member; epoch ms. */
+  readonly waitingSince: (key: ObjectKey) => number | undefined;
+  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
+  readonly onRoom: () => void;
+  /** Whether the pod's group lets it into the member at this moment. */
+  readonly mayEnter: (proxyUid: string, member: string) => boolean;
+  /** Hears of what is in the way of a bound pod. */
+  readonly refusals: Pick<Refusals, "tell" | "over">;
+}
+
+/** How the creation of a delegate failed, which was surely not made by it. */
+interface Failed {
+  readonly error: KubeError;
+  readonly refused: PodRefusal;
+  /** The same, when it may pass in a moment for any pod. */
+  readonly passing: PodRefusal | undefined;
+}
+
+/** Makes delegates, each in one member alone: while nobody knows whether a member has one, no other gets it. */
+export class Creation {
+  readonly #options: CreationOptions;
+  readonly #supportedFields: SupportedFields;
+  /** How many creations each member has not answered yet. */
+  readonly #under = new Map<string, number>();
+
+  constructor(options: CreationOptions) {
+    this.#options = options;
+    this.#supportedFields = new SupportedFields(options.clock);
+  }
+
+  /** How many are under way in a member. */
+  under(member: string): number {
+    return this.#under.get(member) ?? 0;
+  }
+
+  /** Makes one, unless something that it needs has gone since that was decided. Rejects with KubeError. */
+  async create(action: ActionOf<"create">, context: Context): Result {
+    const { member } = action;
+    this.#under.set(member, this.under(member) + 1);
+    try {
+      return await this.#create(action, context);
+    } finally {
+      const rest = this.under(member) - 1;
+      if (rest === 0) this.#under.delete(member);
+      else this.#under.set(member, rest);
+    }
+  }
+
+  /** Finds out whether the member has the delegate that may have been made there. Rejects with KubeError. */
+  async resolve({ member: name, proxyUid, refusal }: ActionOf<"resolve">, context: Context): Result {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return undefined;
+    const found = await this.#find(member, proxyUid, context);
+    if (found !== undefined) return found;
+    if (refusal !== undefined) {
+      this.#options.memories.noteRefusal(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
+    }
+    return this.#unmade(member, proxyUid);
+  }
+
+  /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
+  async #find(member: Member, proxyUid: string, context: Context): Result {
+    const pod = await findDelegate(member, proxyUid, context);
+    return pod && shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
+  }
+
+  /** The member is known not to have the proxy's delegate. */
+  #unmade(member: Member, proxyUid: string): Shown<Observed> {
+    this.#options.reservations.unmade(proxyUid, member.name);
+    this.#options.onRoom();
+    return () => true;
+  }
+
+  async #create(action: ActionOf<"create">, context: Context): Result {
+    const { member: name, delegate, proxyUid, parked } = action;
+    const { memories, reservations, quotas, clock, proxyOf } = this.#options;
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return undefined;
+    // Another pod of its group was faster, and goes elsewhere.
+    if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
+    const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
+    // A copy that went since the decision is made again first, unless the delegate may be there already.
+    const mayBeThere = memories.of(proxyUid).uncertain === name;
+    if (!prepared && !mayBeThere) return shownPrepared(name);
+    const { namespace = "" } = delegate.metadata ?? {};
+    const asked = { requests: podRequests(delegate), namespace, parked: parked === true };
+    if (reservations.attempt(proxyUid, name, asked, proxyOf(context.key))) this.#options.onRoom();
+    let ofCreation: unknown;
+    const onFailure = (error: unknown): void => {
+      ofCreation = error;
+    };
+    try {
+      const made = await this.#make(member, action, context, onFailure);
+      if (made === undefined) {
+        if (!mayBeThere) reservations.release(proxyUid, name);
+        return shownPrepared(name);
+      }
+      this.#noteDelegated(context.key, proxyUid, name);
+      const { uid } = made.metadata;
+      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
+      memories.noteMade(proxyUid, name, uid);
+      this.#options.refusals.over(context.key, proxyUid, "create");
+      quotas.accepted({ member: name, namespace }, proxyUid);
+      return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
+    } catch (error) {
+      member.noteFailure(error);
+      // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
+      const mayBeMade = mayBeThere || error === ofCreation;
+      if (mayBeMade && leavesDoubt(error)) {
+        memories.noteUncertain(proxyUid, name, { at: clock.now(), message: error.detail });
+        throw error;
+      }
+      reservations.release(proxyUid, name);
+      if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
+      const lack = this.#lackOf(error, action, context.key);
+      if (lack === "awaited") return shownPrepared(name);
+      const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
+      const refused = passing ?? refusalOf(error);
+      if (!isKubeError(error) || refused === undefined) throw error;
+      if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
+      else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
+      // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
+      if (mayBeThere) {
+        const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
+        const shown = await this.#find(member, proxyUid, context);
+        if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
+        return shown ?? this.#unmade(member, proxyUid);
+      }
+      // A definite no: the server has not made it, and others may have the room that was kept for it.
+      this.#options.onRoom();
+      memories.noteAbsent(proxyUid);
+      const refusal = { cluster: name, ...refused };
+      const isShared = isOfAllAlike(error);
+      const rest = passing !== undefined && isShared ? "steady" : restAfter(error.detail, member, namespace);
+      const { nodesVersion } = member;
+      const sharedBy = isShared ? "spec" : undefined;
+      reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxyOf(context.key), sharedBy, rest });
+      if (isOfQuota(error.detail)) quotas.refused({ member: name, namespace }, proxyUid, context.key);
+      context.log.info({ member: name, reason: refused.reason }, refused.message);
+      return () => true;
+    }
+  }
+
+  /**
+   * Creates the delegate in its namespace, which is made first if need be; undefined: what the pod needs went with the one before.
+   * `onFailure` hears how the creation itself failed.
+   */
+  #make(
+    member: Member,
+    { delegate, controlled, proxyUid }: ActionOf<"create">,
+    { key, signal }: Context,
+    onFailure: (error: unknown) => void,
+  ): Promise<Stored<KubeObject> | undefined> {
+    const { memberNamespaces } = this.#options;
+    const namespace = delegate.metadata?.namespace ?? "";
+    const options = { signal, dropManagedFields: true, metadataOnly: true };
+    const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
+      try {
+        return await member.client.create(pods, pod, options);
+      } catch (error) {
+        onFailure(error);
+        throw error;
+      }
+    };
+    return memberNamespaces.createIn(member, namespace, signal, async (isNew) => {
+      if (isNew && !this.#isPrepared(key, proxyUid, member.name)) return undefined;
+      await this.#try(member, delegate, signal);
+      if (!controlled) return await create(delegate);
+      const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
+      return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
+    });
+  }
+
+  /** State of an account or class that the member lacks: copied there now, or copied and not seen yet. */
+  #lackOf(
+    error: unknown,
+    { delegate, member, proxyUid }: ActionOf<"create">,
+    key: ObjectKey,
+  ): "awaited" | "seen late" | undefined {
+    const kind = lackedKind(error);
+    if (kind === undefined) return undefined;
+    const isThere = this.#options.dependencies.onMissing?.(delegate, member, kind) === true;
+    if (!this.#isPrepared(key, proxyUid, member)) return "awaited";
+    return isThere ? "seen late" : undefined;
+  }
+
+  /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
+  #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const { dependencies, proxyOf } = this.#options;
+    const proxy = proxyOf(key);
+    if (!dependencies.prepare(key, proxyUid, member)) return false;
+    return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
+  }
+
+  /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */
+  async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
+    const fields = droppable(delegate.spec ?? { containers: [] });
+    if (this.#supportedFields.unknown(member, fields).length === 0) return;
+    try {
+      await tryDelegate(member, delegate, signal);
+      this.#supportedFields.learn(member, fields);
+    } catch (error) {
+      if (!isUntryable(error)) throw error;
+    }
+  }
+
+  /**
+   * Nobody else can have the pod, and a refusal would be its end. Throws as long as it may be made yet: when what is in the way has passed,
+   * or is a refusal that has not lasted. Its member may still count the delegate before it, or have a policy for a moment.
+   */
+  #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
+    const { error, refused, passing } = why;
+    // It is not the one to wait for: it may be tried for as long as it takes.
+    if (this.#options.reservations.abandon(proxyUid)) this.#options.onRoom();
+    const isEndless = passing !== undefined || isOfItsPlace(error);
+    if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
+    if (!isEndless) return;
+    const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
+    this.#options.refusals.tell(key, proxyUid, "create", told);
+    throw error;
+  }
+
+  /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
+  #isEarly(proxyUid: string, { name, reachableSince }: Member, refusing = false): boolean {
+    const { memories, clock } = this.#options;
+    const now = clock.now();
+    // What it answered before it was lost says nothing of now.
+    const since = Math.max(memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
+    return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
+  }
+
+  /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
+  async #taken(member: Member, proxyUid: string, context: Context): Result {
+    const { memories, reservations, identity, onRoom } = this.#options;
+    const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
+    if (pod === undefined) return () => true;
+    if (!madeByHost(pod, identity.id)) {
+      if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
+      const message = "a pod of that name, not made by Legation for this host, is there";
+      const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
+      memories.noteAbsent(proxyUid);
+      reservations.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
+      onRoom();
+      return () => true;
+    }
+    const { uid } = pod.metadata;
+    if (ownerOf(pod)?.uid === proxyUid) memories.noteUncertain(proxyUid, member.name);
+    return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
+  }
+
+  /** Somebody may have taken its marks off: its uid, or what is left of them, says whose it is. */
+  #isOurs(pod: Stored<Pod>, proxyUid: string): boolean {
+    return pod.metadata.uid === this.#options.memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
+  }
+
+  /** It gets its marks back. As long as it does not, no other member may have the pod. */
+  #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
+    const { memories, clock } = this.#options;
+    memories.noteUncertain(proxyUid, member.name);
+    // Looked at again when that is not shown.
+    if (memories.isIneffective(proxyUid, MARKS, clock.now())) return Promise.resolve(() => false);
+    return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
+  }
+
+  /** Only the first attempt: what another member took before that is in its own figures. */
+  #noteDelegated(key: ObjectKey, proxyUid: string, member: string): void {
+    const { metrics, memories, clock } = this.#options;
+    const since = this.#options.waitingSince(key);
+    const { fresh, attempts } = memories.of(proxyUid);
+    if (metrics === undefined || since === undefined || !fresh || attempts.size !== 1) return;
+    metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
+  }
+}
+
+/** True for a proxy that has its member for good, and had a delegate there. */
+function isConfined(proxy: Stored<Pod> | undefined): boolean {
+  return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
+}
+
+/** How long the member rests that refused a pod in these words, and in no others a moment before. */
+function restAfter(detail: string, { delegates }: Member, namespace: string): Rest {
+  if (isNamespaceEnding(detail)) return "steady";
+  return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
+}

@@ -1,0 +1,363 @@
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_FINALIZER,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  PLACED_CONDITION,
+  virtualNodeName,
+} from "../../../api/keys.ts";
+import type { ObjectKey, Pod } from "../../../api/kubernetes.ts";
+import { objectRef } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { pods } from "../../../kube/resources.ts";
+import { memberOf } from "../../../pods/member-of.ts";
+import { notPlacedCondition } from "../../../pods/not-placed.ts";
+import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/phase.ts";
+import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import { notConfirmed } from "../../not-confirmed.ts";
+import { failedAdmission, PASSES_MS } from "../../refusal.ts";
+import type { Action, ActionOf, Memory, Observed } from "../decisions/model.ts";
+import { Creation, type CreationOptions } from "./create-delegate.ts";
+import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./expectations.ts";
+import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
+import { look } from "./lost-marks.ts";
+import { PreviousLeader } from "./previous-leader.ts";
+import { Refusals } from "./refused-writes.ts";
+import type { HeldDelegates } from "./restored-host.ts";
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+
+interface ExecutorOptions extends Omit<CreationOptions, "refusals"> {
+  /** Something that is refused of the pod has to be told in its condition. */
+  readonly onRefused: (key: ObjectKey) => void;
+  /** Annotations that say when the proxy goes if its owner shrinks. */
+  readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
+  readonly held: HeldDelegates;
+}
+
+// A member that answers does so in less; one that does not is asked again.
+const SWEEP_MS = 2_000;
+/** Carries out the delegation controller's actions: its only I/O. */
+export class Executor {
+  readonly refusals: Refusals;
+  readonly #options: ExecutorOptions;
+  readonly #sync: DelegateSync;
+  readonly #creation: Creation;
+  readonly #previousLeader: PreviousLeader;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    this.refusals = new Refusals(options);
+    const { refusals } = this;
+    this.#sync = new DelegateSync({ ...options, refusals });
+    this.#creation = new Creation({ ...options, refusals });
+    this.#previousLeader = new PreviousLeader({ ...options, sync: this.#sync });
+  }
+
+  /** How many delegates are being created in a member at this moment. */
+  creatingIn(member: string): number {
+    return this.#creation.under(member);
+  }
+
+  /** Does one action; the result says when the stores show it. Rejects with KubeError, of which the author is told if it lasts. */
+  async execute(action: Action, context: Context): Result {
+    try {
+      const shown = await this.#do(action, context);
+      this.refusals.done(context.key, action);
+      return shown;
+    } catch (error) {
+      this.refusals.failed(context.key, action, error);
+      throw error;
+    }
+  }
+
+  #do(action: Action, context: Context): Result {
+    switch (action.type) {
+      case "create":
+        return this.#creation.create(action, context);
+      case "promise": {
+        const { member, proxyUid, requests } = action;
+        const { reservations, onRoom } = this.#options;
+        if (reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace })) onRoom();
+        return Promise.resolve(undefined);
+      }
+      case "prepare":
+        return this.#prepare(action, context);
+      case "delete":
+        return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
+      case "sweep":
+        return this.#sweep(action, context);
+      case "resolve":
+        return this.#creation.resolve(action, context);
+      case "ask":
+        return this.#previousLeader.ask(action, context);
+      case "look":
+        return look(action, context, { ...this.#options, refusals: this.refusals });
+      case "bind":
+        return this.#bind(action, context);
+      case "hold":
+        return this.#hold(action, context);
+      case "record":
+        return this.#record(action, context);
+      case "forward":
+        return this.#sync.forward(action, context);
+      case "status":
+        return this.#status(action, context);
+      case "report":
+        return this.#report(action, context);
+      case "announce":
+        return this.#announce(action, context);
+      case "finish":
+        return this.#finish(action, context);
+      case "release":
+        return this.#release(action, context);
+      case "evict":
+        return this.#evict(action, context);
+      case "refuse": {
+        const { proxyUid, refusal, ...refused } = action;
+        const { reservations, proxyOf, onRoom } = this.#options;
+        if (reservations.refuse(proxyUid, refusal, { ...refused, pod: proxyOf(context.key) })) onRoom();
+        return Promise.resolve(undefined);
+      }
+    }
+  }
+
+  async #status(action: ActionOf<"status">, context: Context): Result {
+    const shown = await this.#sync.status(action, context);
+    const { metrics, clock, proxyOf } = this.#options;
+    const proxy = proxyOf(context.key);
+    const member = proxy && memberOf(proxy);
+    // Only names of Clusters become labels of metrics.
+    if (shown !== undefined && member !== undefined && this.#member(member) !== undefined) {
+      metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);
+    }
+    return shown;
+  }
+
+  #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
+    this.#options.dependencies.prepare(key, proxyUid, member);
+    return Promise.resolve(shownPrepared(member));
+  }
+
+  async #delete(action: ActionOf<"delete">, { key, signal }: Context): Result {
+    const { member: name, uid, graceSeconds, resourceVersion } = action;
+    const member = this.#member(name);
+    if (member === undefined) return undefined;
+    const options = {
+      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
+    try {
+      await member.client.delete(pods, objectRef(key), { uid, signal, ...options });
+    } catch (error) {
+      member.noteFailure(error);
+      if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
+        return shownChanged(name, uid, resourceVersion);
+      }
+      // A conflict is another pod by now, which will show, or a moment's refusal: looked at again soon.
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    return shownGone(name, uid, graceSeconds);
+  }
+
+  async #sweep(action: ActionOf<"sweep">, context: Context): Result {
+    const { key, signal, log } = context;
+    const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
+    // The store is behind: the proxy is there, and its events will say so.
+    if (proxy?.metadata.uid === action.proxyUid) return undefined;
+    if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
+    if (!(await this.#options.confirmLease(signal))) {
+      // It may only have forgotten the proxy. The next leader knows since when.
+      throw notConfirmed(action.member, "pods");
+    }
+    this.#options.metrics?.members.countOrphan(action.member);
+    log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
+    const removal = { type: "delete", member: action.member, uid: action.uid } as const;
+    if (proxy === undefined) return this.#delete(removal, context);
+    // Another pod has the name by now, maybe in another member: it waits for nothing that this one does or does not do.
+    return this.#deleteBriefly(removal, context);
+  }
+
+  /** A failure holds nothing up: what is still there is deleted again later. */
+  async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
+    try {
+      const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
+      await this.#delete(action, { key, signal: briefly, heardAt, log });
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      log.warn({ member: action.member, code: error.code }, error.message);
+      if (action.surplus === true) this.refusals.failed(key, action, error);
+    }
+    return undefined;
+  }
+
+  async #bind(action: ActionOf<"bind">, context: Context): Result {
+    const { key, signal } = context;
+    const { member, proxyUid, delegateUid, memberNode } = action;
+    const ref = objectRef(key);
+    const annotations = {
+      [CLUSTER_ANNOTATION]: member,
+      ...(delegateUid === undefined ? {} : { [DELEGATE_UID_ANNOTATION]: delegateUid }),
+      ...(memberNode === undefined ? {} : { [MEMBER_NODE_ANNOTATION]: memberNode }),
+      ...this.#options.deletionCost(proxyUid),
+    };
+    const body = {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { ...ref, uid: proxyUid, annotations },
+      target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
+    };
+    // The watch may tell of it before the answer does, and what is remembered of the search ends with either.
+    const { memories } = this.#options;
+    const search = memories.of(proxyUid);
+    if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
+    try {
+      await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      // The memory of the search is needed until a delegate is on record, except for room elsewhere.
+      if (delegateUid === undefined) {
+        const { room = member } = search;
+        if (room !== member && this.#options.reservations.release(proxyUid, room)) this.#options.onRoom();
+        return shownOnProxy(proxyUid, isBoundOrDeleting);
+      }
+      this.#noteBound(search, member);
+      if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
+    } catch (error) {
+      // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
+      if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
+      await this.#tellUnbound(action, error, context);
+      throw error;
+    }
+    return shownOnProxy(proxyUid, isBoundOrDeleting);
+  }
+
+  /** Its delegate runs, and the pod stays Pending for as long as somebody here refuses its Binding. */
+  async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
+    const { memories, clock } = this.#options;
+    const now = clock.now();
+    const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + PASSES_MS;
+    if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
+    const node = virtualNodeName(member);
+    const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
+    if (memories.isTold(proxyUid, message, now)) return;
+    await this.#report({ type: "report", proxyUid, reason: "NotBound", message }, context);
+  }
+
+  async #hold({ proxyUid }: ActionOf<"hold">, { key, signal }: Context): Result {
+    const body = { metadata: { uid: proxyUid, finalizers: [DELEGATE_FINALIZER] } };
+    return patchProxy(proxyUid, () =>
+      this.#options.host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { signal, dropManagedFields: true, metadataOnly: true },
+      ),
+    );
+  }
+
+  async #record(action: ActionOf<"record">, { key, signal }: Context): Result {
+    const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
+    const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
+    const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
+    const shown = await patchProxy(proxyUid, () =>
+      this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
+    );
+    this.#options.memories.forget(proxyUid);
+    return shown;
+  }
+
+  /** Tells why the pod waits. An event alone tells it where this cluster refuses the condition: no other write of the pod waits for that. */
+  async #report(action: ActionOf<"report">, context: Context): Result {
+    const { memories, clock, authorEvents } = this.#options;
+    const { key, log } = context;
+    const { proxyUid, reason, message, again } = action;
+    // When it is told the next time, the next decision says.
+    let shown: Awaited<Result> = () => true;
+    try {
+      if (again !== true) shown = await this.#condition(action, context);
+    } catch (error) {
+      if (!isLastingRefusal(error)) throw error;
+      log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
+    }
+    const { namespace = "", name } = objectRef(key);
+    const all = `legation status pod ${name} -n ${namespace}`;
+    authorEvents.tell({ namespace, name, uid: proxyUid }, { reason, message, all });
+    memories.noteReported(proxyUid, { reason, message }, clock.now());
+    return shown;
+  }
+
+  #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, { key, signal }: Context): Result {
+    const { host, clock, proxyOf, notPlacedReason: shownAs } = this.#options;
+    const proxy = proxyOf(key);
+    // The proxy was bound, or went, since that was decided.
+    if (proxy?.metadata.uid !== proxyUid || isBound(proxy) !== (bound === true)) return Promise.resolve(undefined);
+    const type = PLACED_CONDITION;
+    const former = conditionOf(proxy, type) === undefined ? [] : [{ type, $patch: "delete" }];
+    const conditions = [notPlacedCondition(proxy, { reason, message, now: clock.wall(), shownAs }), ...former];
+    // A write that is done long after must not take back that the proxy is scheduled.
+    const { resourceVersion } = proxy.metadata;
+    const body = { metadata: { uid: proxyUid, resourceVersion }, status: { conditions } };
+    return patchProxy(proxyUid, () =>
+      host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
+      ),
+    );
+  }
+
+  #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {
+    this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    return Promise.resolve(undefined);
+  }
+
+  async #finish({ proxyUid }: ActionOf<"finish">, { key, signal }: Context): Result {
+    try {
+      await this.#options.host.delete(pods, objectRef(key), { uid: proxyUid, gracePeriodSeconds: 0, signal });
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    return shownOnProxy(proxyUid, (proxy) => deletionGrace(proxy) === 0);
+  }
+
+  async #evict({ proxyUid, graceSeconds }: ActionOf<"evict">, { key, signal, log }: Context): Result {
+    try {
+      const options = { uid: proxyUid, gracePeriodSeconds: graceSeconds, signal };
+      await this.#options.host.delete(pods, objectRef(key), options);
+      log.info("deleted, as its delegate is being deleted in its member");
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    return shownOnProxy(proxyUid, isDeleting);
+  }
+
+  async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
+    const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
+    const shown = await patchProxy(proxyUid, () =>
+      this.#options.host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { signal, dropManagedFields: true, metadataOnly: true },
+      ),
+    );
+    return shown === undefined ? undefined : shownReleased(proxyUid);
+  }
+
+  #noteBound({ fresh, attempts }: Memory, member: string): void {
+    const { metrics, clock } = this.#options;
+    const since = attempts.get(member)?.since;
+    if (metrics === undefined || since === undefined || !fresh) return;
+    metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);
+  }
+
+  #member(name: string): Member | undefined {
+    return this.#options.registry.member(name);
+  }
+}
+
+function isBoundOrDeleting(proxy: Pod): boolean {
+  return isBound(proxy) || isDeleting(proxy);
+}

@@ -1,0 +1,228 @@
+import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import { objectRef } from "../../../api/kubernetes.ts";
+import { timestamp } from "../../../api/timestamp.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { pods } from "../../../kube/resources.ts";
+import type { StatusPatch } from "../../../pods/feedback.ts";
+import type { ForwardPatch } from "../../../pods/forward-patch.ts";
+import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import { Denials } from "../../denials.ts";
+import { isFutile } from "../decisions/futile.ts";
+import type { Memories } from "../decisions/memory.ts";
+import type { ActionOf, Observed } from "../decisions/model.ts";
+import { type Purpose, statusPurpose, undone } from "../decisions/purpose.ts";
+import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "../forward-refusal.ts";
+import type { DelegationOptions } from "../options.ts";
+import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./expectations.ts";
+import type { Refusals } from "./refused-writes.ts";
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+/** Nothing was written: the stores show all there is. */
+const atOnce: Shown<Observed> = () => true;
+const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
+
+interface DelegateSyncOptions extends DelegationOptions {
+  readonly memories: Memories;
+  readonly refusals: Pick<Refusals, "tell">;
+}
+
+/** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
+export class DelegateSync {
+  readonly #options: DelegateSyncOptions;
+  readonly #denials: Denials;
+
+  constructor(options: DelegateSyncOptions) {
+    this.#options = options;
+    this.#denials = new Denials(options.clock);
+  }
+
+  /**
+   * Makes the delegate follow its proxy. Rejects when the delegate has changed since that was decided. What its member will not take is
+   * told to the author, and holds up nothing else. Either way, all is decided anew.
+   */
+  async forward(action: ActionOf<"forward">, context: Context): Result {
+    const member = this.#options.registry.member(action.member);
+    if (member === undefined) return undefined;
+    return (await this.#send(member, action, context)) ?? atOnce;
+  }
+
+  /** Undefined when the member refuses the patch and all of its parts. */
+  async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
+    const { proxyUid, patch } = action;
+    if (this.#isIneffective(proxyUid, action)) return undefined;
+    try {
+      return await this.#patchDelegate(member, action, context);
+    } catch (error) {
+      const refused = forwardRefusal(member.name, patch, error);
+      if (refused === undefined || this.#denials.mayPass(error)) throw error;
+      // Which of the parts it does not take is known when each was sent alone.
+      if (patch.apart === undefined) {
+        const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;
+        const told = { reason: "NotForwarded", message: refused };
+        this.#options.refusals.tell(context.key, proxyUid, `forward ${subresource}`, told);
+      }
+      for (const part of partsOf(patch)) {
+        const shown = await this.#send(member, { ...action, patch: part }, context);
+        if (shown !== undefined) return shown;
+      }
+      if (patch.subresource === "resize") this.#noteResizeRefused(proxyUid, patch, error);
+      else this.#noteIneffective(proxyUid, patch);
+      return undefined;
+    }
+  }
+
+  async #patchDelegate(member: Member, action: ActionOf<"forward">, context: Context): Result {
+    const { key, signal } = context;
+    const { subresource, body } = action.patch;
+    const { resourceVersion } = action;
+    const { uid } = body.metadata;
+    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
+    // One that is done long after must not undo what was forwarded since.
+    const conditional = { ...body, metadata: { ...body.metadata, resourceVersion } };
+    try {
+      const written = await member.client.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body: conditional },
+        options,
+      );
+      this.#noteEffect(action.proxyUid, action, written);
+      const { purpose } = action;
+      if (purpose !== undefined && this.#isUndone(action.proxyUid, purpose)) {
+        const message = forwardUndone(member.name, action.patch, purpose);
+        context.log.warn({ member: member.name }, message);
+        this.tellOnce(key, action.proxyUid, "NotForwarded", message);
+      }
+      if (subresource === "resize") this.#options.memories.noteResized(action.proxyUid);
+      return shownInMember(
+        member.name,
+        (pod) => pod.metadata.uid !== uid || isAtLeast(pod, written.metadata.resourceVersion),
+      );
+    } catch (error) {
+      member.noteFailure(error);
+      const isGone = isKubeError(error, "NotFound") && !isUnknownSubresource(error);
+      if (!isGone) throw error;
+      return shownChanged(member.name, uid, resourceVersion);
+    }
+  }
+
+  /** An event for the author, unless it says what the last one said, which is still there to be read. */
+  tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
+    const { authorEvents, clock, memories } = this.#options;
+    if (memories.isTold(proxyUid, message, clock.now())) return;
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    memories.noteReported(proxyUid, { message }, clock.now());
+  }
+
+  /**
+   * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
+   * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew. Of an end
+   * that this cluster refuses, the phase and what explains it are tried alone: whoever waits for the pod must hear of it.
+   */
+  async status(action: ActionOf<"status">, context: Context): Result {
+    const { key, signal } = context;
+    const { patch, resourceVersion } = action;
+    const { uid } = patch.metadata;
+    const purpose = statusPurpose(patch);
+    const { memories, clock } = this.#options;
+    if (isFutile(memories.of(uid), patch, purpose, clock.now())) return undefined;
+    const options = { subresource: "status", signal, metadataOnly: true };
+    const body = { ...patch, metadata: { uid, resourceVersion } };
+    try {
+      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, options);
+      this.#noteEffect(uid, action, written);
+      if (this.#isUndone(uid, purpose)) this.#tellStatusUndone(uid, purpose, context);
+      return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return undefined;
+      if (!isLastingRefusal(error)) throw error;
+      this.#noteRefused(action, error.detail, context);
+      const end = endOf(patch);
+      return end === undefined ? undefined : this.status({ ...action, patch: end }, context);
+    }
+  }
+
+  /** What is not valid here, or what a policy denies, will be so in a moment, too: it must hold up no other write of the pod. */
+  #noteRefused(action: ActionOf<"status">, detail: string, { key, log }: Context): void {
+    const { uid } = action.patch.metadata;
+    const message = `this cluster refuses the status that the member tells: ${detail}`;
+    this.#noteIneffective(uid, action.patch);
+    log.warn(message);
+    this.#options.refusals.tell(key, uid, "status", { reason: "StatusRefused", message });
+  }
+
+  /**
+   * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
+   * not know, and a cluster's admission may undo or refuse what others write. Without this it would be sent again and again.
+   */
+  #isIneffective(proxyUid: string, { patch }: ActionOf<"forward">): boolean {
+    const { memories, clock } = this.#options;
+    return memories.isIneffective(proxyUid, JSON.stringify(patch), clock.now());
+  }
+
+  #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
+    if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
+  }
+
+  /** Notes what was written; true when somebody has undone it so often that it is left so for a while. */
+  #isUndone(proxyUid: string, purpose: Purpose): boolean {
+    const { memories, clock } = this.#options;
+    const now = clock.now();
+    if (!memories.noteWritten(proxyUid, purpose.wanted, now)) return false;
+    memories.noteIneffective(proxyUid, undone(purpose), now);
+    return true;
+  }
+
+  #tellStatusUndone(proxyUid: string, { parts }: Purpose, { key, log }: Context): void {
+    const what = `the status that the member tells (${parts.join(", ")})`;
+    const message = `somebody in this cluster keeps undoing ${what}; it is left so for five minutes`;
+    log.warn(message);
+    this.tellOnce(key, proxyUid, "StatusUndone", message);
+  }
+
+  #noteResizeRefused(proxyUid: string, { body }: ForwardPatch, error: unknown): void {
+    const { memories, clock } = this.#options;
+    const refusal = {
+      spec: JSON.stringify(body.spec),
+      reason: resizeReason(error),
+      message: isKubeError(error) ? error.detail : String(error),
+      since: timestamp(clock.wall()),
+    };
+    memories.noteRefusedResize(proxyUid, refusal, clock.now());
+  }
+
+  #noteIneffective(proxyUid: string, patch: StatusPatch | ForwardPatch): void {
+    const { memories, clock } = this.#options;
+    memories.noteIneffective(proxyUid, JSON.stringify(patch), clock.now());
+  }
+}
+
+/** That the pod has ended, and why; undefined when it has not, or when the patch says no more than that. */
+function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
+  if (status.phase !== "Succeeded" && status.phase !== "Failed") return undefined;
+  const end = Object.entries(status).filter(([field]) => END_FIELDS.has(field));
+  return end.length === Object.keys(status).length ? undefined : { metadata, status: Object.fromEntries(end) };
+}
+
+/** What may still be taken of a patch that was refused. */
+function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly ForwardPatch[] {
+  const { spec, ...rest } = body;
+  return apart.length > 0 || subresource !== undefined || spec === undefined ? apart : [{ body: rest }];
+}
+
+/**
+ * A write on the proxy; one that finds it gone has nothing left to do. Rejects on a conflict, whatever it is with: another pod
+ * under the name is told by the watch, and what was refused for a moment must be written again.
+ */
+export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
+  try {
+    const { metadata } = await write();
+    const version = metadata?.resourceVersion ?? "0";
+    return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}

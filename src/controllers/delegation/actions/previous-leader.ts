@@ -1,0 +1,229 @@
+import { HOST_LABEL } from "../../../api/keys.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { listPages } from "../../../kube/list-pages.ts";
+import { pods } from "../../../kube/resources.ts";
+import { turn } from "../../../kube/turn.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
+import { isDeleting } from "../../../pods/phase.ts";
+import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { Memories } from "../decisions/memory.ts";
+import type { ActionOf, AskedMember, Observed } from "../decisions/model.ts";
+import { findDelegate } from "../find-delegate.ts";
+import type { DelegationOptions } from "../options.ts";
+import { shownInMember } from "./expectations.ts";
+import type { DelegateSync } from "./feedback-and-forwarding.ts";
+
+type AskAction = ActionOf<"ask">;
+type Context = ActionContext<ObjectKey>;
+
+interface PreviousLeaderOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
+  readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly sync: Pick<DelegateSync, "tellOnce">;
+}
+
+type Delegate = Stored<Pod> | undefined;
+/** Uids of the proxies whose delegates the member has, and its store has not. */
+type Unshown = ReadonlySet<string>;
+
+/** What a member was asked for a proxy. */
+interface Sent {
+  readonly member: Member;
+  readonly asked: AskedMember;
+  /** The proxy's delegate, or all that is unshown. */
+  said: Answer<Delegate> | Answer<Unshown>;
+}
+
+interface Failure {
+  readonly asked: AskedMember;
+  readonly error: unknown;
+}
+
+interface Asked {
+  /** How many proxies it was asked for one by one. */
+  singly: number;
+  listing?: Listing;
+}
+
+interface Listing {
+  /** Epoch ms. */
+  readonly begunAt: number;
+  readonly unshown: Answer<Unshown>;
+}
+
+/** The answer to a request, which many may wait for. */
+class Answer<T> {
+  /** Undefined until it has come. */
+  outcome: PromiseSettledResult<T> | undefined;
+  /** Resolves when it has come, also where it is a failure. */
+  readonly come: Promise<void>;
+
+  constructor(answer: Promise<T>) {
+    const settle = (outcome: PromiseSettledResult<T>): void => {
+      this.outcome = outcome;
+    };
+    this.come = answer.then(
+      (value) => settle({ status: "fulfilled", value }),
+      (reason: unknown) => settle({ status: "rejected", reason }),
+    );
+  }
+}
+
+// A list has all that the host has in the member: that is for many proxies at once.
+const FEW = 10;
+// A member that is reachable mostly answers in less.
+const QUIETLY_MS = 5000;
+
+/** Finds delegates that the last requests of an earlier leader have made, and that no watch has shown yet. */
+export class PreviousLeader {
+  readonly #options: PreviousLeaderOptions;
+  readonly #asked = new WeakMap<Member, Asked>();
+
+  constructor(options: PreviousLeaderOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
+   * failed, when each has answered or failed: as long as nobody answers, nothing is known. A proxy that has changed since is decided on again
+   * at once: its deletion must not wait until those that failed may be asked again.
+   */
+  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const version = this.#versionOf(context.key);
+    const sent: Sent[] = [];
+    for (const asked of members) {
+      const member = this.#options.registry.member(asked.name);
+      if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
+    }
+    await answersTo(sent);
+    // What was listed was there then. Members that say so and hang are waited for together, too.
+    const listed = sent.filter(({ said }) => isListed(said, proxyUid));
+    for (const one of listed) one.said = new Answer(this.#find(one.member, proxyUid, context));
+    if (listed.length > 0) await answersTo(listed);
+    const { shown, failure } = this.#note(sent, proxyUid);
+    if (shown.length === 0 && failure !== undefined) {
+      this.#tell(failure, proxyUid, context);
+      if (this.#versionOf(context.key) !== version) return () => true;
+      throw failure.error;
+    }
+    return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
+  }
+
+  #send(member: Member, { since }: AskedMember, proxyUid: string, context: Context): Sent["said"] {
+    const asked = this.#asked.get(member) ?? { singly: 0 };
+    this.#asked.set(member, asked);
+    if (asked.singly >= FEW) return this.#unshown(member, asked, since, context.signal);
+    asked.singly += 1;
+    const found = this.#find(member, proxyUid, context);
+    found.catch(() => {
+      asked.singly -= 1;
+    });
+    return new Answer(found);
+  }
+
+  /** Notes what each member has said of the proxy. Returns where its delegate is to be shown, and who failed. */
+  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<Observed>[]; readonly failure?: Failure } {
+    const { memories, registry } = this.#options;
+    const shown: Shown<Observed>[] = [];
+    const failures: Failure[] = [];
+    // While members were waited for, the proxy may have gone.
+    const isGone = memories.of(proxyUid).fresh;
+    for (const { member, asked, said } of sent) {
+      // Or the member may have been connected anew, or have left, or another cluster may have been found to answer in its place.
+      if (registry.member(member.name) !== member || member.mistaken !== undefined) continue;
+      const { outcome } = said;
+      if (outcome?.status === "rejected") failures.push({ asked, error: outcome.reason });
+      if (outcome?.status !== "fulfilled" || isGone) continue;
+      if (outcome.value === undefined || isList(outcome.value)) {
+        memories.noteDenied(proxyUid, member.name);
+        continue;
+      }
+      memories.noteUncertain(proxyUid, member.name);
+      shown.push(shownInMember(member.name, isOf(proxyUid)));
+    }
+    const failure = mostPatient(failures);
+    return { shown, ...(failure === undefined ? {} : { failure }) };
+  }
+
+  async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {
+    try {
+      return await findDelegate(member, proxyUid, context);
+    } catch (error) {
+      member.noteFailure(error);
+      throw error;
+    }
+  }
+
+  /** One list answers for all proxies whose earlier leaders' requests were over when it was begun. */
+  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Answer<Unshown> {
+    if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
+    const begunAt = this.#options.clock.now();
+    const unshown = this.#list(member, signal);
+    const listing = { begunAt, unshown: new Answer(unshown) };
+    asked.listing = listing;
+    unshown.catch((error: unknown) => {
+      member.noteFailure(error);
+      if (asked.listing === listing) delete asked.listing;
+    });
+    return listing.unshown;
+  }
+
+  async #list(member: Member, signal: AbortSignal): Promise<Unshown> {
+    const labelSelector = `${HOST_LABEL}=${this.#options.identity.id}`;
+    const unshown = new Set<string>();
+    for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
+      for (const pod of page) {
+        const owner = ownerOf(pod)?.uid;
+        if (owner !== undefined && !isShown(member, pod)) unshown.add(owner);
+      }
+    }
+    return unshown;
+  }
+
+  #versionOf(key: ObjectKey): string | undefined {
+    return this.#options.proxyOf(key)?.metadata.resourceVersion;
+  }
+
+  #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
+    const { clock, sync, proxyOf } = this.#options;
+    if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
+    const proxy = proxyOf(key);
+    if (proxy?.metadata.uid !== proxyUid || isDeleting(proxy)) return;
+    const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
+    sync.tellOnce(key, proxyUid, "ClusterNotReady", message);
+  }
+}
+
+function isShown({ delegates }: Member, { metadata }: Stored<Pod>): boolean {
+  return delegates.get(objectKey(metadata))?.metadata.uid === metadata.uid;
+}
+
+function isOf(proxyUid: string): (delegate: Stored<Pod>) => boolean {
+  return (delegate) => ownerOf(delegate)?.uid === proxyUid;
+}
+
+function isList(value: Delegate | Unshown): value is Unshown {
+  return value instanceof Set;
+}
+
+function isListed({ outcome }: Sent["said"], proxyUid: string): boolean {
+  return outcome?.status === "fulfilled" && isList(outcome.value) && outcome.value.has(proxyUid);
+}
+
+/** Resolves when all have come, however they did: thousands of proxies that wait for the same lists go on in pieces then. */
+async function answersTo(sent: readonly Sent[]): Promise<void> {
+  for (const { said } of sent) if (said.outcome === undefined) await said.come;
+  await turn();
+}
+
+/** The failure that is to be left alone longest; the first of several. */
+function mostPatient(failures: readonly Failure[]): Failure | undefined {
+  return failures.toSorted((a, b) => restMs(b) - restMs(a))[0];
+}
+
+function restMs({ error }: Failure): number {
+  return isKubeError(error) ? (error.retryAfterMs ?? 0) : 0;
+}

@@ -1,0 +1,137 @@
+import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import { objectRef } from "../../../api/kubernetes.ts";
+import { timestamp } from "../../../api/timestamp.ts";
+import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import type { RefusedWrite } from "../../../pods/refused-condition.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { AuthorEvents } from "../../author-events.ts";
+import { PASSES_MS } from "../../refusal.ts";
+import type { Memories } from "../decisions/memory.ts";
+import type { Action } from "../decisions/model.ts";
+
+export interface RefusalsOptions {
+  readonly clock: Pick<Clock, "now" | "wall">;
+  readonly memories: Memories;
+  readonly authorEvents: Pick<AuthorEvents, "tell">;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  /** The pod's condition has to be brought up to date. */
+  readonly onRefused: (key: ObjectKey) => void;
+}
+
+/**
+ * Tells authors of writes for their pods that a cluster goes on refusing: in an event, and in the condition `legation.dev/Refused`, which
+ * `decide` derives from what is remembered here.
+ */
+export class Refusals {
+  readonly #options: RefusalsOptions;
+
+  constructor(options: RefusalsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * A write for the pod is refused. `what` tells it from the pod's other writes: a later refusal takes the place of an earlier one. False:
+   * the author has been told so lately.
+   */
+  tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
+    const { clock, memories, authorEvents, onRefused } = this.#options;
+    const since = timestamp(clock.wall());
+    if (!memories.noteRefused(proxyUid, what, { ...refused, since }, clock.now())) return false;
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, refused);
+    onRefused(key);
+    return true;
+  }
+
+  /** The write that was refused is done. */
+  over(key: ObjectKey, proxyUid: string, what: string): void {
+    if (this.#options.memories.noteTaken(proxyUid, what)) this.#options.onRefused(key);
+  }
+
+  /** An action was carried out. */
+  done(key: ObjectKey, action: Action): void {
+    const proxyUid = this.#concerned(key, action);
+    if (proxyUid === undefined) return;
+    // A part of it may be refused, which is told as such.
+    const isPartial = action.type === "forward" || action.type === "status" || action.type === "look";
+    if (isPartial) this.#options.memories.noteAnswered(proxyUid, nameOf(action));
+    else this.over(key, proxyUid, nameOf(action));
+  }
+
+  /** An action has failed. */
+  failed(key: ObjectKey, action: Action, error: unknown): void {
+    const proxyUid = this.#concerned(key, action);
+    const refused = isKubeError(error) ? refusedWrite(action, error.detail) : undefined;
+    if (proxyUid !== undefined && refused !== undefined) this.note(key, proxyUid, nameOf(action), error, refused);
+  }
+
+  /** A write has failed: tells what is refused for good, and what has been answered with an error for a while. */
+  note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void {
+    // Without an answer, the cluster is lost or stops: its virtual node says so.
+    if (!isKubeError(error) || error.status === undefined) return;
+    const now = this.#options.clock.now();
+    const since = this.#options.memories.noteFailingWrite(proxyUid, what, now);
+    if (isLastingRefusal(error) || now >= since + PASSES_MS) this.tell(key, proxyUid, what, refused);
+  }
+
+  /** The uid of the proxy that the action is for; undefined when that proxy is gone. */
+  #concerned(key: ObjectKey, action: Action): string | undefined {
+    const { uid } = this.#options.proxyOf(key)?.metadata ?? {};
+    return "proxyUid" in action && action.proxyUid !== uid ? undefined : uid;
+  }
+}
+
+function nameOf(action: Action): string {
+  return "member" in action ? `${action.type} ${action.member}` : action.type;
+}
+
+/**
+ * How the author is told of an action that goes on failing with these words. Undefined for what is told by whoever decides or does it:
+ * creations and Bindings by the reason why the pod waits.
+ */
+function refusedWrite(action: Action, detail: string): RefusedWrite | undefined {
+  const here = (what: string): string =>
+    `this cluster refuses ${what}: ${detail}; allow it to Legation's controller, which tries again`;
+  switch (action.type) {
+    case "delete": {
+      const advice = "allow it there, where it is tried again, or delete the pod there yourself";
+      const message = `${action.member}: its API server refuses to delete the pod there: ${detail}; ${advice}`;
+      return { reason: "DeletionRefused", message };
+    }
+    case "finish":
+      return {
+        reason: "ReleaseRefused",
+        message: here("the deletion with grace 0 of a pod whose containers are gone"),
+      };
+    case "release":
+      return { reason: "ReleaseRefused", message: here("that Legation's finalizer is taken off the pod") };
+    case "evict":
+      return { reason: "EvictionRefused", message: here("to delete the pod, which is being deleted in its member") };
+    case "hold":
+      return { reason: "NotHeld", message: here("Legation's finalizer on the pod, without which it gets no delegate") };
+    case "record":
+      return { reason: "NotRecorded", message: here("the annotations that name the pod's delegate") };
+    case "status":
+      return { reason: "StatusRefused", message: here("the status that the member tells") };
+    case "report":
+      return { reason: action.reason, message: `${action.message} (${here("the condition that says so")})` };
+    case "forward": {
+      const message = `${action.member}: its API server refuses a change of the pod: ${detail}; allow it there, where it is tried again`;
+      return { reason: "NotForwarded", message };
+    }
+    case "look":
+    case "resolve": {
+      const message = `${action.member}: its API server does not say whether it has the pod: ${detail}; legation join ${action.member} gives Legation's rights back`;
+      return { reason: "NotFollowed", message };
+    }
+    case "create":
+    case "bind":
+    case "ask":
+    case "announce":
+    case "prepare":
+    case "promise":
+    case "refuse":
+    case "sweep":
+      return undefined;
+  }
+}

@@ -1,0 +1,44 @@
+import type { ObjectKey } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { wasUnled } from "../../../runtime/unled.ts";
+import type { Logger } from "../../../telemetry/logger.ts";
+import type { DelegationOptions } from "../options.ts";
+
+/**
+ * Delegates that are kept though their proxies are gone: the host was restored from a backup and never knew them. What
+ * runs there may be work that nobody wants to lose, so it stays until somebody has looked.
+ */
+export class HeldDelegates {
+  readonly #options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">;
+  readonly #told = new Map<string, { readonly member: string; readonly key: ObjectKey }>();
+
+  constructor(options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">) {
+    this.#options = options;
+  }
+
+  /** Whether the delegate with this uid is to be kept; tells of each once. */
+  keeps(member: Member | undefined, key: ObjectKey, uid: string, log: Logger): boolean {
+    const delegate = member?.delegates.get(key);
+    if (member === undefined || delegate?.metadata.uid !== uid) return false;
+    const { creationTimestamp: created } = delegate.metadata;
+    if (!wasUnled(this.#options.unled, created)) return false;
+    if (!this.#told.has(uid)) {
+      this.#told.set(uid, { member: member.name, key });
+      this.#options.metrics?.members.countHeld(member.name);
+      this.#options.onBound(member.name);
+      const message =
+        "kept a delegate without a proxy: it was made while nobody led, so the host was restored from a backup";
+      log.warn({ member: member.name, uid, created }, message);
+    }
+    return true;
+  }
+
+  /** How many of them the member still has, as far as they have been found. */
+  countIn(name: string): number {
+    const member = this.#options.registry.member(name);
+    const there = [...this.#told].filter(
+      ([uid, one]) => one.member === name && member?.delegates.get(one.key)?.metadata.uid === uid,
+    );
+    return there.length;
+  }
+}

@@ -1,0 +1,49 @@
+import type { Member } from "../../../clusters/member.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+// A feature gate that is turned off restarts the API server, and nothing tells.
+const HOLDS_MS = 10 * 60_000;
+
+interface Known {
+  readonly version: string | undefined;
+  readonly until: number;
+  readonly fields: Set<string>;
+}
+
+/** Which of the fields that API servers may drop each member has shown to keep. */
+export class SupportedFields {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #members = new Map<string, Known>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** Those of the paths whose field the member may not have. */
+  unknown(member: Member, paths: readonly string[]): string[] {
+    const known = this.#known(member);
+    return paths.filter((path) => known?.fields.has(fieldOf(path)) !== true);
+  }
+
+  /** The member keeps these. */
+  learn(member: Member, paths: readonly string[]): void {
+    let known = this.#known(member);
+    if (known === undefined) {
+      known = { version: member.probed.version, until: this.#clock.now() + HOLDS_MS, fields: new Set() };
+      this.#members.set(member.name, known);
+    }
+    for (const path of paths) known.fields.add(fieldOf(path));
+  }
+
+  #known({ name, probed }: Member): Known | undefined {
+    const known = this.#members.get(name);
+    return known !== undefined && known.version === probed.version && this.#clock.now() < known.until
+      ? known
+      : undefined;
+  }
+}
+
+/** The path whatever its volumes and containers are called. */
+function fieldOf(path: string): string {
+  return path.replaceAll(/\[[^\]]*\]/g, "[]");
+}

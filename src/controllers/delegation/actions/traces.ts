@@ -1,0 +1,162 @@
+import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import { memberOf } from "../../../pods/member-of.ts";
+import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
+import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { Part, SpanAttributes, TracedPod, Traces } from "../../../telemetry/traces.ts";
+import { awaitsDelegate } from "../decisions/decide-awaited.ts";
+import type { Action, Memory, Observed } from "../decisions/model.ts";
+
+/** What a pod's way is told from. */
+export interface PodTracesOptions {
+  readonly traces: Traces;
+  /** Name of the host cluster. */
+  readonly host: string;
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly memoryOf: (proxyUid: string) => Memory;
+  /** Since when the proxy waits for a member; epoch ms. */
+  readonly waitingSince: (key: ObjectKey) => number | undefined;
+  readonly now: () => number;
+}
+
+type Result = Promise<Shown<Observed> | undefined>;
+
+/** Names of the actions that are requests; the others are notes to the controller's own memory. */
+const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
+  create: "create delegate",
+  delete: "delete delegate",
+  sweep: "sweep delegate",
+  resolve: "look for delegate",
+  ask: "look for delegate",
+  bind: "bind proxy",
+  hold: "hold proxy",
+  record: "record delegate",
+  forward: "forward change",
+  status: "copy status",
+  report: "tell why it waits",
+  announce: "tell where it went",
+  finish: "finish proxy",
+  release: "release proxy",
+};
+
+/** Tells of each pod's way as one trace: what this controller does for it, and what it waits for in between. */
+export class PodTraces {
+  readonly #options: PodTracesOptions;
+
+  constructor(options: PodTracesOptions) {
+    this.#options = options;
+  }
+
+  /** Does an action's `run`, and tells of it. */
+  async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
+    const { traces, proxyOf, memoryOf, now } = this.#options;
+    const proxy = proxyOf(key);
+    const uid = "proxyUid" in action ? action.proxyUid : proxy?.metadata.uid;
+    if (uid === undefined) return run();
+    const { namespace = "", name } = objectRef(key);
+    const pod: TracedPod = { uid, namespace, name };
+    const memory = memoryOf(uid);
+    const attempt = "member" in action ? memory.attempts.get(action.member) : undefined;
+    if (action.type === "create" && memory.attempts.size === 0) this.#waited(pod, key, proxy);
+    if (action.type === "refuse") {
+      const { cluster, reason } = action.refusal;
+      this.#scheduled(pod, cluster, memory.attempts.get(cluster)?.since, reason);
+    }
+    const stepName = NAMES[action.type];
+    if (stepName === undefined) return run();
+    const startedAt = now();
+    const part: Part = { name: stepName, startedAt, attributes: this.#attributes(action) };
+    const shown = await traces.step(pod, part, run);
+    if (proxy?.metadata.uid !== uid) return shown;
+    if (action.type === "bind" && action.delegateUid !== undefined) {
+      this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
+      this.#placed(pod, proxy, action.member);
+    }
+    if (action.type === "record" && awaitsDelegate(proxy)) this.#placed(pod, proxy, memberOf(proxy));
+    if (action.type === "status" && shown !== undefined) this.#ended(pod, proxy, action.patch.status.phase);
+    if (action.type === "release") this.#gone(pod, proxy);
+    return shown;
+  }
+
+  /** Before its first delegate: for members, for what it needs of its namespace, or for this controller. */
+  #waited(pod: TracedPod, key: ObjectKey, proxy: Stored<Pod> | undefined): void {
+    const { traces, memoryOf, waitingSince, now } = this.#options;
+    const since = memoryOf(pod.uid).fresh ? waitingSince(key) : createdAt(proxy);
+    if (since === undefined) return;
+    traces.stretch(pod, {
+      name: "wait for placement",
+      startedAt: since,
+      endedAt: now(),
+      attributes: this.#attributes(),
+    });
+  }
+
+  /** Between a delegate's creation and its node, or the end of the time that its member had for it. */
+  #scheduled(
+    pod: TracedPod,
+    member: string,
+    since: number | undefined,
+    failure: string | undefined,
+    until: number = this.#options.now(),
+  ): void {
+    if (since === undefined) return;
+    this.#options.traces.stretch(pod, {
+      name: "schedule delegate",
+      startedAt: since,
+      endedAt: until,
+      attributes: this.#attributes({ member }),
+      ...(failure === undefined ? {} : { failure }),
+    });
+  }
+
+  /** From its creation to its node: what every other span of the pod is below, and told when it is known, not when the pod ends. */
+  #placed(pod: TracedPod, proxy: Stored<Pod>, member?: string, failure?: string): void {
+    const { traces, now } = this.#options;
+    traces.stretch(pod, {
+      name: "place pod",
+      root: true,
+      startedAt: createdAt(proxy) ?? now(),
+      endedAt: now(),
+      attributes: this.#attributes(member === undefined ? {} : { member }),
+      ...(failure === undefined ? {} : { failure }),
+    });
+  }
+
+  /** From its start in the member to the final status on the host. */
+  #ended(pod: TracedPod, proxy: Stored<Pod>, phase: unknown): void {
+    if (isTerminal(proxy) || (phase !== "Succeeded" && phase !== "Failed")) return;
+    const { traces, now } = this.#options;
+    const startedAt = Date.parse(String(proxy.status?.startTime ?? ""));
+    if (Number.isNaN(startedAt)) return;
+    traces.stretch(pod, {
+      name: "run",
+      startedAt,
+      endedAt: now(),
+      attributes: this.#attributes({ phase }),
+      ...(phase === "Failed" ? { failure: "Failed" } : {}),
+    });
+  }
+
+  /** From the request that deletes the proxy to its release. */
+  #gone(pod: TracedPod, proxy: Stored<Pod>): void {
+    const { traces, now } = this.#options;
+    if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");
+    const startedAt = deletionAskedAt(proxy);
+    if (startedAt === undefined) return;
+    traces.stretch(pod, { name: "delete pod", startedAt, endedAt: now(), attributes: this.#attributes() });
+  }
+
+  #attributes(about: Action | { readonly member?: string; readonly phase?: string } = {}): SpanAttributes {
+    const phase =
+      "patch" in about && "status" in about.patch ? about.patch.status.phase : "phase" in about && about.phase;
+    return {
+      "k8s.cluster.name": this.#options.host,
+      ...("member" in about && about.member !== undefined ? { "legation.member": about.member } : {}),
+      ...(typeof phase === "string" ? { "k8s.pod.status.phase": phase } : {}),
+    };
+  }
+}
+
+function createdAt(proxy: Stored<Pod> | undefined): number | undefined {
+  const at = Date.parse(proxy?.metadata.creationTimestamp ?? "");
+  return Number.isNaN(at) ? undefined : at;
+}

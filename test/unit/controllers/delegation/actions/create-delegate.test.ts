@@ -1,0 +1,207 @@
+import { describe, expect, test, vi } from "vitest";
+import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/decisions/needs.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { boundProxy, delegateOf } from "../world.ts";
+import { type Answers, executorOf, failure } from "./executing.ts";
+
+const proxy = proxyPod();
+const delegate = delegateOf(proxy);
+const { uid: proxyUid } = proxy.metadata;
+const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
+const refusal = { cluster: "west", reason: "RefusedByMember", message: "timed out" } as const;
+const resolve: Action = { type: "resolve", member: "west", proxyUid, refusal };
+
+describe("a member that may have made the delegate, and is asked for it,", () => {
+  test("keeps the pod when it has it", async () => {
+    const { execute, memories } = executorOf({ find: async () => delegate });
+    memories.noteUncertain(proxyUid, "west");
+    expect(await execute(resolve)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  });
+
+  test("has not made it when what is there is another pod's: another member may have it", async () => {
+    const { execute, memories } = executorOf({ find: async () => delegateOf(proxyPod({ uid: "earlier" })) });
+    memories.noteUncertain(proxyUid, "west");
+    expect(await execute(resolve)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+    expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({ refusal });
+  });
+});
+
+test("a pod whose ConfigMap has gone is not sent, but where it may have been made that is found out all the same", async () => {
+  let sent = 0;
+  const { execute, memories } = executorOf({
+    prepared: false,
+    create: async () => {
+      sent += 1;
+      return delegate;
+    },
+  });
+  await execute(create);
+  expect(sent).toBe(0);
+  memories.noteUncertain(proxyUid, "west");
+  await execute(create);
+  expect(sent).toBe(1);
+});
+
+test.each([
+  ['error looking up service account team/builder: serviceaccount "builder" not found', "ServiceAccount"],
+  ["no PriorityClass with name batch was found", "PriorityClass"],
+  ['pod rejected: RuntimeClass "gvisor" not found', "RuntimeClass"],
+  ["exceeded quota: small", undefined],
+])("reports to the dependencies what the member lacks: %s", async (detail, kind) => {
+  const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+  const { execute, onMissing } = executorOf({ create: () => Promise.reject(answer) });
+  await execute(create);
+  expect(onMissing.mock.calls).toEqual(kind === undefined ? [] : [[delegate, "west", kind]]);
+});
+
+test("a class whose copy is there is not seen by the API server for a moment: the pod is sent again, for ten seconds", async () => {
+  const answer = failure("Forbidden", 'pods "web-0" is forbidden: no PriorityClass with name batch was found');
+  const { clock, execute, memories } = executorOf({ create: () => Promise.reject(answer), copied: true });
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  clock.now += 11_000;
+  await execute(create);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({ reason: "RefusedByMember" });
+});
+
+test("a service account that is missing is waited for where it is copied, and is the member's last word where it is not", async () => {
+  const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
+  const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+  const refusalAfter = async (prepared: boolean[]): Promise<unknown> => {
+    const { execute, memories } = executorOf({ create: () => Promise.reject(answer), prepared });
+    expect(await execute(create)).toBeTypeOf("function");
+    return memories.of(proxyUid).attempts.get("west")?.refusal;
+  };
+  expect(await refusalAfter([true, false])).toBeUndefined();
+  // By an override, say.
+  expect(await refusalAfter([true, true])).toMatchObject({ reason: "RefusedByMember" });
+});
+
+test("who waited for the answer to a bound pod may try while that one is not made", async () => {
+  const unbound = proxyPod({ uid: "other" });
+  let answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small');
+  let pod = unbound;
+  const { execute, onRoom } = executorOf({ create: () => Promise.reject(answer), proxyOf: () => pod });
+  await execute({ ...create, proxyUid: "other" });
+  expect(onRoom).toHaveBeenCalledTimes(1);
+  pod = boundProxy();
+  answer = failure("TooManyRequests", "try again later");
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(onRoom).toHaveBeenCalledTimes(2);
+});
+
+test("a name that is taken is no word on others like the pod: those who waited for its answer may try", async () => {
+  const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
+  const { clock, execute, onRoom, memories } = executorOf({
+    create: () => Promise.reject(answer),
+    find: async () => there,
+    proxyOf: () => proxy,
+  });
+  let answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small');
+  await execute(create);
+  expect(onRoom).toHaveBeenCalledTimes(1);
+  clock.now += 60_000;
+  answer = failure("AlreadyExists", "it exists");
+  await execute(create);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
+  expect(onRoom).toHaveBeenCalledTimes(2);
+  await execute(create);
+  expect(onRoom).toHaveBeenCalledTimes(3);
+});
+
+describe("a pod whose namespace in the member has gone meanwhile", () => {
+  const unprepared: Needs = { state: "there", in: () => "unprepared" };
+  const bound = proxyPod({ spec: { containers: [], nodeName: "legation-west" } });
+
+  function comingToNew(answers: Pick<Answers, "prepared" | "needs" | "proxyOf">) {
+    const sent: boolean[] = [];
+    const executing = executorOf({
+      proxyOf: () => proxy,
+      createIn: async (make) => {
+        await make(false).catch(() => undefined);
+        return make(true);
+      },
+      create: async () => {
+        sent.push(true);
+        if (sent.length === 1) throw failure("NotFound", 'namespaces "team" not found');
+        return delegate;
+      },
+      ...answers,
+    });
+    return { ...executing, sent };
+  }
+
+  test("waits until what it needs is in the new one, too, and keeps no room meanwhile", async () => {
+    const { execute, sent, memories, members } = comingToNew({ prepared: [true, false] });
+    const release = vi.spyOn(members.west.load, "release");
+    const shown = await execute(create);
+    expect(sent).toHaveLength(1);
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+    expect(release).toHaveBeenCalledWith(proxyUid);
+    expect(shown?.({ needs: () => unprepared } as never)).toBe(false);
+  });
+
+  test("waits there, too, when it has its node already, by an overflow", async () => {
+    const { execute, sent } = comingToNew({ needs: () => unprepared, proxyOf: () => bound });
+    await execute(create);
+    expect(sent).toHaveLength(1);
+  });
+
+  test("stays in doubt where it may have been made before", async () => {
+    const { execute, sent, memories } = comingToNew({ prepared: [false, false] });
+    memories.noteUncertain(proxyUid, "west");
+    await execute(create);
+    expect(sent).toHaveLength(1);
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+  });
+
+  test("is made at once when it needs nothing there", async () => {
+    const { execute, sent, memories } = comingToNew({});
+    await execute(create);
+    expect(sent).toHaveLength(2);
+    expect(memories.of(proxyUid).made).toBe(delegate.metadata.uid);
+  });
+});
+
+test("a name that is taken tells those who wait that there is room again, though nobody waited for its answer", async () => {
+  const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
+  const { execute, onRoom, members } = executorOf({
+    create: () => Promise.reject(failure("AlreadyExists", "it exists")),
+    find: async () => there,
+    proxyOf: () => proxy,
+  });
+  await execute(create);
+  expect(members.west.load.used).toEqual({ pods: 0 });
+  expect(onRoom).toHaveBeenCalledOnce();
+});
+
+test("a definite refusal tells those who wait that there is room again", async () => {
+  const refused = executorOf({ create: () => Promise.reject(failure("Forbidden", "denied by policy")) });
+  await refused.execute(create);
+  expect(refused.onRoom).toHaveBeenCalledOnce();
+  const made = executorOf({ create: async () => delegate });
+  await made.execute(create);
+  expect(made.onRoom).not.toHaveBeenCalled();
+});
+
+test("that a member keeps all fields of a pod is believed for ten minutes: a feature gate may be turned off", async () => {
+  const sent: boolean[] = [];
+  const { clock, execute } = executorOf({
+    create: async (_resource, object, options) => {
+      sent.push(options.dryRun === true);
+      return object;
+    },
+  });
+  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+  await execute(isolated);
+  clock.now += 599_999;
+  await execute(isolated);
+  expect(sent).toEqual([true, false, false]);
+  clock.now += 1;
+  await execute(isolated);
+  expect(sent.slice(3)).toEqual([true, false]);
+});

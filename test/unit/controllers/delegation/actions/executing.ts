@@ -1,0 +1,168 @@
+import { type Mock, vi } from "vitest";
+import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { Load } from "../../../../../src/clusters/load.ts";
+import type { News } from "../../../../../src/controllers/author-events.ts";
+import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
+import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/decisions/needs.ts";
+import { Shapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
+import type { ClusterClient } from "../../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
+import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../../cli/client.ts";
+import { noting, type Write } from "../../writes.ts";
+
+const log = createLogger({ level: "silent" });
+
+/** What clusters answer, by kind of request; a request without an answer fails the test. */
+export interface Answers {
+  readonly create?: (
+    resource: { readonly plural: string },
+    object: unknown,
+    options: { readonly dryRun?: boolean },
+  ) => Promise<unknown>;
+  readonly find?: () => Promise<Stored<Pod> | undefined>;
+  readonly createSubresource?: () => Promise<unknown>;
+  readonly patch?: () => Promise<unknown>;
+  readonly remove?: () => Promise<unknown>;
+  readonly controllersOf?: () => Promise<OwnerReference[]>;
+  readonly createIn?: (create: (isNew: boolean) => Promise<unknown>) => Promise<unknown>;
+  /** The proxy, where it matters. */
+  readonly proxyOf?: () => Stored<Pod>;
+  readonly confirmLease?: () => Promise<boolean>;
+  /** Where delegates have ended a moment ago. */
+  readonly endedIn?: readonly string[];
+  /** Whether what the pod needs is in the member; several: one time after the other. */
+  readonly prepared?: boolean | boolean[];
+  /** The object that the member reported as missing was copied there. */
+  readonly copied?: boolean;
+  readonly needs?: () => Needs;
+}
+
+export function failure(code: KubeErrorCode, detail: string): KubeError {
+  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
+}
+
+function unexpected(): Promise<never> {
+  return Promise.reject(new Error("nobody should ask"));
+}
+
+/** A client that gives the answers, and notes its writes. */
+function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterClient {
+  const { create, find, createSubresource, patch, remove } = answers;
+  const client = fakeClient({
+    cluster,
+    create: (create ?? unexpected) as never,
+    find: (find ?? unexpected) as never,
+    createSubresource: (createSubresource ?? unexpected) as never,
+    patch: (patch ?? unexpected) as never,
+    delete: (remove ?? unexpected) as never,
+  });
+  return noting(client, writes);
+}
+
+interface FakeMember {
+  readonly name: string;
+  readonly client: ClusterClient;
+  readonly load: Load;
+  readonly nodesVersion: number;
+  readonly roomVersion: string;
+  readonly probed: { version: string };
+  reachableSince: number;
+  readonly delegates: { endedLately(namespace: string): boolean };
+  answerOf(promise: Promise<unknown>): Promise<unknown>;
+  noteFailure(): void;
+}
+
+interface Executing {
+  readonly clock: { now: number };
+  readonly members: Record<"west" | "east", FakeMember>;
+  readonly memories: Memories;
+  readonly told: unknown[];
+  /** In the order in which they were sent. */
+  readonly writes: Write[];
+  readonly onRoom: Mock<() => void>;
+  /** Told where quotas had no room, and where pods were taken. */
+  readonly quotas: { readonly refused: Mock<() => void>; readonly accepted: Mock<() => void> };
+  readonly onMissing: Mock<(delegate: Pod, member: string, kind: DependencyKind) => boolean>;
+  readonly executor: Executor;
+  execute(action: Action): ReturnType<Executor["execute"]>;
+}
+
+/** An executor over a host and the members `west` and `east`, all of which give the same answers. */
+export function executorOf(answers: Answers): Executing {
+  const {
+    controllersOf,
+    createIn,
+    proxyOf,
+    confirmLease,
+    prepared = true,
+    copied = false,
+    needs,
+    endedIn = [],
+  } = answers;
+  const clock = { now: 1_000_000 };
+  const writes: Write[] = [];
+  const newMember = (name: string): FakeMember => ({
+    name,
+    client: clientOf(name, answers, writes),
+    load: new Load(),
+    nodesVersion: 1,
+    roomVersion: "1.0",
+    probed: { version: "v1.30.0" },
+    reachableSince: 0,
+    delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  });
+  const members = { west: newMember("west"), east: newMember("east") };
+  const memories = new Memories();
+  const told: unknown[] = [];
+  const onRoom = vi.fn<() => void>();
+  const onRefused = vi.fn<() => void>();
+  const quotas = { refused: vi.fn<() => void>(), accepted: vi.fn<() => void>() };
+  const onMissing = vi.fn<(delegate: Pod, member: string, kind: DependencyKind) => boolean>(() => copied);
+  const now = { now: () => clock.now, wall: () => clock.now };
+  const registry = { member: (name: "west" | "east") => members[name] };
+  const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
+  const options = {
+    memories,
+    reservations,
+    quotas,
+    identity: { id: "host-id", name: "cern" },
+    clock: now,
+    host: clientOf("host", answers, writes),
+    authorEvents: { tell: (_about: unknown, { reason, message }: News) => told.push({ reason, message }) },
+    registry,
+    onRoom,
+    onRefused,
+    proxyOf: proxyOf ?? (() => undefined),
+    mayEnter: () => true,
+    waitingSince: () => undefined,
+    deletionCost: () => ({}),
+    dependencies: {
+      prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
+      needs: () => needs?.(),
+      onMissing,
+    },
+    held: { keeps: () => false },
+    confirmLease: confirmLease ?? (async () => true),
+    memberNamespaces: {
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: (isNew: boolean) => Promise<unknown>) =>
+        createIn === undefined ? make(false) : createIn(make),
+      controllersOf: controllersOf ?? unexpected,
+    },
+  };
+  const executor = new Executor(options as never);
+  const execute: Executing["execute"] = (action) =>
+    executor.execute(action, {
+      key: "team/web-0" as never,
+      signal: new AbortController().signal,
+      heardAt: clock.now,
+      log,
+    });
+  return { clock, members, memories, told, writes, onRoom, quotas, onMissing, executor, execute };
+}

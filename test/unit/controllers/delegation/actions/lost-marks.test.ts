@@ -1,0 +1,204 @@
+import { describe, expect, test } from "vitest";
+import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { look } from "../../../../../src/controllers/delegation/actions/lost-marks.ts";
+import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
+import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Observed } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { Shown } from "../../../../../src/runtime/controller.ts";
+import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
+import { fakeClient } from "../../../cli/client.ts";
+import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+const deleting = { deletionTimestamp: "2026-02-03T04:05:00Z" };
+const action = { type: "look", member: "west", proxyUid: "uid-1", delegateUid: "delegate-uid" } as const;
+const running = boundProxy({ status: runningStatus() });
+const ending = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() });
+
+describe("a delegate that its member does not show any more", () => {
+  test.each([
+    ["of a pod that runs", running],
+    ["of a pod that has not started", boundProxy()],
+    ["of a pod that is being deleted", ending],
+  ])("%s is asked for there before anything is said of its end", (_case, proxy) => {
+    const departed = delegateOf(proxy, { status: proxy.status ?? {} });
+    for (const parts of [{}, { departed }, { departed: delegateOf(proxy, { uid: "other", metadata: deleting }) }]) {
+      const expected = proxy === ending ? { ...action, ends: { gracePeriodSeconds: 17 } } : action;
+      expect(decide(world(proxy, [member("west", parts)]), now)).toEqual({ actions: [expected], outcome: "Looking" });
+    }
+    expect(decide(world(proxy, [member("west")], gone), now).outcome).not.toBe("Looking");
+  });
+
+  test.each([
+    ["on its way out", { metadata: deleting, status: runningStatus() }],
+    ["with its work done", { status: endedStatus(0) }],
+  ])("is not asked for when it was last seen %s", (_case, parts) => {
+    for (const proxy of [running, ending]) {
+      const west = member("west", { departed: delegateOf(proxy, parts) });
+      expect(decide(world(proxy, [west]), now).outcome).not.toBe("Looking");
+    }
+  });
+
+  test("is not asked for where nobody answers", () => {
+    for (const proxy of [running, ending]) {
+      expect(decide(world(proxy, [member("west", { reachable: false })]), now).actions).toEqual([]);
+    }
+  });
+
+  test("is left alone for a while when it does not get its marks back", () => {
+    const observed = world(running, [member("west")], { memory: memory({ ineffective: new Map([[MARKS, now + 5]]) }) });
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Looking", requeueAt: now + 5 });
+    expect(decide(observed, now + 5).actions).toEqual([action]);
+    // But not its end.
+    const over = decide({ ...observed, proxy: ending }, now).actions;
+    expect(over).toEqual([{ ...action, ends: { gracePeriodSeconds: 17 } }]);
+  });
+
+  test("but under the name of another owner is not swept, as the proxy records it", () => {
+    const owner = JSON.stringify({ cluster: "cern", namespace: "team", name: "web-0", uid: "other" });
+    const delegate = delegateOf(running, { metadata: { annotations: { [OWNER_ANNOTATION]: owner } } });
+    expect(decide(world(running, [member("west", { delegate })]), now).actions).toEqual([action]);
+  });
+});
+
+interface Answers {
+  readonly find: () => Promise<Stored<Pod> | undefined>;
+  readonly patch?: (object: unknown) => Promise<Stored<Pod>>;
+}
+
+function looking({ find, patch = () => Promise.reject(new Error("nobody should write")) }: Answers) {
+  const memories = new Memories();
+  const patches: unknown[] = [];
+  const told: string[] = [];
+  const failures: unknown[] = [];
+  const deletions: unknown[] = [];
+  const client = fakeClient({
+    find: find as never,
+    delete: (async (_resource: unknown, _ref: unknown, { signal: _, ...how }: { signal: AbortSignal }) => {
+      deletions.push(how);
+    }) as never,
+    patch: ((_resource: unknown, _ref: unknown, { body }: { body: unknown }) => {
+      patches.push(body);
+      return patch(body);
+    }) as never,
+  });
+  const west = { name: "west", client, noteFailure: (error: unknown) => failures.push(error) };
+  const options = {
+    registry: { member: (name: string) => (name === "west" ? west : undefined) },
+    identity: { id: "host-id", name: "cern" },
+    clock: { now: () => now },
+    memories,
+    refusals: {
+      tell: (_key: unknown, _uid: string, _what: string, { reason }: { readonly reason: string }) => told.push(reason),
+      over: () => undefined,
+    },
+  };
+  const context = {
+    key: "team/web-0" as never,
+    signal: new AbortController().signal,
+    heardAt: now,
+    log: createLogger({ level: "silent" }),
+  };
+  const run = (ends?: object) => look(ends === undefined ? action : { ...action, ends }, context, options as never);
+  return { memories, patches, told, failures, deletions, run };
+}
+
+const bare = delegateOf(running, { metadata: { labels: {}, annotations: {} } });
+
+function isShown(shown: Shown<Observed> | undefined, delegate?: Stored<Pod>): boolean | undefined {
+  return shown?.(world(running, [member("west", delegate === undefined ? {} : { delegate })]));
+}
+
+describe("the member, asked for a delegate,", () => {
+  test.each([
+    ["has no such pod", undefined],
+    ["has another one of that name", delegateOf(running, { uid: "other" })],
+  ])("%s: it has gone", async (_case, there) => {
+    const { memories, run } = looking({ find: async () => there });
+    expect(isShown(await run())).toBe(true);
+    expect(memories.of("uid-1").gone).toBe("delegate-uid");
+  });
+
+  test("does not answer: nothing is known", async () => {
+    const lost = new KubeError("cut", { code: "AnswerLost", cluster: "west", verb: "get", resource: "pods" });
+    const { memories, failures, run } = looking({ find: () => Promise.reject(lost) });
+    await expect(run()).rejects.toBe(lost);
+    expect(failures).toEqual([lost]);
+    expect(memories.of("uid-1").gone).toBeUndefined();
+  });
+
+  test("has it with its marks: its watch is waited for", async () => {
+    const there = delegateOf(running);
+    const shown = await looking({ find: async () => there }).run();
+    expect([isShown(shown), isShown(shown, there)]).toEqual([false, true]);
+  });
+
+  test.each([
+    ["its label", { labels: { mine: "yes" } }],
+    ["its owner annotation", { annotations: { mine: "yes" } }],
+    [
+      "its owner's uid",
+      { annotations: { [OWNER_ANNOTATION]: '{"cluster":"c","namespace":"n","name":"n","uid":"u"}' } },
+    ],
+  ])("has it without %s: that is put back, on this very pod", async (_case, metadata) => {
+    const marked = delegateOf(running);
+    const there = { ...marked, metadata: { ...marked.metadata, ...metadata } };
+    const { memories, patches, run } = looking({ find: async () => there, patch: async () => marked });
+    const shown = await run();
+    expect(patches).toEqual([
+      {
+        metadata: {
+          uid: "delegate-uid",
+          labels: { [HOST_LABEL]: "host-id" },
+          annotations: { [OWNER_ANNOTATION]: marked.metadata.annotations?.[OWNER_ANNOTATION] },
+        },
+      },
+    ]);
+    expect([isShown(shown), isShown(shown, marked)]).toEqual([false, true]);
+    expect(memories.of("uid-1").gone).toBeUndefined();
+  });
+
+  const refused = (code: KubeErrorCode): KubeError =>
+    new KubeError("no", { code, cluster: "west", verb: "patch", resource: "pods" });
+
+  test.each([
+    ["refuses to", () => Promise.reject(refused("Forbidden"))],
+    ["takes it and leaves them off", async () => bare],
+  ])("%s put them back: the author hears of it, and it is left so for a while", async (_case, patch) => {
+    const { memories, told, run } = looking({ find: async () => bare, patch });
+    expect(isShown(await run())).toBe(true);
+    expect(told).toEqual(["NotFollowed"]);
+    expect(memories.of("uid-1").ineffective?.get(MARKS)).toBe(now + INEFFECTIVE_MS);
+  });
+
+  test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
+    let there: Stored<Pod> | undefined = bare;
+    const patch = () => Promise.reject(refused("Forbidden"));
+    const { memories, deletions, run } = looking({ find: async () => there, patch });
+    await run({ gracePeriodSeconds: 17 });
+    expect(deletions).toEqual([]);
+    expect(isShown(await run({ gracePeriodSeconds: 17 }))).toBe(false);
+    expect(deletions).toEqual([{ uid: "delegate-uid", gracePeriodSeconds: 17 }]);
+    there = undefined;
+    await run({ gracePeriodSeconds: 17 });
+    expect(memories.of("uid-1").gone).toBe("delegate-uid");
+  });
+
+  test("has somebody who keeps taking them off: after some times it is left so for a while", async () => {
+    const { memories, told, run } = looking({ find: async () => bare, patch: async () => delegateOf(running) });
+    for (let time = 0; time < 4; time += 1) await run();
+    expect(memories.of("uid-1").ineffective).toBeUndefined();
+    await run();
+    expect(memories.of("uid-1").ineffective?.get(MARKS)).toBe(now + INEFFECTIVE_MS);
+    expect(told).toEqual(["NotFollowed"]);
+  });
+
+  test("has another one by the time it is written: it is looked for again", async () => {
+    const { memories, run } = looking({ find: async () => bare, patch: () => Promise.reject(refused("Conflict")) });
+    expect(isShown(await run())).toBe(true);
+    expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
+  });
+});

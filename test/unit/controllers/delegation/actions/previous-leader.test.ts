@@ -1,0 +1,351 @@
+import { describe, expect, test, vi } from "vitest";
+import { HOST_LABEL } from "../../../../../src/api/keys.ts";
+import {
+  type ObjectKey,
+  type ObjectMeta,
+  objectKey,
+  type Pod,
+  type Stored,
+} from "../../../../../src/api/kubernetes.ts";
+import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/previous-leader.ts";
+import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import type { ListOptions } from "../../../../../src/kube/client.ts";
+import { KubeError } from "../../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { fakeClient } from "../../../cli/client.ts";
+import { delegateOf, member as memberView, world } from "../world.ts";
+import { failure } from "./executing.ts";
+
+const log = createLogger({ level: "silent" });
+const since = 1_001_000;
+
+/** Proxy `uid-N` of the pod `web-N`, and its delegate. */
+function pair(number: number): { readonly proxy: Stored<Pod>; readonly delegate: Stored<Pod> } {
+  const metadata = { name: `web-${number}` };
+  const proxy = proxyPod({ uid: `uid-${number}`, metadata });
+  return { proxy, delegate: delegateOf(proxy, { uid: `delegate-${number}`, metadata }) };
+}
+
+interface Has {
+  /** Delegates there. */
+  readonly has?: Stored<Pod>[];
+  /** Delegates that its watch has shown. */
+  readonly shows?: readonly Stored<Pod>[];
+}
+
+/** One member, and what was asked of it. */
+function memberOf(name: string, { has = [], shows = [] }: Has) {
+  const requests: string[] = [];
+  const failures: unknown[] = [];
+  const state: { failure?: Error; answers?: Promise<void>; hangsIn?: string } = {};
+  const answer = async <T>(request: string, value: T): Promise<T> => {
+    requests.push(request);
+    await (request === state.hangsIn ? new Promise(() => {}) : state.answers);
+    if (state.failure !== undefined) throw state.failure;
+    return value;
+  };
+  const client = fakeClient({
+    find: ((_resource: unknown, { name: pod }: { name: string }) => {
+      const found = has.find(({ metadata }) => metadata.name === pod);
+      return answer("find", found);
+    }) as never,
+    list: ((_resource: unknown, { labelSelector, continue: token }: ListOptions) => {
+      const items = token === undefined ? has.slice(0, 1) : has.slice(1);
+      const following = token === undefined ? { continue: "more" } : {};
+      return answer(`list ${labelSelector}`, { items, resourceVersion: "9", size: 1, ...following });
+    }) as never,
+  });
+  const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
+  const member = {
+    name,
+    client,
+    delegates: { get },
+    mistaken: undefined as string | undefined,
+    noteFailure: (error: unknown) => failures.push(error),
+  };
+  return { member, requests, failures, state };
+}
+
+/** The members `west` and `east`, each with delegates that it has, and some of them shown. */
+function asking(west: Has, others: Has = {}) {
+  const clock = { now: since };
+  const memories = new Memories();
+  const told: string[] = [];
+  const proxies = new Map<ObjectKey, Stored<Pod>>();
+  const members = { west: memberOf("west", west), east: memberOf("east", others) };
+  const late = new PreviousLeader({
+    registry: { member: (name: "west" | "east") => members[name]?.member },
+    identity: { id: "host-id", name: "cern" },
+    clock: { now: () => clock.now },
+    memories,
+    proxyOf: (key: ObjectKey) => proxies.get(key),
+    sync: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
+  } as never);
+  const askAll = (number: number, names: readonly string[], from = since) => {
+    const { proxy } = pair(number);
+    const { uid: proxyUid } = proxy.metadata;
+    const key = objectKey(proxy.metadata);
+    if (!proxies.has(key)) proxies.set(key, proxy);
+    if (memories.of(proxyUid).fresh) memories.noteInherited(proxyUid);
+    const context = { key, signal: new AbortController().signal, heardAt: 0, log };
+    const asked = names.map((name) => ({ name, since: from }));
+    return late.ask({ type: "ask", proxyUid, members: asked }, context);
+  };
+  const ask = (number: number, from = since, member = "west") => askAll(number, [member], from);
+  const { requests, state } = members.west;
+  /** Until lists are what is asked for. */
+  const askFew = async (): Promise<void> => {
+    for (let number = 1; number <= 10; number += 1) await ask(100 + number);
+    requests.length = 0;
+  };
+  return { ask, askAll, askFew, clock, members, memories, proxies, requests, state, told };
+}
+
+test("a member that has a late delegate keeps its pod until its watch shows it; one that has none denies it", async () => {
+  const { proxy, delegate } = pair(1);
+  const { ask, memories, requests } = asking({ has: [delegate] });
+  const shown = await ask(1);
+  expect(memories.of("uid-1")).toMatchObject({ uncertain: "west" });
+  expect(memories.of("uid-1").denied).toBeUndefined();
+  expect(shown?.(world(proxy, [memberView("west")]))).toBe(false);
+  expect(shown?.(world(proxy, [memberView("west", { delegate })]))).toBe(true);
+
+  await ask(2);
+  expect(memories.of("uid-2").uncertain).toBeUndefined();
+  expect([...(memories.of("uid-2").denied ?? [])]).toEqual(["west"]);
+  expect(requests).toEqual(["find", "find"]);
+  expect(await ask(3, since, "gone")).toBeUndefined();
+});
+
+test("for the first ten proxies it is asked one by one, and one list answers for all others", async () => {
+  const [late, seen] = [pair(2).delegate, pair(3).delegate];
+  const { ask, askFew, memories, requests } = asking({ has: [late, seen], shows: [seen] });
+  await askFew();
+  await Promise.all([1, 2, 3].map((number) => ask(number)));
+  await ask(4);
+  const pages = [`list ${HOST_LABEL}=host-id`, `list ${HOST_LABEL}=host-id`];
+  expect(requests).toEqual([...pages, "find"]);
+  expect([1, 2, 3, 4].map((number) => memories.of(`uid-${number}`).uncertain)).toEqual([
+    undefined,
+    "west",
+    // The next decision sees it.
+    undefined,
+    undefined,
+  ]);
+});
+
+test("a delegate that was listed and is gone counts as absent", async () => {
+  const has = [pair(1).delegate, pair(2).delegate];
+  const { ask, askFew, memories, requests } = asking({ has });
+  await askFew();
+  await ask(1);
+  expect(memories.of("uid-1").uncertain).toBe("west");
+  has.shift();
+  memories.noteAbsent("uid-1");
+  await ask(1);
+  expect(memories.of("uid-1").uncertain).toBeUndefined();
+  expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  expect(requests.filter((request) => request === "find")).toHaveLength(2);
+});
+
+test("processes a long list in slices that yield to other work", async () => {
+  const { ask, askFew, memories, state } = asking({});
+  await askFew();
+  const listed = Promise.withResolvers<void>();
+  state.answers = listed.promise;
+  const numbers = [1, 2, 3, 4, 5];
+  let done = false;
+  const asked = Promise.all(numbers.map((number) => ask(number))).then(() => {
+    done = true;
+  });
+  let now = performance.now();
+  const slow = vi.spyOn(performance, "now").mockImplementation(() => {
+    now += 20;
+    return now;
+  });
+  listed.resolve();
+  const noted = new Set<number>();
+  while (!done) {
+    noted.add(numbers.filter((number) => memories.of(`uid-${number}`).denied !== undefined).length);
+    await new Promise(setImmediate);
+  }
+  slow.mockRestore();
+  await asked;
+  expect([...noted]).toEqual(expect.arrayContaining([1, 2, 3, 4]));
+});
+
+test("a list that was begun before the earlier leader's requests were over does not count, nor one that failed", async () => {
+  const { ask, askFew, clock, memories, requests, state } = asking({});
+  await askFew();
+  await ask(1);
+  clock.now += 500;
+  await ask(2, since + 500);
+  expect(requests).toHaveLength(4);
+  state.failure = failure("ServerError", "etcdserver: request timed out");
+  clock.now += 500;
+  await Promise.all([3, 4].map((number) => expect(ask(number, since + 1000)).rejects.toBe(state.failure)));
+  expect(requests).toHaveLength(5);
+  expect(memories.of("uid-3").denied).toBeUndefined();
+  delete state.failure;
+  await ask(3, since + 1000);
+  expect(memories.of("uid-3").denied).toBeDefined();
+});
+
+test("the author is told of a member that goes on failing to say so", async () => {
+  const { ask, clock, requests, state, told } = asking({});
+  state.failure = failure("ServerError", "etcdserver: request timed out");
+  for (let attempt = 1; attempt <= 12; attempt += 1) await expect(ask(1)).rejects.toBe(state.failure);
+  expect(told).toEqual([]);
+  clock.now += 5000;
+  await expect(ask(1)).rejects.toBe(state.failure);
+  expect(told).toEqual([
+    "west: may have the pod from before the controller started, and fails to say so: etcdserver: request timed out",
+  ]);
+  // What has not been answered makes nobody read all that the member has.
+  expect(new Set(requests)).toEqual(new Set(["find"]));
+});
+
+describe("of members that are asked at once", () => {
+  const busyFor = (retryAfterMs: number): KubeError =>
+    new KubeError("busy", { code: "TooManyRequests", cluster: "east", verb: "list", resource: "pods", retryAfterMs });
+  const broken = failure("ServerError", "etcdserver: request timed out");
+
+  test("one that hangs and fails keeps no other's answer from being noted", async () => {
+    const { askAll, members, memories } = asking({});
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    expect([members.west.requests, members.east.requests]).toEqual([["find"], ["find"]]);
+    west.reject(broken);
+    await expect(asked).rejects.toBe(broken);
+    expect([members.west.failures, members.east.failures]).toEqual([[broken], []]);
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+  });
+
+  test("one that fails is suspected at once, whoever else hangs", async () => {
+    const { askAll, members } = asking({});
+    members.west.state.answers = new Promise(() => {});
+    members.east.state.failure = broken;
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.failures).toEqual([broken]));
+  });
+
+  test("nothing is noted of one that was connected anew meanwhile", async () => {
+    const { askAll, members, memories } = asking({}, { has: [pair(1).delegate] });
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    members.east = memberOf("east", {});
+    west.resolve();
+    await asked;
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    expect(memories.of("uid-1").uncertain).toBeUndefined();
+  });
+
+  test("nothing is noted of a pod that has gone meanwhile", async () => {
+    const { askAll, members, memories } = asking({}, { has: [pair(1).delegate] });
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    memories.forget("uid-1");
+    west.resolve();
+    await asked;
+    expect(memories.of("uid-1")).toEqual(new Memories().of("uid-1"));
+  });
+
+  test("a failure of a reconnected or departed member holds no pod up", async () => {
+    const closed = failure("NotSent", "the client was closed");
+    const { askAll, clock, members, memories, told } = asking({});
+    clock.now += 5000;
+    for (const by of [{ east: memberOf("east", {}) }, { east: undefined }]) {
+      const hangs = Promise.withResolvers<void>();
+      members.east.state.answers = hangs.promise;
+      const asked = askAll(1, ["west", "east"]);
+      Object.assign(members, by);
+      hangs.reject(closed);
+      expect((await asked)?.(world(pair(1).proxy, []))).toBe(true);
+      expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    }
+    expect(told).toEqual([]);
+  });
+
+  test("nothing is noted of one in whose place another cluster is found to answer", async () => {
+    const { askAll, members, memories } = asking({});
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.requests).toEqual(["find"]));
+    members.east.member.mistaken = "another cluster answers";
+    west.resolve();
+    await asked;
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  });
+
+  test("all that have listed the pod are asked once more at the same time", async () => {
+    const { askAll, askFew, members } = asking({ has: [pair(1).delegate] }, { has: [pair(1).delegate] });
+    await askFew();
+    for (let number = 1; number <= 10; number += 1) await askAll(200 + number, ["east"]);
+    members.east.requests.length = 0;
+    members.west.state.hangsIn = "find";
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.west.requests).toContain("find"));
+    await vi.waitFor(() => expect(members.east.requests).toContain("find"));
+  });
+
+  test("one that has the pod keeps it, whatever the others fail with", async () => {
+    const { proxy, delegate } = pair(1);
+    const { askAll, clock, members, memories, told } = asking({}, { has: [delegate] });
+    members.west.state.failure = broken;
+    clock.now += 5000;
+    const shown = await askAll(1, ["west", "east"]);
+    expect(memories.of("uid-1").uncertain).toBe("east");
+    expect(shown?.(world(proxy, [memberView("west"), memberView("east")]))).toBe(false);
+    expect(shown?.(world(proxy, [memberView("west"), memberView("east", { delegate })]))).toBe(true);
+    expect([members.west.failures, told]).toEqual([[broken], []]);
+  });
+
+  test("the author is told of one that fails, and always of the same; who wants to be left alone longest is", async () => {
+    const { askAll, clock, members, told } = asking({});
+    members.west.state.failure = broken;
+    members.east.state.failure = broken;
+    clock.now += 5000;
+    for (const names of [
+      ["west", "east"],
+      ["west", "gone", "east"],
+    ]) {
+      await expect(askAll(1, names)).rejects.toBe(broken);
+    }
+    expect(told.map((message) => message.split(":")[0])).toEqual(["west", "west"]);
+    members.east.state.failure = busyFor(60_000);
+    await expect(askAll(1, ["west", "east"])).rejects.toBe(members.east.state.failure);
+  });
+
+  describe("of which one wants to be left alone and another hangs, a pod is decided on again at once", () => {
+    const { proxy } = pair(1);
+    const key = objectKey(proxy.metadata);
+    const changed = (metadata: Partial<ObjectMeta>): Stored<Pod> => ({
+      ...proxy,
+      metadata: { ...proxy.metadata, resourceVersion: "2", ...metadata },
+    });
+    test.each([
+      { when: "is being deleted", by: changed({ deletionTimestamp: "2026-01-01T00:00:00Z" }), tells: 0 },
+      { when: "has gone", by: undefined, tells: 0 },
+      { when: "is another one", by: changed({ uid: "uid-2" }), tells: 0 },
+      { when: "has changed", by: changed({ annotations: { "legation.dev/clusters": "east" } }), tells: 1 },
+    ])("when it $when", async ({ by, tells }) => {
+      const { askAll, clock, members, proxies, told } = asking({});
+      clock.now += 5000;
+      members.west.state.failure = busyFor(60_000);
+      const east = Promise.withResolvers<void>();
+      members.east.state.answers = east.promise;
+      const asked = askAll(1, ["west", "east"]);
+      if (by === undefined) proxies.delete(key);
+      else proxies.set(key, by);
+      east.reject(broken);
+      const shown = await asked;
+      expect(shown?.(world(by, [memberView("west"), memberView("east")]))).toBe(true);
+      expect(told).toHaveLength(tells);
+    });
+  });
+});

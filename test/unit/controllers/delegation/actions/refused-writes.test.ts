@@ -1,0 +1,133 @@
+import { describe, expect, test } from "vitest";
+import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
+import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+
+const proxy = proxyPod({ uid: "proxy-uid" });
+const proxyUid = "proxy-uid";
+const key = "team/web-0" as never;
+const toWest = { member: "west", proxyUid } as const;
+const delegate = { delegateUid: "delegate-uid", memberNode: "node-1" };
+const body = { metadata: { uid: "delegate-uid" } };
+const patch = { metadata: { uid: proxyUid }, status: {} };
+const refusal = { cluster: "west", reason: "Full", message: "full" } as const;
+const said = { proxyUid, reason: "NotPlaced", message: "west: full" };
+
+/** Every kind of action, and the reason by which its refusal is told here; undefined: its own code tells it, or it writes nothing. */
+const actions: Readonly<Record<Action["type"], readonly [Action, string | undefined]>> = {
+  delete: [{ type: "delete", member: "west", uid: "delegate-uid" }, "DeletionRefused"],
+  finish: [{ type: "finish", proxyUid }, "ReleaseRefused"],
+  release: [{ type: "release", proxyUid }, "ReleaseRefused"],
+  evict: [{ type: "evict", proxyUid, graceSeconds: 1 }, "EvictionRefused"],
+  hold: [{ type: "hold", proxyUid }, "NotHeld"],
+  record: [{ type: "record", proxyUid, resourceVersion: "1", ...delegate }, "NotRecorded"],
+  status: [{ type: "status", patch, resourceVersion: "1" }, "StatusRefused"],
+  report: [{ type: "report", ...said }, "NotPlaced"],
+  forward: [{ type: "forward", ...toWest, patch: { body }, resourceVersion: "1" }, "NotForwarded"],
+  look: [{ type: "look", ...toWest, delegateUid: "delegate-uid" }, "NotFollowed"],
+  resolve: [{ type: "resolve", ...toWest }, "NotFollowed"],
+  create: [{ type: "create", ...toWest, delegate: {}, controlled: false }, undefined],
+  bind: [{ type: "bind", ...toWest, ...delegate }, undefined],
+  ask: [{ type: "ask", proxyUid, members: [] }, undefined],
+  announce: [{ type: "announce", ...said }, undefined],
+  prepare: [{ type: "prepare", ...toWest }, undefined],
+  promise: [{ type: "promise", ...toWest, requests: {} }, undefined],
+  refuse: [{ type: "refuse", proxyUid, refusal, nodesVersion: 1, sharedBy: undefined }, undefined],
+  sweep: [{ type: "sweep", ...toWest, uid: "delegate-uid" }, undefined],
+};
+
+function answered(code: KubeErrorCode, status?: number, detail = "policy 'keep' says no"): KubeError {
+  const fields = { code, cluster: "west", verb: "delete", resource: "pods team/web-0" };
+  return new KubeError(detail, { ...fields, ...(status === undefined ? {} : { status }) });
+}
+
+function refusals() {
+  const clock = { at: 1_000_000 };
+  const told: { readonly reason: string; readonly message: string }[] = [];
+  const memories = new Memories();
+  let woken = 0;
+  const subject = new Refusals({
+    clock: { now: () => clock.at, wall: () => clock.at },
+    memories,
+    authorEvents: { tell: (_about, news) => void told.push(news) },
+    proxyOf: () => proxy,
+    onRefused: () => {
+      woken += 1;
+    },
+  });
+  return { subject, told, clock, memory: () => memories.of(proxyUid).refused, woken: () => woken };
+}
+
+describe("an action that is refused for ever", () => {
+  test.each(Object.values(actions))("$type is told of by the reason %s", (action, reason) => {
+    const { subject, told, memory, woken } = refusals();
+    for (let attempts = 0; attempts < 3; attempts += 1) subject.failed(key, action, answered("Forbidden", 403));
+    expect(told.map((each) => each.reason)).toEqual(reason === undefined ? [] : [reason]);
+    expect([memory()?.size ?? 0, woken()]).toEqual(reason === undefined ? [0, 0] : [1, 1]);
+    for (const { message } of told) {
+      expect(message).toContain("policy 'keep' says no");
+      expect(message).toMatch(/this cluster refuses|^west: its API server/);
+    }
+  });
+
+  test("is over once it is done", () => {
+    const { subject, memory, woken } = refusals();
+    const [removal] = actions.delete;
+    subject.failed(key, removal, answered("Forbidden", 403));
+    subject.done(key, actions.finish[0]);
+    expect(memory()?.size).toBe(1);
+    subject.done(key, removal);
+    expect([memory()?.size, woken()]).toEqual([0, 2]);
+  });
+
+  test("is told again when its event is old, and in other words at once", () => {
+    const { subject, told, clock } = refusals();
+    const [removal] = actions.delete;
+    const fail = (error: KubeError): void => subject.failed(key, removal, error);
+    fail(answered("Forbidden", 403));
+    clock.at += 60 * 60_000;
+    fail(answered("Forbidden", 403));
+    expect(told.length).toBe(2);
+    fail(answered("Forbidden", 403, "another policy"));
+    expect(told.length).toBe(3);
+  });
+});
+
+describe("an action that fails otherwise", () => {
+  const [removal] = actions.delete;
+  test.each<[string, KubeError, number]>([
+    ["is told of when its webhook has not answered for ten seconds", answered("ServerError", 500), 1],
+    ["is told of when it has met conflicts for ten seconds", answered("Conflict", 409), 1],
+    ["is not told of where nobody answers: the node says that", answered("NotSent"), 0],
+  ])("%s", (_, error, times) => {
+    const { subject, told, clock } = refusals();
+    subject.failed(key, removal, error);
+    clock.at += 9_000;
+    subject.failed(key, removal, error);
+    expect(told).toEqual([]);
+    clock.at += 1_000;
+    subject.failed(key, removal, error);
+    expect(told.length).toBe(times);
+  });
+
+  test.each([
+    ["a deletion", actions.delete[0]],
+    ["a status", actions.status[0]],
+    ["a change", actions.forward[0]],
+  ])("begins anew after it was done: %s", (_, action) => {
+    const { subject, told, clock } = refusals();
+    subject.failed(key, action, answered("Conflict", 409));
+    subject.done(key, action);
+    clock.at += 60_000;
+    subject.failed(key, action, answered("Conflict", 409));
+    expect(told).toEqual([]);
+  });
+
+  test("is not told of on a pod that has taken the name", () => {
+    const { subject, told } = refusals();
+    subject.failed(key, { type: "release", proxyUid: "earlier" }, answered("Forbidden", 403));
+    expect(told).toEqual([]);
+  });
+});

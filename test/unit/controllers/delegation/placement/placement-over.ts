@@ -1,0 +1,47 @@
+import type { Namespace, Pod } from "../../../../../src/api/kubernetes.ts";
+import type { PlacementDefaults } from "../../../../../src/api/placement-defaults.ts";
+import { Load } from "../../../../../src/clusters/load.ts";
+import {
+  PLACEMENT_INDEXES,
+  PlacementState,
+} from "../../../../../src/controllers/delegation/placement/placement-state.ts";
+import type { Candidate } from "../../../../../src/placement/candidate.ts";
+import type { HomeApi } from "../../../../../src/pods/home-api.ts";
+import { Store } from "../../../../../src/runtime/store.ts";
+
+/** Placing over members that are sound and, but for some, have been read. */
+export function placementOver(
+  candidates: readonly Candidate[],
+  {
+    namespaces,
+    homeApi,
+    unread = [],
+  }: {
+    readonly namespaces: Store<Namespace>;
+    readonly homeApi: (member: string) => HomeApi;
+    readonly unread?: readonly string[];
+  },
+): { readonly proxies: Store<Pod>; readonly placementState: PlacementState } {
+  const members = candidates.map((candidate) => ({
+    name: candidate.name,
+    read: !unread.includes(candidate.name),
+    settling: false,
+    roomVersion: "",
+    load: new Load(),
+    candidate: () => candidate,
+  }));
+  const proxies = new Store<Pod>(PLACEMENT_INDEXES);
+  const placementState = new PlacementState({
+    registry: {
+      members: () => members,
+      member: (name) => members.find((member) => member.name === name),
+      unconnected: () => [],
+    },
+    namespaces: () => namespaces,
+    defaults: () => new Store<PlacementDefaults>(),
+    proxies: () => proxies,
+    homeApi,
+    clock: { now: () => 0 },
+  });
+  return { proxies, placementState };
+}

@@ -1,0 +1,47 @@
+import { expect, test } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type WaitingInOptions, waitingIn } from "../../../../src/controllers/delegation/waiting-in-member.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { delegateOf, memory } from "./world.ts";
+
+const proxy = proxyPod();
+const key = objectKey(proxy.metadata);
+
+interface Scene {
+  /** The version that west's API server has once told. */
+  readonly version?: string;
+  /** What east, which has been read, has under the proxy's name. */
+  readonly inEast?: Stored<Pod>;
+  readonly uncertain?: string;
+}
+
+/** Pods that may have delegates in west, which nobody has read since an earlier controller may have made one there. */
+function waitingInWest({ version, inEast, uncertain }: Scene): number {
+  const west = {
+    metadata: { name: "west", uid: "c", resourceVersion: "1" },
+    spec: { credentialsSecret: { name: "member-west" } },
+    ...(version === undefined ? {} : { status: { version } }),
+  };
+  const east = { name: "east", read: true, cluster: { metadata: { name: "east" } }, delegates: { get: () => inEast } };
+  const registry = { cluster: () => west, member: () => undefined, members: () => [east] };
+  return waitingIn("west", {
+    registry: registry as unknown as WaitingInOptions["registry"],
+    waiting: [[key, proxy]],
+    memoryOf: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }),
+    excludesOf: () => () => undefined,
+  });
+}
+
+test.each<[string, Scene, number]>([
+  ["has answered before", { version: "v1.36.0" }, 1],
+  ["has never answered", {}, 0],
+  ["has never answered, and was asked to make one", { uncertain: "west" }, 1],
+  ["has answered before, while another one has the pod's delegate", { version: "v1", inEast: delegateOf(proxy) }, 0],
+  [
+    "has answered before, while another one has the delegate of an earlier pod",
+    { version: "v1", inEast: delegateOf(proxyPod({ uid: "earlier" })) },
+    1,
+  ],
+])("a member that nobody has read and that %s may have a delegate", (_what, scene, count) => {
+  expect(waitingInWest(scene)).toBe(count);
+});
