@@ -2,7 +2,7 @@ import { z } from "zod";
 
 const stringMap = z.record(z.string(), z.string());
 
-/** Metadata, as far as admission reads it; null stands for absent, as Go's encoder writes it. */
+/** Metadata that admission reads. Go's encoder writes null for absent fields. */
 const metadata = z.object({
   name: z.string().nullish(),
   generateName: z.string().nullish(),
@@ -13,7 +13,7 @@ const metadata = z.object({
   managedFields: z.unknown().optional(),
 });
 
-/** An object under review: its metadata is checked, the rest is passed through as it came. */
+/** An object under review. Only its metadata is checked. */
 const reviewed = z.looseObject({ metadata });
 
 const admissionReview = z.object({
@@ -35,7 +35,7 @@ export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
   readonly kind: { readonly group: string; readonly kind: string };
-  /** Absent for what is in no namespace. */
+  /** Undefined for cluster-scoped objects. */
   readonly namespace?: string | undefined;
   readonly object: ReviewedObject | undefined;
   readonly oldObject: ReviewedObject | undefined;
@@ -50,18 +50,18 @@ export interface ReviewedObject {
     readonly annotations?: Readonly<Record<string, string>>;
     readonly finalizers?: readonly string[];
     readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean | null | undefined }[];
-    /** As they came. */
+    /** Unchecked. */
     readonly managedFields?: unknown;
   };
   readonly [field: string]: unknown;
 }
 
-/** A review that can be answered, one of which only the uid is known, or none at all. */
+/** A parsed review, or the uid of an unreadable one if it has one. */
 export type ParsedReview =
   | { readonly ok: true; readonly request: AdmissionRequest }
   | { readonly ok: false; readonly uid: string | undefined; readonly message: string };
 
-/** Reads an `admission.k8s.io/v1` AdmissionReview; whatever comes, nothing is thrown. */
+/** Parses an `admission.k8s.io/v1` AdmissionReview. Never throws. */
 export function parseReview(body: unknown): ParsedReview {
   const parsed = admissionReview.safeParse(body);
   if (!parsed.success) {
@@ -75,10 +75,10 @@ export function parseReview(body: unknown): ParsedReview {
   };
 }
 
-// Enough to find the mistake by; a hostile body can have a million.
+// Bounds the message: a hostile body can have a million problems.
 const MOST_ISSUES = 10;
 
-/** What zod found, as one line. */
+/** Formats zod's issues as one line. */
 export function issues(error: z.ZodError): string {
   return error.issues
     .slice(0, MOST_ISSUES)

@@ -1,6 +1,6 @@
 import { type Annotations, authorAnnotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
-import { isJsonObject } from "../src/api/json-object.ts";
+import { isJsonObject } from "../src/api/json.ts";
 import {
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
@@ -11,15 +11,15 @@ import {
 } from "../src/api/keys.ts";
 import { privilegeProblems } from "../src/pods/overrides.ts";
 
-/** What an author's annotations mean, and everything that is wrong with them. */
+/** An author's placement, and all problems of the annotations. */
 export interface Read {
   readonly placement: Placement;
   readonly problems: readonly string[];
 }
 
 /**
- * Reads an author's annotations. Those that Legation writes itself are problems too, except on a pod that is a proxy
- * already: admission asks twice.
+ * Parses an author's annotations. Legation's own are problems, too, unless the pod is a proxy already: admission may
+ * run twice.
  */
 export function readAnnotations(annotations: Annotations, options: { readonly proxy?: boolean } = {}): Read {
   const internal = [...INTERNAL_ANNOTATIONS]
@@ -31,14 +31,14 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
     : { placement: {}, problems: [...parsed.problems.map(({ message }) => message), ...internal] };
 }
 
-/** What an author's overrides would make of the pod that this cluster's admission has not judged. `spec` is as it came. */
+/** Returns privileges that overrides would add behind the host's admission. `spec` is unchecked. */
 export function overrideProblems({ overrides = [] }: Placement, spec: unknown): string[] {
   if (overrides.length === 0 || !isJsonObject(spec)) return [];
   const problems = privilegeProblems({ containers: [], ...spec }, overrides);
   return problems.map((problem) => `annotation ${OVERRIDES_ANNOTATION}: ${problem}`);
 }
 
-/** What is legal but does less, or other, than it may seem. */
+/** Returns warnings for legal annotations that may surprise. */
 export function placementWarnings({ delegate, clusters, selector, affinity, group, groupBy }: Placement): string[] {
   const warnings: string[] = [];
   if (delegate === false && (clusters !== undefined || selector !== undefined)) {
@@ -56,10 +56,10 @@ export function placementWarnings({ delegate, clusters, selector, affinity, grou
   return warnings;
 }
 
-// Beside `delegate: "false"` these have a warning of their own.
+// These have a warning of their own beside `delegate: "false"`.
 const NOT_IDLE: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
 
-/** What says how pods are delegated, on those that are not. One each: the API server cuts a warning that names many. */
+/** Warns of placement annotations on pods that are not delegated, one each: the API server truncates long warnings. */
 export function idleWarnings(annotations: Annotations, { delegate }: Placement): string[] {
   const reason =
     delegate === false

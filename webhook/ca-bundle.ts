@@ -12,7 +12,7 @@ interface WebhookEntry {
   };
 }
 
-/** The part of a webhook configuration that is read here. */
+/** The part of a webhook configuration that is read. */
 interface WebhookConfiguration extends KubeObject {
   readonly webhooks?: readonly WebhookEntry[];
 }
@@ -30,30 +30,30 @@ const validating: Resource<WebhookConfiguration> = {
   kind: "ValidatingWebhookConfiguration",
 };
 
-/** Every webhook configuration that `legation install` makes. API servers call mutating ones in the order of their names. */
+/** Webhook configurations of `legation install`. API servers call mutating ones in name order. */
 const CONFIGURATIONS = [
   { resource: mutating, name: "legation" },
   { resource: mutating, name: "zz-legation" },
   { resource: validating, name: "legation" },
 ] as const;
 
-/** Who calls the webhook, as the configurations say. */
+/** The callers of the webhook, as the configurations name them. */
 export interface Callers {
-  /** False while no configuration is installed. */
+  /** False if no configuration is installed. */
   readonly installed: boolean;
-  /** DNS names and addresses that the API server calls: the certificate must be for them. */
+  /** DNS names and addresses that API servers call, for the certificate. */
   readonly hosts: readonly string[];
 }
 
-/** The bundle that an entry must trust, from the one that it trusts: PEM, empty where there is none. */
+/** Returns the bundle that an entry must trust, from its present one: PEM, or empty. */
 export type Trust = (trusted: string) => string;
 
-// Replicas that write at the same moment find each other's bundle after one lost race.
+// Replicas that write at once conflict; one lost race shows the other's bundle.
 const ATTEMPTS = 5;
 
 /**
- * Makes Legation's webhook configurations trust what they must; writes only where they do not. Without `trust` nothing is
- * written: somebody else, such as cert-manager's injector, keeps the bundle. Rejects with KubeError.
+ * Updates the `caBundle` of Legation's webhook configurations where needed. Without `trust` another writer, such as
+ * cert-manager's injector, owns it. Rejects with KubeError.
  */
 export async function ensureCaBundle(
   client: ClusterClient,
@@ -70,7 +70,7 @@ export async function ensureCaBundle(
   return { installed, hosts: [...hosts] };
 }
 
-/** The entries of one configuration, as they were found; undefined: it is not installed. */
+/** The entries of a configuration. Undefined if it is not installed. */
 async function ensureIn(
   { resource, name }: (typeof CONFIGURATIONS)[number],
   client: ClusterClient,
@@ -84,8 +84,7 @@ async function ensureIn(
     const { webhooks: entries = [] } = found;
     const stale = trust === undefined ? [] : entries.flatMap((entry) => changeOf(entry, trust));
     if (stale.length === 0) return entries;
-    // Merged by name: entries and fields that are not named here stay as they are. What another replica has written in between
-    // would be lost.
+    // Merged by name, with resourceVersion: another replica's write must not be lost.
     const body = { metadata: { resourceVersion: found.metadata.resourceVersion }, webhooks: stale };
     try {
       await client.patch(resource, ref, { type: "strategic", body }, { signal });
@@ -96,7 +95,7 @@ async function ensureIn(
   }
 }
 
-/** What an entry lacks; nothing when it trusts what it must. */
+/** Returns an entry's update, if it lacks trust. */
 function changeOf({ name, clientConfig }: WebhookEntry, trust: Trust): WebhookEntry[] {
   const trusted = Buffer.from(clientConfig.caBundle ?? "", "base64").toString("utf8");
   const caBundle = encodedFor(name, trust(trusted));
@@ -104,19 +103,19 @@ function changeOf({ name, clientConfig }: WebhookEntry, trust: Trust): WebhookEn
 }
 
 /**
- * The bundle as it stands in an entry, base64. An API server has one pool of connections for all webhooks behind one URL that
- * trust the same bytes (k8s.io/client-go/transport): one that is asked once more needs connections of its own, since those of
- * the first may lead to a replica that has just died. So its bundle ends with an empty line.
+ * Returns an entry's bundle as base64. API servers share connections among webhooks of one URL and bundle
+ * (k8s.io/client-go/transport), so the second call's bundle ends with an empty line: it must not reuse a dead
+ * replica's.
  */
 function encodedFor(name: string, caBundle: string): string {
   const [webhook = ""] = name.split(".", 1);
   return Buffer.from(webhook.endsWith("-again") ? `${caBundle}\n` : caBundle, "utf8").toString("base64");
 }
 
-/** The name that the API server expects in the certificate. */
+/** Returns the name that the API server expects in the certificate. */
 function hostOf({ clientConfig: { url, service } }: WebhookEntry): string | undefined {
   if (service !== undefined) return `${service.name}.${service.namespace}.svc`;
   const host = URL.parse(url ?? "")?.hostname;
-  // An IPv6 address stands in brackets in a URL.
+  // URLs put IPv6 addresses in brackets.
   return host?.replace(/^\[(.*)\]$/, "$1");
 }

@@ -7,17 +7,14 @@ import { ensureCaBundle, type Trust } from "./ca-bundle.ts";
 import type { WebhookClock } from "./clock.ts";
 import { caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./serving-certificate.ts";
 
-/** Where the serving certificate comes from. */
+/** The source of the serving certificate. */
 export type TlsSource =
-  /**
-   * Legation's own authority, kept in a Secret; `hosts` are names and addresses beside those that the webhook
-   * configurations call.
-   */
+  /** Legation's own authority in a Secret. `hosts` adds names to those that the webhook configurations call. */
   | { readonly kind: "own"; readonly hosts: readonly string[] }
-  /** Files that somebody else keeps current, such as a Secret of cert-manager's that is mounted. */
+  /** Files that another controller renews, such as cert-manager's mounted Secret. */
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string; readonly caFile?: string };
 
-/** What a replica serves with, and what the API server must trust, if that is told by us. */
+/** The serving certificate, and the authorities API servers must trust if Legation tells them. */
 interface Material {
   readonly certificate: Certificate;
   readonly caBundle: string | undefined;
@@ -30,13 +27,13 @@ export interface CertificateKeeperOptions {
   readonly log: Logger;
 }
 
-// A configuration that was installed after the webhook started is trusted soon; once it is, a look now and then is enough.
+// Polls fast until the configurations trust the webhook, then slowly.
 const EAGER_MS = 1_000;
 const CALM_MS = 10_000;
-// API servers learn of a new authority by a watch; several of them need not do so at once.
+// API servers learn of a new authority by a watch, not all at once.
 const TRUST_MS = 5_000;
 
-/** Keeps the serving certificate valid and the webhook configurations trusting it, while the webhook runs. */
+/** Keeps the serving certificate valid and trusted while the webhook runs. */
 export class CertificateKeeper {
   readonly #options: CertificateKeeperOptions;
   readonly #abort = new AbortController();
@@ -50,24 +47,24 @@ export class CertificateKeeper {
     this.#options = options;
   }
 
-  /** The certificate to start with. Rejects when there is none to be had. */
+  /** Returns the first certificate. Rejects if there is none. */
   async load(): Promise<Certificate> {
     this.#serving = await this.#read();
     return this.#serving.certificate;
   }
 
-  /** Why API servers would not trust this webhook; undefined when they do. */
+  /** Returns why API servers do not trust this webhook yet. */
   notReady(): string | undefined {
     return this.#trusted ? undefined : "Legation's webhook configurations are missing or do not trust this webhook yet";
   }
 
-  /** Goes on until closed; `serve` is called with each new certificate. Resolves after the first look. */
+  /** Runs until closed and calls `serve` with each new certificate. Resolves after the first check. */
   async follow(serve: (certificate: Certificate) => void): Promise<void> {
     const { clock, log } = this.#options;
     try {
       await this.#refresh(serve);
     } catch (error) {
-      // What is served stays good for a third of its life.
+      // The served certificate stays valid for a third of its life.
       if (!this.#abort.signal.aborted) log.warn({ err: error }, "serving certificate not checked");
     }
     if (this.#abort.signal.aborted) return;
@@ -89,7 +86,7 @@ export class CertificateKeeper {
       await ensureCaBundle(client, this.#trustOf(next), this.#abort.signal);
     }
     if (next.certificate.cert !== this.#serving?.certificate.cert) {
-      // Served before it is trusted, it would fail every call.
+      // A certificate served before it is trusted fails every call.
       if (this.#trusted && next.caBundle !== this.#serving?.caBundle) await this.#pause(TRUST_MS);
       serve(next.certificate);
       log.info("serving certificate renewed");
@@ -107,15 +104,11 @@ export class CertificateKeeper {
       return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
     }
     const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);
-    // Last: files that change in between leave an earlier certificate with its authority's successor, never a new one with an
-    // authority that is not its own.
+    // Read last: a new certificate never meets an older authority.
     return { certificate: { cert, key }, caBundle: await readCaFile(source.caFile) };
   }
 
-  /**
-   * Other replicas may serve under authorities that this one does not know: with files of their own, with a Secret that has been
-   * made anew, or renewed since this one read it.
-   */
+  /** Keeps authorities of other replicas, which may serve under files or a Secret that this one has not read. */
   #trustOf({ caBundle }: Material): Trust | undefined {
     if (caBundle === undefined) return undefined;
     return (trusted) => addToBundle(trusted, caBundle, this.#options.clock.wall());
@@ -132,7 +125,7 @@ export class CertificateKeeper {
   }
 }
 
-/** What API servers must trust, if a file says so. An empty bundle would make them trust every authority of their machines. */
+/** Reads the authorities to trust. An empty bundle would trust every authority of the machine. */
 async function readCaFile(file: string | undefined): Promise<string | undefined> {
   if (file === undefined) return undefined;
   const caBundle = await readFile(file, "utf8");

@@ -1,14 +1,14 @@
-/** Time, as far as the webhook needs it: tests put a fake in its place. */
+/** A clock that tests can fake. */
 export interface WebhookClock {
-  /** Milliseconds since the epoch, as the machine says, which may jump. */
+  /** Milliseconds since the epoch by the machine's clock, which may jump. */
   wall(): number;
-  /** Milliseconds of a clock that nobody sets: for durations. */
+  /** Monotonic milliseconds, for durations. */
   now(): number;
   /** Calls `callback` once after `ms`. */
   after(ms: number, callback: () => void): { cancel(): void };
 }
 
-/** The machine's own clock; its timers do not keep the process alive. */
+/** The machine's clock. Timers do not keep the process alive. */
 export const systemClock: WebhookClock = {
   wall: () => Date.now(),
   now: () => performance.now(),

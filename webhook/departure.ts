@@ -1,15 +1,14 @@
 import type { WebhookClock } from "./clock.ts";
 
-// An API server that sends reviews sends the next one within this time, or it is as good as idle.
+// An API server without a review for this long counts as idle.
 const QUIET_MS = 500;
-// Whoever keeps sending over a connection that was asked to end, or opens new ones, is not waited for any longer.
+// Bounds the wait for clients that keep sending.
 const LONGEST_MS = 5_000;
 const LOOK_MS = 50;
 
 /**
- * A webhook's way out. API servers do not repeat a review whose connection was closed while they sent it, and keep
- * connections for minutes: so each answer asks for the end of its connection first, and new ones are made to replicas that
- * stay. Only when no review comes any more, connections are closed from this side.
+ * A webhook's graceful shutdown. API servers do not repeat reviews of closed connections, so each answer first asks
+ * for the end of its connection. Connections are closed only when no review comes any more.
  */
 export class Departure {
   readonly #clock: WebhookClock;
@@ -20,7 +19,7 @@ export class Departure {
     this.#clock = clock;
   }
 
-  /** Answers ask for the end of their connection, and nobody should open another. */
+  /** Answers ask clients to close their connection. */
   get leaving(): boolean {
     return this.#leaving;
   }
@@ -29,7 +28,7 @@ export class Departure {
     this.#lastReviewAt = this.#clock.now();
   }
 
-  /** Begins to leave; resolves when connections may be closed. */
+  /** Starts the shutdown. Resolves when connections may be closed. */
   begin(): Promise<void> {
     this.#leaving = true;
     const begunAt = this.#clock.now();

@@ -11,33 +11,30 @@ import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {
   readonly host: string;
-  /** 0: any free port. */
+  /** 0 takes any free port. */
   readonly port: number;
   readonly tls: TlsSource;
-  /** The host cluster, with the webhook's own rights. */
+  /** A client of the host with the webhook's own rights. */
   readonly client: ClusterClient;
   readonly log: Logger;
   readonly onReview?: WebhookServerOptions["onReview"];
-  /** Called with the end of each certificate that is served, epoch ms. */
+  /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
   readonly clock?: WebhookClock;
 }
 
-/** A webhook that serves. */
+/** A running webhook. */
 export interface RunningWebhook {
   readonly port: number;
-  /** Answers what comes over open connections and asks for their end, then ends: at once where nothing comes. */
+  /** Drains open connections, then closes. */
   close(): Promise<void>;
 }
 
-// Reviews take milliseconds: those under way are answered by then.
+// In-flight reviews take milliseconds.
 const LAST_REVIEWS_MS = 1_000;
 
-/**
- * Serves admission reviews until it is closed; its certificate is renewed while it runs. Rejects when there is no
- * certificate to start with, or no port.
- */
+/** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
   const { log, client, tls: source, onReview, clock = systemClock } = options;
   const served = ({ cert }: Certificate): void => options.onCertificate?.(expiresAt(cert));
@@ -68,7 +65,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
       keeper.close();
       await departure.begin();
       const closed = server.close();
-      // A connection that an API server has opened and not used yet is not idle to Node, which would wait for it.
+      // Node waits for opened but unused connections, since it does not take them for idle.
       const timer = clock.after(LAST_REVIEWS_MS, () => server.server.closeAllConnections());
       await closed;
       timer.cancel();

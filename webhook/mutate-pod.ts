@@ -20,14 +20,14 @@ import {
 } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
-/** On the pod by which a kubelet shows a static pod that it runs already. */
+/** Annotation on the mirror pod of a kubelet's static pod. */
 export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
-/** Turns a pod that is to be delegated into a proxy, by the smallest patch; refuses what cannot be delegated. */
+/** Turns a pod to delegate into a proxy by the smallest patch, or refuses it. */
 export function mutatePod({ object, operation }: AdmissionRequest, mode: DelegationMode): Verdict {
   if (object === undefined || operation !== "CREATE") return allowed();
   const { labels, annotations = {}, ownerReferences = [] } = object.metadata;
-  // The API server does not ask about these (matchConditions); whoever wrote other conditions gets the same answer.
+  // matchConditions exclude these; custom conditions get the same answer.
   if (labels?.[HOST_LABEL] !== undefined || annotations[MIRROR_ANNOTATION] !== undefined) return allowed();
   if (ownerReferences.some(({ kind, controller }) => kind === "DaemonSet" && controller === true)) return allowed();
 
@@ -52,7 +52,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   return patched(proxyPatch(object, spec, placement), warnings);
 }
 
-/** Marks a pod that the host's own scheduler is asked first for; one that has a node already is the host's for good. */
+/** Marks a pod in overflow mode. A pod with a node stays the host's. */
 function mutateOverflow(
   object: ReviewedObject,
   spec: PodFields,
@@ -81,7 +81,7 @@ function mutateOverflow(
   return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
 }
 
-/** Spreading needs others to spread from. */
+/** Warns of a spread constraint on a pod without a controller. */
 function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
   const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
   if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
@@ -90,7 +90,7 @@ function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement
   ];
 }
 
-/** The JSON patch from the pod to its proxy; empty when it is one. Only the fields that `toProxy` owns are compared. */
+/** Returns the JSON patch from the pod to its proxy. Only fields that `toProxy` owns are compared. */
 function proxyPatch(object: ReviewedObject, spec: PodFields, { failover }: Placement): fastJsonPatch.Operation[] {
   const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);

@@ -2,7 +2,7 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
-import { isJsonObject } from "../src/api/json-object.ts";
+import { isJsonObject } from "../src/api/json.ts";
 import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
@@ -12,9 +12,9 @@ import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from ".
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 import { annotationsAt, valueAt } from "./wire.ts";
 
-/** Where a kind of workload has annotations: on itself and, for its pods, in the template. */
+/** Paths of a workload kind's annotations: its own and its pod template's. */
 interface Shape {
-  /** The nearer to the template, the later: its values win. */
+  /** Ordered outside in: values nearer to the template win. */
   readonly outer: readonly (readonly string[])[];
   readonly template: readonly string[];
 }
@@ -28,7 +28,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   ReplicationController: PLAIN,
   Job: PLAIN,
   [DAEMON_SET]: PLAIN,
-  // A Job gets its annotations from the Job template, but nobody would carry them on to its pods: the Job has an owner.
+  // A Job has an owner, so its Job template is part of the CronJob.
   CronJob: {
     outer: [["metadata"], ["spec", "jobTemplate", "metadata"]],
     template: ["spec", "jobTemplate", "spec", "template"],
@@ -36,9 +36,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 };
 
 /**
- * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what the author wrote in the template itself wins. What would be refused of
- * its pods, in a namespace of this mode, is refused of the workload.
+ * Copies the author's annotations from a workload into its pod template, and removals too. The template's own values
+ * win. Problems of its future pods are refused here.
  */
 export function mutateWorkload(
   { object, oldObject, kind, operation }: AdmissionRequest,
@@ -48,10 +47,10 @@ export function mutateWorkload(
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
     return allowed();
   }
-  // A template that has an owner is the owner's: changed here, its owner would make another one, for ever.
+  // An owner whose template was changed would replace the object for ever.
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
   if (!isJsonObject(valueAt(object, shape.template))) return allowed();
-  // The API server does not ask about these (matchConditions); whoever asks all the same gets the same answer.
+  // matchConditions exclude these; custom conditions get the same answer.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
 
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
@@ -81,13 +80,13 @@ const JOB_KEEPS_TEMPLATE =
   "the pod template of a Job cannot change unless the Job is suspended and has never started: its pods keep the annotations " +
   "they have";
 
-/** Whether an API server, of whatever version, takes other annotations in a Job's template (k8s.io/kubernetes, registry/batch/job). */
+/** Reports whether every API server version accepts other annotations in a Job's template (registry/batch/job). */
 function mayChangeTemplate(job: ReviewedObject): boolean {
   const started = (valueAt(job, ["status", "startTime"]) ?? valueAt(job, ["status", "active"])) != null;
   return valueAt(job, ["spec", "suspend"]) === true && !started;
 }
 
-/** Whether anything is, or was until now, written for Legation; what is no map of strings may be that. */
+/** Reports whether the workload has, or had, annotations for Legation. Malformed annotations count. */
 function isAnnotated(
   object: ReviewedObject,
   oldObject: ReviewedObject | undefined,
@@ -100,7 +99,7 @@ function isAnnotated(
   return oldObject !== undefined && outer.some((path) => says(annotationsAt(oldObject, path)));
 }
 
-/** Everything that is wrong with what the author wrote, with the place where it is. */
+/** Returns all problems of the author's annotations, with their places. */
 function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: DelegationMode): string[] {
   const problems: string[] = [];
   const copied: Record<string, string> = {};
@@ -110,7 +109,7 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
       problems.push(`${path.join(".")}.annotations: must be a map of strings`);
       continue;
     }
-    // What was copied from further out is named once, where the author wrote it.
+    // A copied value is reported once, where the author wrote it.
     const own = Object.entries(annotations).filter(([key, value]) => copied[key] !== value);
     const { problems: found } = readAnnotations(Object.fromEntries(own));
     problems.push(...found.map((problem) => `${path.join(".")}: ${problem}`));
@@ -120,7 +119,7 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
   if (problems.length > 0 || !isWanted(placement, mode)) return problems;
   const written = valueAt(object, [...template, "spec"]);
   const spec = readPodSpec(written);
-  // What is no pod's spec is the API server's to refuse.
+  // The API server refuses malformed specs itself.
   if (typeof spec === "string") return [];
   const path = template.join(".");
   const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
@@ -132,7 +131,7 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
   return problem === undefined ? ofOverrides : [...ofOverrides, `${path}.${problem}`];
 }
 
-/** A DaemonSet has a pod on every node of its own cluster: nothing that it could ask for would happen. */
+/** Refuses annotations of a DaemonSet: its pods are never delegated. */
 function daemonSetProblems(object: ReviewedObject, { outer, template }: Shape): string[] {
   return [...outer, [...template, "metadata"]].flatMap((path) =>
     Object.entries(authorAnnotations(annotationsAt(object, path)))
@@ -162,16 +161,15 @@ function warningsOf(
   return [...placementWarnings(placement), ...ofMode, ...specWarnings(spec)];
 }
 
-/** What the author wrote around the template. */
+/** Returns the author's annotations outside the template. */
 function outerAnnotations(object: ReviewedObject | undefined, { outer }: Shape): Record<string, string> {
   if (object === undefined) return {};
   return Object.assign({}, ...outer.map((path) => authorAnnotations(annotationsAt(object, path))));
 }
 
 /**
- * Whether the template's annotation is known to be somebody's own: a field manager has it, or it is in the manifest that `kubectl
- * apply` remembers. What admission copies there is in neither, since the API server tells the managers before it asks (k8s.io/apiserver,
- * endpoints/handlers). A client that leaves no trace, as a patch without a change, is not seen.
+ * Reports whether the template's annotation is the author's own: a field manager has it, or `kubectl apply` recorded
+ * it. Copies of admission are in neither (k8s.io/apiserver, endpoints/handlers).
  */
 function isWrittenInTemplate(object: ReviewedObject, { template }: Shape, key: string): boolean {
   const path = [...template, "metadata", "annotations", key];
@@ -184,7 +182,7 @@ function isWrittenInTemplate(object: ReviewedObject, { template }: Shape, key: s
   return applied !== undefined && valueAt(applied, path) !== undefined;
 }
 
-/** The template's annotations as they must be. `before` is what was written around the template until now. */
+/** Returns the wanted annotations of the template. `before`: the annotations around it until this update. */
 function merge(
   current: Annotations,
   written: Annotations,

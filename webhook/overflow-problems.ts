@@ -10,7 +10,7 @@ import type { Toleration } from "../src/api/kubernetes.ts";
 import { hostClaim, toleratesVirtualNodes } from "../src/pods/overflow.ts";
 import type { PodFields } from "./pod-fields.ts";
 
-/** Why a pod cannot be in overflow mode, for which this cluster's own scheduler is asked first. */
+/** Returns why a pod cannot be in overflow mode. */
 export function overflowProblems({ failover }: Placement, tolerations: readonly Toleration[]): string[] {
   const problems: string[] = [];
   if (failover !== undefined) {
@@ -28,7 +28,7 @@ export function overflowProblems({ failover }: Placement, tolerations: readonly 
   return problems;
 }
 
-/** What is legal in overflow mode, and does less than it may seem. */
+/** Returns warnings for settings without full effect in overflow mode. */
 export function overflowWarnings({ preferences }: Placement, spec: PodFields): string[] {
   const warnings: string[] = [];
   const claim = hostClaim(spec);
@@ -41,7 +41,7 @@ export function overflowWarnings({ preferences }: Placement, spec: PodFields): s
   return warnings;
 }
 
-/** What says when a pod overflows, on one that is delegated from the start. */
+/** Warns of overflow settings on a pod that is delegated at once. */
 export function idleOverflowWarnings({ overflowAfterSeconds }: Placement): string[] {
   if (overflowAfterSeconds === undefined) return [];
   return [`${OVERFLOW_AFTER_ANNOTATION}: has no effect without ${MODE_ANNOTATION}: "overflow"`];

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isJsonObject } from "../src/api/json-object.ts";
+import { isJsonObject } from "../src/api/json.ts";
 import {
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
@@ -8,7 +8,7 @@ import {
   VIRTUAL_NODE_PREFIX,
 } from "../src/api/keys.ts";
 import type { Pod, Toleration } from "../src/api/kubernetes.ts";
-import { OTHER_ROLES, VIRTUAL_NODE_KIND } from "../src/api/virtual-node-labels.ts";
+import { OTHER_ROLES, VIRTUAL_NODE_KIND } from "../src/api/virtual-node.ts";
 import { issues, type ReviewedObject } from "./admission-review.ts";
 
 interface PodTermFields {
@@ -32,7 +32,7 @@ interface ContainerFields {
   readonly ports?: readonly { readonly hostPort?: number | null | undefined }[] | null | undefined;
 }
 
-/** The fields of a pod's spec that admission reads. All others are the API server's business. */
+/** The fields of a pod's spec that admission reads. The API server checks the rest. */
 export interface PodFields {
   readonly schedulerName?: string | null | undefined;
   readonly nodeName?: string | null | undefined;
@@ -80,20 +80,20 @@ const podSpec: z.ZodType<PodFields> = z.object({
     )
     .nullish(),
   resourceClaims: z.array(z.object({ name: z.string().nullish() })).nullish(),
-  // As they are: they go back into the patch.
+  // Unchanged, since they go back into the patch.
   tolerations: z.array(z.custom<Toleration>((value) => isJsonObject(value))).nullish(),
   affinity: z.object({ podAffinity: podTerms.nullish(), podAntiAffinity: podTerms.nullish() }).nullish(),
   containers: z.array(container).nullish(),
   initContainers: z.array(container).nullish(),
 });
 
-/** The fields, or what is wrong with them. */
+/** Returns the fields, or their problem. */
 export function readPodSpec(spec: unknown): PodFields | string {
   const parsed = podSpec.safeParse(spec);
   return parsed.success ? parsed.data : `spec: ${issues(parsed.error)}`;
 }
 
-/** Returns the pod with the fields that hold Legation's marks, and no others. */
+/** Returns the pod with only the fields that hold Legation's marks. */
 export function fieldsOfMarks({ metadata }: ReviewedObject, { schedulerName, tolerations }: PodFields): Pod {
   const { labels, annotations, finalizers } = metadata;
   return {
@@ -110,12 +110,12 @@ export function fieldsOfMarks({ metadata }: ReviewedObject, { schedulerName, tol
   };
 }
 
-/** True for the name of a virtual node. */
+/** Reports whether the name is a virtual node's. */
 export function isVirtualNode(nodeName: string): boolean {
   return nodeName.startsWith(VIRTUAL_NODE_PREFIX);
 }
 
-/** Why a pod with this node cannot be delegated; undefined when it can. */
+/** Returns why a pod with this node cannot be delegated. */
 export function nodeNameProblem(nodeName: string): string | undefined {
   if (nodeName === "") return undefined;
   const cluster = nodeName.slice(VIRTUAL_NODE_PREFIX.length);
@@ -126,13 +126,13 @@ export function nodeNameProblem(nodeName: string): string | undefined {
         `remove it, or write the annotation ${DELEGATE_ANNOTATION}: "false"`;
 }
 
-/** What a delegated pod takes from the machine it runs on, which is another one than it may seem, and what no member can heed. */
+/** Returns warnings for fields that use the member's node, or that no member can honor. */
 export function specWarnings(spec: PodFields): string[] {
   const { nodeSelector, hostNetwork, volumes, affinity, containers, initContainers } = spec;
   const warnings = selectorWarnings(nodeSelector ?? {});
   const all = [...(containers ?? []), ...(initContainers ?? [])];
   if (hostNetwork === true) warnings.push("spec.hostNetwork: uses the member node's network");
-  // With hostNetwork every port is a host port, by defaulting.
+  // With hostNetwork every port defaults to a host port.
   else if (all.some(({ ports }) => ports?.some(({ hostPort }) => hostPort !== 0 && hostPort != null) === true)) {
     warnings.push("hostPort: uses the member node's ports");
   }
@@ -142,7 +142,7 @@ export function specWarnings(spec: PodFields): string[] {
   return [...warnings, ...podTermWarnings(affinity)];
 }
 
-/** Selectors by which manifests find other projects' virtual nodes: a member's own nodes may have them, and mostly do not. */
+/** Warns of selectors for other projects' virtual nodes: the member's nodes mostly lack those labels. */
 function selectorWarnings(selector: Readonly<Record<string, unknown>>): string[] {
   const isAnswered = (key: string): boolean => selector.type === VIRTUAL_NODE_KIND.type && key in OTHER_ROLES;
   return Object.entries(selector)
@@ -155,7 +155,7 @@ function selectorWarnings(selector: Readonly<Record<string, unknown>>): string[]
     );
 }
 
-/** Keys, some with the one value that is meant: of Virtual Kubelet's own manifests, Admiralty's and Liqo's. */
+/** Labels of the manifests of Virtual Kubelet, Admiralty and Liqo. */
 const OTHER_VIRTUAL_NODES: readonly (readonly [key: string, value?: string])[] = [
   ["kubernetes.io/role", "agent"],
   ["node-role.kubernetes.io/agent"],
@@ -163,7 +163,7 @@ const OTHER_VIRTUAL_NODES: readonly (readonly [key: string, value?: string])[] =
   ["liqo.io/type"],
 ];
 
-/** Terms about other pods on a virtual node go to the member as they are, whose nodes do not have its label. */
+/** Warns of pod affinity over virtual nodes: the member's nodes lack that label. */
 function podTermWarnings(affinity: AffinityFields | null | undefined): string[] {
   const warnings: string[] = [];
   const { podAffinity, podAntiAffinity } = affinity ?? {};
@@ -189,7 +189,7 @@ function isAboutVirtualNodes(terms: PodTermsFields | null | undefined): boolean 
   return all.some((term) => term?.topologyKey === VIRTUAL_NODE_LABEL);
 }
 
-/** What a pod that is delegated from the start takes from its own cluster all the same: volumes that are made for every pod. */
+/** Warns of ephemeral volumes, for which the host makes claims, too. */
 export function ephemeralWarnings({ volumes }: PodFields): string[] {
   const made = (volumes ?? []).filter(({ ephemeral }) => ephemeral != null);
   return made.map(

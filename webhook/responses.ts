@@ -1,37 +1,37 @@
 import type { Operation } from "fast-json-patch";
 
-/** What a handler answers; `warnings` are shown to the author by kubectl. */
+/** A handler's verdict. kubectl shows `warnings` to the author. */
 export type Verdict =
   | { readonly kind: "allowed"; readonly warnings: readonly string[] }
   | { readonly kind: "patched"; readonly patch: readonly Operation[]; readonly warnings: readonly string[] }
   | { readonly kind: "denied"; readonly message: string };
 
-/** Lets the object in as it is. */
+/** Admits the object unchanged. */
 export function allowed(warnings: readonly string[] = []): Verdict {
   return { kind: "allowed", warnings };
 }
 
-/** Lets the object in with a JSON patch; without one it is `allowed`. */
+/** Admits the object with a JSON patch. */
 export function patched(patch: readonly Operation[], warnings: readonly string[] = []): Verdict {
   return patch.length === 0 ? allowed(warnings) : { kind: "patched", patch, warnings };
 }
 
-/** Refuses the object, with every problem found. */
+/** Refuses the object with all problems. */
 export function denied(problems: readonly string[]): Verdict {
   return { kind: "denied", message: problems.join("; ") };
 }
 
-// The API server cuts what is longer (admission.k8s.io/v1, warnings).
+// The API server truncates longer warnings (admission.k8s.io/v1).
 const WARNING_MAX = 256;
 
-/** The AdmissionReview that answers the request with this uid. */
+/** Returns the AdmissionReview that answers a request. */
 export function reviewOf(uid: string, verdict: Verdict): object {
   return { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid, ...responseOf(verdict) } };
 }
 
 function responseOf(verdict: Verdict): object {
   if (verdict.kind === "denied") {
-    // 422 and Invalid: what the API server says of an object that does not pass its own validation.
+    // 422 and Invalid, as the API server answers for its own validation.
     return { allowed: false, status: { code: 422, reason: "Invalid", message: verdict.message } };
   }
   const warnings = verdict.warnings.map((text) => text.slice(0, WARNING_MAX));

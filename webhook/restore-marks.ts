@@ -7,18 +7,18 @@ import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { fieldsOfMarks, readPodSpec } from "./pod-fields.ts";
 import { allowed, patched, type Verdict } from "./responses.ts";
 
-/** Annotations that an update of an object that is no pod may not leave out, by kind. */
+/** Annotations of kinds other than pods that an update may not leave out. */
 const KEPT: Readonly<Record<string, readonly string[]>> = {
   PersistentVolumeClaim: [CLUSTER_ANNOTATION, CLAIM_STATUS_ANNOTATION],
   Cluster: [MEMBER_UID_ANNOTATION],
 };
 
-/** Puts back the marks of Legation that an update leaves out. Other values are refused by the admission policies. */
+/** Restores marks that an update left out. Admission policies refuse other values. */
 export function restoreMarks({ object, oldObject, kind, operation }: AdmissionRequest): Verdict {
   if (object === undefined || oldObject === undefined || operation !== "UPDATE") return allowed();
   const patch = patchOf(kind.kind, oldObject, object);
   const restored = fastJsonPatch.applyPatch(structuredClone(object), [...patch]).newDocument;
-  // An author's own manifest may leave marks out; an update that does nothing else was meant to take them off.
+  // Manifests may leave marks out; an update that does only that meant to remove them.
   const isAll = patch.length > 0 && isDeepStrictEqual(written(restored), written(oldObject));
   return patched(patch, isAll ? [kind.kind === "Pod" ? PUT_BACK + END_OF_PODS : PUT_BACK] : []);
 }
@@ -46,7 +46,7 @@ function annotated(annotations: Readonly<Record<string, string>> | undefined): o
   return { metadata: annotations === undefined ? {} : { annotations } };
 }
 
-/** Returns the object without what the API server itself writes on an update. */
+/** Returns the object without fields that the API server updates. */
 function written({ metadata: { managedFields: _, ...metadata }, ...fields }: ReviewedObject): object {
   return { ...fields, metadata };
 }

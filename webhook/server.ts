@@ -11,7 +11,7 @@ import { denied, reviewOf, type Verdict } from "./responses.ts";
 import { restoreMarks } from "./restore-marks.ts";
 import { validateNamespace } from "./validate-namespace.ts";
 
-/** Paths of the webhook configurations in manifests/, and who answers them. */
+/** Handlers by path of the webhook configurations in manifests/. */
 const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>> = {
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
@@ -23,26 +23,26 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/validate/namespace": validateNamespace,
 };
 
-// An object may have 3 MiB in etcd, and an UPDATE review carries two: controller-runtime's limit.
+// An UPDATE review carries two objects of up to 3 MiB; controller-runtime has the same limit.
 const BODY_LIMIT = 7 * 1024 * 1024;
-// API servers keep idle connections for 90 s and do not repeat a POST: the server must never be the first to close.
-// That goes for connections that they have opened and not used yet, too: to Node, a request has begun on these.
+// API servers keep idle connections for 90 s and do not repeat a POST, so the server must not close first. Node
+// counts opened but unused connections as requests.
 const KEEP_ALIVE_MS = 120_000;
-/** What the configurations in manifests/ give a webhook that is asked once more, and no other; API servers tell it in the URL. */
+/** The timeout in the URL of a second call. */
 const AGAIN_TIMEOUT = "timeout=4s";
 
 export interface WebhookServerOptions {
   readonly certificate: Certificate;
-  /** Why `/readyz` must fail; undefined when it need not. */
+  /** Returns why `/readyz` must fail. */
   readonly notReady: () => string | undefined;
   readonly log: Logger;
-  /** Absent: it never leaves. */
+  /** Undefined if it never shuts down. */
   readonly departure?: Departure;
   /** Called after each review, for metrics and traces. */
   readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void;
 }
 
-/** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */
+/** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
   const { certificate, notReady, departure, log, onReview } = options;
   const server = fastify({
@@ -50,14 +50,14 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
     requestTimeout: KEEP_ALIVE_MS,
-    // A review that came in while the server closes is answered like any other.
+    // Reviews during shutdown are answered, too.
     return503OnClosing: false,
-    // The answer to a body that is too large comes at once, whatever is still to be sent.
+    // The answer to a too large body does not wait for the rest of it.
     forceCloseConnections: "idle",
     logger: false,
   });
   server.addHook("onSend", async ({ raw }, reply) => {
-    // The first replica may have died with all its connections: whoever is asked again must not find one that was kept.
+    // The first call's replica may be dead, so a second call must not reuse a connection.
     const askedAgain = raw.url?.endsWith(AGAIN_TIMEOUT) === true;
     if (askedAgain || departure?.leaving === true) reply.header("connection", "close");
   });
@@ -92,7 +92,7 @@ function nameOf(parsed: ParsedReview): Omit<ReviewedName, "uid" | "traceparent">
   return { kind: kind?.kind ?? "", namespace, name, generateName };
 }
 
-/** A handler's verdict. One that throws has a defect: the object is refused, since what would follow is unknown. */
+/** Runs a handler. A handler that throws is a defect: the object is refused. */
 function judge(handle: (request: AdmissionRequest) => Verdict, request: AdmissionRequest, log: Logger): Verdict {
   try {
     return handle(request);

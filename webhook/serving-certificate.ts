@@ -1,6 +1,5 @@
 import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
-import type { Secret } from "../src/api/kubernetes.ts";
-import { secretText } from "../src/api/secret-text.ts";
+import { type Secret, secretText } from "../src/api/kubernetes.ts";
 import { certificatesOf, unended } from "../src/certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
 import { hostsOf, renewalReason } from "../src/certificates/validity.ts";
@@ -11,21 +10,21 @@ import { secrets } from "../src/kube/resources.ts";
 /** Secret that all replicas of the webhook share. */
 export const CERTIFICATE_SECRET = "legation-webhook-certificate";
 
-/** What the Secret holds. */
+/** The content of the Secret. */
 export interface OwnMaterial {
   readonly authority: Authority;
   readonly certificate: Certificate;
-  /** Authorities that were renewed and have not ended, PEM: replicas may still serve under them. */
+  /** Earlier authorities that have not expired, PEM: replicas may still serve under them. */
   readonly earlierAuthorities: string;
 }
 
-/** What the replicas' certificate must be. */
+/** Requirements of the replicas' certificate. */
 export interface OwnCertificateOptions {
-  /** DNS names and addresses that it must be for. */
+  /** DNS names and addresses of the certificate. */
   readonly hosts: readonly string[];
   /** Epoch ms. */
   readonly now: number;
-  /** What this replica serves with: put back when the Secret is gone, since API servers trust it. */
+  /** The served certificate: restored if the Secret is gone, since API servers trust it. */
   readonly held: OwnMaterial | undefined;
   readonly signal: AbortSignal;
 }
@@ -33,12 +32,12 @@ export interface OwnCertificateOptions {
 const DAY_MS = 24 * 60 * 60_000;
 const AUTHORITY_LIFETIME_MS = 10 * 365 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
-// Replicas that start together find each other's Secret after one lost race.
+// Replicas that start together find the other's Secret after one conflict.
 const ATTEMPTS = 5;
 
 /**
- * The serving certificate of the Secret, made or renewed when it is due. Replicas share it: whoever writes first wins,
- * and the others read what was written. A Secret that lacks a part is given a new authority. Rejects with KubeError.
+ * Returns the certificate of the Secret, issued or renewed when due. The first writer wins, others read it. A Secret
+ * without a part gets a new authority. Rejects with KubeError.
  */
 export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
   const { signal, held } = options;
@@ -61,7 +60,7 @@ export async function ensureOwnMaterial(client: ClusterClient, options: OwnCerti
   }
 }
 
-/** PEM of every authority that a replica may serve under: what API servers must trust. */
+/** Returns all authorities that API servers must trust, PEM. */
 export function caBundleOf({ authority, earlierAuthorities }: OwnMaterial): string {
   return authority.cert + earlierAuthorities;
 }
@@ -85,7 +84,7 @@ async function renew(
   const authority = isGood
     ? kept
     : await issueAuthority("legation-webhook-ca", { now, lifetimeMs: AUTHORITY_LIFETIME_MS });
-  // Replicas may be called by different names: one that dropped the others' would renew against them for ever.
+  // Keeps names of other replicas: dropping them would renew against each other for ever.
   const all = new Set([...hosts, ...(previous === undefined ? [] : hostsOf(previous.certificate.cert))]);
   const certificate = await issueServing(authority, [...all], { now, lifetimeMs: SERVING_LIFETIME_MS });
   const earlier =

@@ -4,11 +4,11 @@ import type { AdmissionRequest } from "./admission-review.ts";
 import { placementWarnings } from "./author-problems.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
 
-/** Refuses a namespace whose defaults for its pods do not parse. */
+/** Refuses a namespace with invalid placement defaults. */
 export function validateNamespace({ object }: AdmissionRequest): Verdict {
   const parsed = parsePlacement(object?.metadata.annotations ?? {});
   if (!parsed.ok) return denied(parsed.problems.map(({ message }) => message));
-  // Admission reads no namespace, only its label, which is in the webhook's selector.
+  // The webhook's selector sees a namespace's label, never its annotations.
   if (parsed.placement.delegate !== undefined) {
     return denied([
       `annotation ${DELEGATE_ANNOTATION}: a namespace says by its label which pods are delegated; remove it and write ` +

@@ -1,13 +1,13 @@
-import { isJsonObject, type JsonObject } from "../src/api/json-object.ts";
+import { isJsonObject, type JsonObject } from "../src/api/json.ts";
 
-/** The value at a path of fields; undefined where the path ends early. */
+/** Returns the value at a path of fields. */
 export function valueAt(object: JsonObject, path: readonly string[]): unknown {
   let value: unknown = object;
   for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
   return value;
 }
 
-/** The annotations of the metadata at a path, none when there is no such metadata; undefined when they are no strings. */
+/** Returns the annotations at a path, empty if there are none. Undefined if they are no map of strings. */
 export function annotationsAt(object: JsonObject, path: readonly string[]): Record<string, string> | undefined {
   const found = valueAt(object, [...path, "annotations"]) ?? {};
   if (!isJsonObject(found)) return undefined;

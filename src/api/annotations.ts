@@ -33,7 +33,7 @@ const readAffinity = structuredTextReader(clusterAffinitySchema);
 const readSpread = structuredTextReader(clusterSpreadsSchema);
 
 const API_MODES = ["host", "member", "none"] as const;
-/** Whose API server a pod's in-cluster configuration leads to. */
+/** The API server of a pod's in-cluster configuration. */
 export type ApiMode = (typeof API_MODES)[number];
 
 /** Groups pods that name no group. */
@@ -41,41 +41,41 @@ export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonl
 
 /** An author's placement of a pod. */
 export interface Placement {
-  /** `legation.dev/delegate`; absent when it was not written. */
+  /** `legation.dev/delegate`. */
   readonly delegate?: boolean;
-  /** Members by name; absent: any. */
+  /** Members by name. Undefined means any. */
   readonly clusters?: readonly string[];
-  /** The parts of the pod's node selector and affinity that concern virtual nodes, if any. */
+  /** The members that the pod's node selector and affinity name by their virtual nodes. */
   readonly virtualNode?: VirtualNodeWish;
-  /** Members by the labels of their Cluster; absent: any. */
+  /** Members by the labels of their Cluster. Undefined means any. */
   readonly selector?: Selector;
   /** The selector as written and where, for messages. */
   readonly selectorText?: string;
-  /** Members by terms over their Clusters, of which some only say what is better; absent: any. */
+  /** Required and preferred terms over Clusters. Undefined means any. */
   readonly affinity?: ClusterAffinity;
   readonly spread?: readonly ClusterSpread[];
   /** Pods of the namespace with the same value run in one member. */
   readonly group?: string;
-  /** Counts where no group is named. */
+  /** Applies if no group is named. */
   readonly groupBy?: GroupBy;
-  /** How the replicas of the pod's owner are divided; absent: as they fit best. */
+  /** The division of the owner's replicas. Undefined places each pod by load. */
   readonly preferences?: SchedulingPreferences;
-  /** Patches for some members, if any. */
+  /** Patches for some members. */
   readonly overrides?: readonly Override[];
-  /** `legation.dev/api`; absent: the host's, when there is a way to it. */
+  /** `legation.dev/api`. Undefined means the host, if its address is known. */
   readonly api?: ApiMode;
-  /** `legation.dev/failover`; absent: as on a node that is lost. */
+  /** `legation.dev/failover`. Undefined means replaced as on a lost node. */
   readonly failover?: "never";
-  /** `legation.dev/mode`; absent: as the namespace's label says. */
+  /** `legation.dev/mode`. Undefined means the namespace label's mode. */
   readonly mode?: OverflowMode;
   /** `legation.dev/overflow-after`, in seconds. */
   readonly overflowAfterSeconds?: number;
 }
 
-/** Something wrong with one annotation. */
+/** A problem of an annotation. */
 export interface Problem {
   readonly key: string;
-  /** The key, what was wrong, and what to write instead. */
+  /** The key, what is wrong, and what to write instead. */
   readonly message: string;
 }
 
@@ -104,8 +104,8 @@ const AUTHOR_KEYS: readonly string[] = [
 ];
 
 /**
- * The annotations that authors write for Legation, known or not, taken out of all others: its own, and before them those
- * of other projects that it understands.
+ * Returns the annotations that authors write for Legation, known or not. Own keys win over those of other projects
+ * that Legation understands.
  */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
   const foreign: Record<string, string> = {};
@@ -118,8 +118,8 @@ export function authorAnnotations(annotations: Annotations | undefined): Record<
 }
 
 /**
- * Reads what an author wrote on a pod, with a namespace's annotations as defaults key by key, and `base` behind them. Every
- * problem is found, not just the first. What Legation writes itself is passed over.
+ * Parses an author's placement with a namespace's annotations and then `base` as defaults, key by key. Returns all
+ * problems, not just the first.
  */
 export function parsePlacement(
   annotations: Annotations,
@@ -142,18 +142,18 @@ export function parsePlacement(
 
 const MOST_PROBLEMS = 10;
 
-/** Parses a namespace's defaults. They are an operator's word, and may exceed an author's. */
+/** Marks overrides as the namespace's: an operator's may do more than an author's. */
 function ofNamespace({ overrides, ...placement }: Placement): Placement {
   if (overrides === undefined) return placement;
   return { ...placement, overrides: overrides.map((override) => ({ ...override, by: "namespace" })) };
 }
 
-/** Reports whether the author asked for delegation, by saying so, or where or when. */
+/** Reports whether the author asked for delegation, directly or by placement. */
 export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {
   return delegate ?? [clusters, selector, preferences, mode].some((said) => said !== undefined);
 }
 
-/** Why a member is not among those the author wants; undefined when it is. */
+/** Returns why the author excludes a member. Undefined if the author does not. */
 export function placementExcludes(
   { clusters, virtualNode, selector, selectorText, affinity }: Placement,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
@@ -172,7 +172,7 @@ export function placementExcludes(
 
 /** Parses one annotation, or returns its problem and what to write instead. */
 function readAnnotation(key: string, text: string): Placement | string {
-  // The API server looks at the length only after admission.
+  // The API server checks the length only after admission.
   const tooLong = lengthProblem(text);
   if (tooLong !== undefined) return tooLong;
   switch (key) {
@@ -269,7 +269,7 @@ function unknownKey(key: string): string {
   return `is not an annotation that Legation knows; ${remedy}`;
 }
 
-// A denial is read in a terminal; the rest of a long value helps nobody.
+// Keeps the message readable in a terminal.
 const LONGEST_QUOTE = 100;
 
 function quote(text: string): string {

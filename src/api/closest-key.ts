@@ -1,7 +1,7 @@
-// More edits than this, and the suggestion would be a guess. Long keys are no typing errors, and comparing them costs.
+// Beyond this a suggestion would be a guess, and comparing costs time.
 const MOST_EDITS = 4;
 
-/** The known key that `key` was most likely meant to be; undefined when none is near. */
+/** Returns the known key nearest to a misspelled one. Undefined if none is near. */
 export function closestKey(key: string, known: readonly string[]): string | undefined {
   let closest: string | undefined;
   let fewest = MOST_EDITS + 1;
@@ -16,7 +16,7 @@ export function closestKey(key: string, known: readonly string[]): string | unde
   return closest;
 }
 
-/** Levenshtein distance. */
+/** Returns the Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index);
   for (let i = 1; i <= a.length; i++) {

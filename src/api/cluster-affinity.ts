@@ -2,17 +2,20 @@ import { z } from "zod";
 import { type LabelExpression, nodeExpressionSchema, requirementOf } from "./label-expressions.ts";
 import { selectorMatches } from "./label-selector.ts";
 
-/** Clusters by their labels, and by their names as the field `metadata.name`; both must hold. An empty term matches none. */
+/**
+ * A term over Clusters: their labels, and their names as the field `metadata.name`. All must hold; an empty term
+ * matches none.
+ */
 export interface ClusterTerm {
   readonly matchExpressions?: readonly LabelExpression[];
   readonly matchFields?: readonly LabelExpression[];
 }
 
-/** A pod's `nodeAffinity`, field by field, with Clusters in place of nodes. */
+/** A pod's `nodeAffinity` with Clusters in place of nodes. */
 export interface ClusterAffinity {
-  /** Terms, any one of which must match. */
+  /** One of these terms must match. */
   readonly requiredDuringSchedulingIgnoredDuringExecution?: { readonly nodeSelectorTerms: readonly ClusterTerm[] };
-  /** The sum of the weights of the terms that match is what a Cluster is worth. */
+  /** Terms that raise a Cluster's weight if they match. */
   readonly preferredDuringSchedulingIgnoredDuringExecution?: readonly {
     readonly weight: number;
     readonly preference: ClusterTerm;
@@ -58,13 +61,13 @@ export function affinityAllows(affinity: ClusterAffinity, cluster: Selectable): 
   return terms === undefined || terms.some((term) => termMatches(term, cluster));
 }
 
-/** The weights of the preferred terms that match the Cluster, added up. */
+/** Returns the sum of the weights of matching preferred terms. */
 export function affinityWeight(affinity: ClusterAffinity, cluster: Selectable): number {
   const terms = affinity.preferredDuringSchedulingIgnoredDuringExecution ?? [];
   return terms.reduce((sum, { weight, preference }) => sum + (termMatches(preference, cluster) ? weight : 0), 0);
 }
 
-/** A term without a requirement: Kubernetes has it match nothing. */
+/** Reports whether the term has no requirement: Kubernetes lets it match nothing. */
 export function isEmptyTerm({
   matchExpressions = [],
   matchFields = [],

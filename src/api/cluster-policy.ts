@@ -2,23 +2,23 @@ import { z } from "zod";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { type Amounts, parseAmounts } from "./quantity.ts";
 
-/** A taint of a Cluster: its virtual node has it too. */
+/** A taint of a Cluster, and of its virtual node. */
 export interface ClusterTaint {
   readonly key: string;
   readonly value?: string;
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** The most that this host's delegates may request of a member. Quantities by resource, as pods request them. */
+/** Limits of what this host's delegates may request of a member. */
 export interface ClusterLimits {
   readonly total?: Readonly<Record<string, string>>;
-  /** Of each namespace of the host. */
+  /** Limits of each namespace of the host. */
   readonly perNamespace?: Readonly<Record<string, string>>;
 }
 
-/** Who may use a member, and how much of it. */
+/** An operator's policy of who may use a member, and how much of it. */
 export interface ClusterPolicy {
-  /** Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may. */
+  /** Labels of the host's namespaces that may use the member. Undefined or empty means all. */
   readonly namespaceSelector?: LabelSelector;
   readonly taints?: readonly ClusterTaint[];
   readonly limits?: ClusterLimits;
@@ -30,7 +30,7 @@ export interface LimitAmounts {
   readonly perNamespace: Amounts;
 }
 
-/** Reads the limits; what is not limited is absent. */
+/** Returns the limits as amounts; resources without a limit are left out. */
 export function limitAmounts({ total, perNamespace }: ClusterLimits): LimitAmounts {
   return { total: parseAmounts(total), perNamespace: parseAmounts(perNamespace) };
 }
@@ -38,7 +38,7 @@ export function limitAmounts({ total, perNamespace }: ClusterLimits): LimitAmoun
 const quantityRules = [
   { rule: "isQuantity(self)", message: 'must be a quantity in quotes, e.g. "100", "500m" or "64Gi"' },
 ];
-// What no pod can request limits nothing: names of a ResourceQuota would be there for years, and nobody would notice.
+// Refuses names that no pod can request, such as a ResourceQuota's: they would limit nothing, unnoticed.
 const nameRules = [
   {
     rule:
@@ -59,7 +59,7 @@ const taintSchema: z.ZodType<ClusterTaint> = z.object({
   effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
 });
 
-/** Taints as Legation notes them on a virtual node. */
+/** The taints that Legation records on a virtual node. */
 export const writtenTaintsSchema: z.ZodType<ClusterTaint[]> = z.array(taintSchema);
 
 /** The policy's fields in the schema of a Cluster's spec. */

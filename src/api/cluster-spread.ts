@@ -2,24 +2,24 @@ import { z } from "zod";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { labelKeyProblem } from "./label-selector.ts";
 
-/** A pod's `topologySpreadConstraint`, field by field, over labels of Clusters in place of nodes. */
+/** A pod's `topologySpreadConstraint` over Clusters in place of nodes. */
 export interface ClusterSpread {
-  /** Label of Clusters, or that of virtual nodes, with their names; those with one value are one domain. */
+  /** Label of Clusters, or the virtual nodes' label with their names. Members with one value are one domain. */
   readonly topologyKey: string;
-  /** Pods that a domain may have more than the one with the fewest; default 1. */
+  /** The excess of pods over the smallest domain; default 1. */
   readonly maxSkew?: number;
   /** Default DoNotSchedule. */
   readonly whenUnsatisfiable?: "DoNotSchedule" | "ScheduleAnyway";
-  /** With fewer domains than this the fewest counts as none; default 1. */
+  /** The smallest count is 0 with fewer domains than this; default 1. */
   readonly minDomains?: number;
-  /** Which pods of the namespace are counted; default: those of the pod's own controller. */
+  /** Pods of the namespace to count; default: those of the pod's controller. */
   readonly labelSelector?: LabelSelector;
   /**
-   * Honor: members of whose nodes the pod selects none are no domains. Ignore: those that its author leaves out are, too. Default: neither;
-   * constraints of a pod's own spec have that of Kubernetes, which is Honor.
+   * Honor leaves out members whose nodes the pod cannot select; Ignore counts also those the author excludes.
+   * Default: neither. A pod's own constraints default to Honor, as in Kubernetes.
    */
   readonly nodeAffinityPolicy?: "Honor" | "Ignore";
-  /** Honor: Clusters that are closed, or have taints that the pod does not tolerate, are no domains. Default Ignore. */
+  /** Honor leaves out Clusters that are closed or have untolerated taints. Default Ignore. */
   readonly nodeTaintsPolicy?: "Honor" | "Ignore";
 }
 

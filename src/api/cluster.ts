@@ -3,7 +3,7 @@ import { type ClusterPolicy, clusterPolicyFields } from "./cluster-policy.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
 import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 
-/** Where the kubeconfig of a member is kept. */
+/** The Secret with a member's kubeconfig. */
 export interface CredentialsSecret {
   /** Name of a Secret in Legation's own namespace on the host. */
   readonly name: string;
@@ -11,38 +11,38 @@ export interface CredentialsSecret {
   readonly key?: string;
 }
 
-/** How the controller finds out whether a member's API server answers. */
+/** Settings of the probe of a member's API server. */
 export interface ProbeSpec {
   readonly periodSeconds?: number;
   readonly timeoutSeconds?: number;
   readonly failureThreshold?: number;
 }
 
-/** How pods in a member reach the host's API server. */
+/** The host's API server as pods in a member reach it. */
 export interface HomeApiSpec {
-  /** `https://HOST` or `https://HOST:PORT`, without a path: in-cluster configuration has no room for one. */
+  /** `https://HOST[:PORT]`. In-cluster configuration has no place for a path. */
   readonly server: string;
-  /** Base64 of a PEM bundle; default: the host's own, as in every namespace's `kube-root-ca.crt`. */
+  /** Base64 of a PEM bundle; default: the host's own, from `kube-root-ca.crt`. */
   readonly certificateAuthorityData?: string;
 }
 
-/** What an operator says about a member. */
+/** An operator's settings of a member. */
 export interface ClusterSpec extends ClusterPolicy {
   readonly credentialsSecret: CredentialsSecret;
-  /** May a namespace that the member lacks be made there? Default true. */
+  /** Creates namespaces that the member lacks; default true. */
   readonly createNamespaces?: boolean;
-  /** How long the member's scheduler may look for a node before the next member is tried; default 30. */
+  /** Time for the member's scheduler before the next member is tried; default 30. */
   readonly scheduleTimeoutSeconds?: number;
   readonly probe?: ProbeSpec;
-  /** How its pods reach the host's API server; absent: as the controller was told for all members. */
+  /** Default: the controller's flag for all members. */
   readonly homeAPI?: HomeApiSpec;
-  /** The member's storage class for one of the host, by name; absent: the same name. */
+  /** Storage classes of the member by those of the host. Default: the same name. */
   readonly storageClasses?: Readonly<Record<string, string>>;
-  /** Labels of the host's PriorityClasses and RuntimeClasses that follow pods there; absent: none do; empty: all do. */
+  /** Selects the host's PriorityClasses and RuntimeClasses to copy. Undefined selects none, empty all. */
   readonly classSelector?: LabelSelector;
 }
 
-/** A condition as in all of Kubernetes. */
+/** A condition as in `metav1.Condition`. */
 export interface ClusterCondition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
@@ -53,44 +53,44 @@ export interface ClusterCondition {
   readonly observedGeneration?: number;
 }
 
-/** Nodes of a member that are alike and take pods. */
+/** A group of similar nodes of a member that take pods. */
 export interface NodeKind {
   readonly count: number;
   readonly labels?: Readonly<Record<string, string>>;
   readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
-  /** Of the largest of them. */
+  /** Resources of the largest of these nodes. */
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
-/** Type of the condition that says what keeps a Cluster which is being deleted. */
+/** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
-/** What the controller found out about a member. */
+/** The observed state of a member. */
 export interface ClusterStatus {
   readonly observedGeneration?: number;
   /** Version of its API server, e.g. v1.36.3. */
   readonly version?: string;
-  /** Address at which the controller reaches, or tries to reach, its API server. */
+  /** Address of its API server, reachable or not. */
   readonly server?: string;
   readonly nodes?: number;
   /** Proxies of this host bound to it. */
   readonly pods?: number;
   readonly capacity?: Readonly<Record<string, string>>;
   readonly allocatable?: Readonly<Record<string, string>>;
-  /** Per resource, the most that one of its nodes has. */
+  /** The largest amount of each resource on one node. */
   readonly largestNode?: Readonly<Record<string, string>>;
-  /** Its nodes in few words; absent: there is no such summary. */
+  /** A summary of its nodes. Undefined if they differ too much. */
   readonly nodeKinds?: readonly NodeKind[];
-  /** Labels of its nodes that their kinds leave out. */
+  /** Labels of nodes that `nodeKinds` leaves out. */
   readonly unlistedNodeLabels?: readonly string[];
-  /** What pods that are not this host's request there, as last read. */
+  /** Requests of other tenants' pods, as last read. */
   readonly requestedByOthers?: Readonly<Record<string, string>>;
-  /** Delegates there that are kept though the host does not know them: it was set back to an older state. */
+  /** Held delegates: kept although the restored host does not know them. */
   readonly heldDelegates?: number;
   readonly conditions?: readonly ClusterCondition[];
 }
 
-/** A member cluster, as its object on the host. Selectors of pods see the labels of its metadata. */
+/** A member cluster's object on the host. Cluster selectors match its labels. */
 export interface Cluster {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -99,7 +99,7 @@ export interface Cluster {
   readonly status?: ClusterStatus;
 }
 
-/** Defaults that the API server fills into a Cluster's spec. */
+/** Defaults of the Cluster schema. */
 export const CLUSTER_DEFAULTS: {
   readonly credentialsKey: string;
   readonly createNamespaces: boolean;
@@ -116,11 +116,11 @@ export const CLUSTER_DEFAULTS: {
   probe: { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
 };
 
-/** Longest name of a Cluster: `legation-<name>` is also the hostname label of its virtual node, of 63 characters. */
+/** The longest name of a Cluster: `legation-<name>` is a hostname label of at most 63 characters. */
 export const CLUSTER_NAME_MAX = 54;
 const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
-/** What is wrong with `name` as the name of a Cluster, as a phrase after the name; undefined when nothing is. */
+/** Returns the problem of a Cluster's name, as a phrase after the name. Undefined if it is valid. */
 export function clusterNameProblem(name: string): string | undefined {
   if (name.length > CLUSTER_NAME_MAX) return `is longer than ${CLUSTER_NAME_MAX} characters`;
   return DNS_LABEL.test(name)
@@ -268,7 +268,7 @@ const rules = [
   },
 ];
 
-/** The CustomResourceDefinition's schema is generated from this: what an author may write. */
+/** The schema from which the CustomResourceDefinition is generated. */
 export const clusterSchema: z.ZodType<Pick<Cluster, "spec" | "status">> = z
   .object({ spec: specSchema, status: statusSchema.exactOptional() })
   .describe("A member cluster: pods of the host run in it. Its labels are what cluster selectors match.")

@@ -43,7 +43,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     const problem = clusterNameProblem(text);
     return problem === undefined ? { clusters: [text] } : `${JSON.stringify(text.slice(0, 100))} ${problem}`;
   },
-  // Nothing is ever reserved here.
+  // Legation reserves nothing, so this is always true.
   [`${ADMIRALTY}no-reservation`]: () => ({}),
   [`${ADMIRALTY}proxy-pod-scheduling-constraints`]: readConstraints,
   [`${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`]: () =>
@@ -51,7 +51,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     `${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}, and remove it`,
 };
 
-/** The keys of other projects of which Legation knows what they say. */
+/** Returns the keys of other projects that Legation understands. */
 export const FOREIGN_KEYS: readonly string[] = Object.keys(READERS);
 
 /** Translates the annotation, or returns the unsupported parts and what to write instead. */

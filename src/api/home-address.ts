@@ -1,13 +1,13 @@
-/** The address of an API server, as in the variables of a pod's in-cluster configuration. */
+/** The address of an API server as in-cluster configuration holds it. */
 export interface HomeAddress {
-  /** Name or IP address, an IPv6 one without brackets. */
+  /** Name or IP address; IPv6 without brackets. */
   readonly host: string;
   readonly port: string;
 }
 
 /**
- * The address in `https://HOST[:PORT]`; undefined when it is anything else. In-cluster configuration has no room for a
- * path, a user or another scheme.
+ * Parses `https://HOST[:PORT]`. Undefined for anything else: in-cluster configuration has no place for a path, user
+ * or other scheme.
  */
 export function homeAddress(server: string): HomeAddress | undefined {
   const url = URL.parse(server);
@@ -17,7 +17,7 @@ export function homeAddress(server: string): HomeAddress | undefined {
   return { host, port: url.port === "" ? "443" : url.port };
 }
 
-/** True when the host is this machine itself, or a name or address that only its own cluster knows. */
+/** Reports whether the address is local to a machine or cluster. */
 export function isLocalAddress({ host }: HomeAddress): boolean {
   return (
     host === "localhost" ||

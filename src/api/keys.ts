@@ -3,133 +3,136 @@
 /** API group of Legation's own types and the prefix of all its keys. */
 export const GROUP = "legation.dev";
 
-/** Label on a namespace that opts it in: `annotated`, `all` or `overflow`. Without it nothing in the namespace is touched. */
+/** Label that opts a namespace in: `annotated`, `all` or `overflow`. Namespaces without it are not touched. */
 export const DELEGATION_LABEL = "legation.dev/delegation";
 
-// Annotations of authors, on a pod, a workload or (as a default) a namespace.
+// Annotations of authors on pods, workloads or, as defaults, namespaces.
 export const DELEGATE_ANNOTATION = "legation.dev/delegate";
 export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
 export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
-/** Terms over Clusters that must or should match: a pod's `nodeAffinity` as JSON or YAML. */
+/** Required and preferred terms over Clusters: a pod's `nodeAffinity` as JSON or YAML. */
 export const CLUSTER_AFFINITY_ANNOTATION = "legation.dev/cluster-affinity";
-/** How pods are spread over Clusters: `topologySpreadConstraints` as JSON or YAML. */
+/** Spread over Clusters: `topologySpreadConstraints` as JSON or YAML. */
 export const CLUSTER_SPREAD_ANNOTATION = "legation.dev/cluster-spread";
-/** Pods of a namespace with the same value run in one and the same member. */
+/** Pods of a namespace with the same value run in one member. */
 export const GROUP_ANNOTATION = "legation.dev/group";
 /** Groups pods that name no group: `owner`, or `label:` and the key of a label. */
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
-/** How a workload's replicas are divided over Clusters, as JSON or YAML. */
+/** Division of a workload's replicas over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
-/** The only value: pods wait for their member, however long it is lost. */
+/** The only value: pods wait for a lost member without end. */
 export const FAILOVER_NEVER = "never";
 /** Delegates a pod from the start, or only once the host has no place for it: `always` or `overflow`. */
 export const MODE_ANNOTATION = "legation.dev/mode";
-/** How long the host must have found a pod unschedulable before it overflows, e.g. `30s`. */
+/** Time without a node on the host before the pod overflows, e.g. `30s`. */
 export const OVERFLOW_AFTER_ANNOTATION = "legation.dev/overflow-after";
 /** JSON patches of a pod in some members, as JSON or YAML. */
 export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
-/** Which API server the pod's service account talks to: `host`, `member` or `none`. */
+/** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
 // Marks of Legation on a proxy pod.
-/** Label that marks a proxy: the controller's watch selects on it. */
+/** Label of a proxy, by which the controller's watch selects. */
 export const PROXY_LABEL = "legation.dev/proxy";
 export const PROXY_LABEL_VALUE = "true";
-/** The label's value on a pod in overflow mode until its Binding to a virtual node makes it a proxy, in that same write. */
+/** The label's value on a pod in overflow mode, until the Binding to a virtual node changes it. */
 export const OVERFLOW_LABEL_VALUE = "overflow";
-/** Finalizer that holds a proxy until its delegate is known to be gone. */
+/** Finalizer that keeps a proxy until its delegate is confirmed gone. */
 export const DELEGATE_FINALIZER = "legation.dev/delegate";
-/** `spec.schedulerName` of every proxy: no scheduler of the host answers to it. */
+/** `spec.schedulerName` of every proxy; no scheduler of the host answers to it. */
 export const SCHEDULER_NAME = "legation";
-/** The scheduler that defaulting gives to every pod without one; a member's defaulting does the same. */
+/** The scheduler name that API servers default to. */
 export const DEFAULT_SCHEDULER = "default-scheduler";
-/** The author's own `spec.schedulerName`, kept while the proxy carries Legation's. */
+/** The author's own `spec.schedulerName` of a proxy. */
 export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
-/** Written by the Binding: the member cluster, the delegate's uid and its node there. */
+/** Written by the Binding: the member, the delegate's uid and its node. */
 export const CLUSTER_ANNOTATION = "legation.dev/cluster";
 export const DELEGATE_UID_ANNOTATION = "legation.dev/delegate-uid";
 export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
-/** Kubernetes' deletion cost: a shrinking ReplicaSet deletes the pod with the lowest first. Authors write it, too. */
+/** Kubernetes' deletion cost: a shrinking ReplicaSet deletes the lowest first. Authors may write it, too. */
 export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost";
-/** The deletion cost that Legation has written; one that is different is somebody else's. */
+/** The deletion cost that Legation wrote; a different one is the author's. */
 export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
-/** Pod condition that earlier versions wrote on a proxy without a member. It is taken off where it says False. */
+/** Pod condition of version 0.1 on a waiting proxy. Removed where it says False. */
 export const PLACED_CONDITION = "legation.dev/Placed";
-/** Pod condition on a proxy: True while a cluster refuses a write that Legation makes for the pod. */
+/** Pod condition: True while a cluster refuses a write for the pod. */
 export const REFUSED_CONDITION = "legation.dev/Refused";
 
 // Marks of Legation on a PersistentVolumeClaim of the host, beside the member's name.
-/** Annotation: JSON `{uid, phase, capacity, volumeName}` of the claim in the member that stands for it. */
+/** Annotation: JSON `{uid, phase, capacity, volumeName}` of the member's claim. */
 export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 
-// Marks of Legation on objects it makes in a member.
-/** Label: the host's id (uid of its kube-system namespace). What lacks it is not Legation's. */
+// Marks of Legation on objects in members.
+/** Label: the host's id (uid of its kube-system namespace). Objects without it are not Legation's. */
 export const HOST_LABEL = "legation.dev/host";
-/** Label: a copy of an object that delegates there need. */
+/** Label: a copy of an object that delegates need. */
 export const COPY_LABEL = "legation.dev/copy";
 export const COPY_LABEL_VALUE = "true";
-/** Annotation on a NetworkPolicy of the host: `false` keeps it from members. */
+/** Annotation on a NetworkPolicy of the host: `false` keeps it out of members. */
 export const COPY_ANNOTATION = "legation.dev/copy";
-/** Annotation on the copy of a Service: a ServiceExport was made beside it, or is about to be. */
+/** Annotation on the copy of a Service, written before its ServiceExport is created. */
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
-/** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
+/** Annotation: JSON `{cluster, namespace, name, uid}` of the host object behind a member object. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
-/** Annotation on a delegate: its proxy's uid, for a pod that asks for its own by the downward API. */
+/** Annotation on a delegate: its proxy's uid, for pods that read their own by the downward API. */
 export const PROXY_UID_ANNOTATION = "legation.dev/proxy-uid";
-/** Annotation on a delegate: JSON `{labels, annotations, gates, gatePrints, conditions, spec}`, what it has from its proxy; all else is the member's. */
+/**
+ * Annotation on a delegate: JSON `{labels, annotations, gates, gatePrints, conditions, spec}` that came from its
+ * proxy.
+ */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
-/** Label on a Secret that holds a delegate's tokens for the host's API server, and on nothing else. */
+/** Label on a delegate's token Secret, and on nothing else. */
 export const HOME_API_LABEL = "legation.dev/home-api";
 export const HOME_API_LABEL_VALUE = "true";
-/** Annotation on such a Secret: when its tokens are to be replaced (RFC 3339). */
+/** Annotation on such a Secret: when to replace its tokens (RFC 3339). */
 export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
-/** Label on a virtual node: the name of the Cluster it stands for. */
+/** Label on a virtual node: its Cluster's name. */
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
-/** Kubernetes' label of nodes that the node lifecycle controller ignores when it judges whether a zone's nodes are lost. */
+/** Kubernetes' label of nodes that the node lifecycle controller leaves out when it counts lost nodes. */
 export const EXCLUDE_DISRUPTION_LABEL = "node.kubernetes.io/exclude-disruption";
 /** Taint (NoSchedule) that keeps ordinary pods off virtual nodes. */
 export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";
-/** Annotation on a virtual node: the label keys it has from its Cluster, comma-separated; others are not touched. */
+/** Annotation on a virtual node: keys of labels from its Cluster, comma-separated. */
 export const NODE_LABELS_ANNOTATION = "legation.dev/node-labels";
-/** Annotation on a virtual node: JSON, the taints it has from its Cluster; others are not touched. */
+/** Annotation on a virtual node: taints from its Cluster, as JSON. */
 export const NODE_TAINTS_ANNOTATION = "legation.dev/node-taints";
 /** A virtual node is named `legation-<cluster>`. */
 export const VIRTUAL_NODE_PREFIX = "legation-";
 
-/** Annotation on a member's Secret: when its token ends (RFC 3339); the controller renews it before. */
+/** Annotation on a member's Secret: when its token expires (RFC 3339). */
 export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
 
-/** Annotation on a Cluster: the uid of its member's kube-system namespace, as `legation join` found it. */
+/** Annotation on a Cluster: uid of its member's kube-system namespace, written by `legation join`. */
 export const MEMBER_UID_ANNOTATION = "legation.dev/member-uid";
 
-/** Finalizer on a Cluster: its virtual node and lease are removed before it goes. */
+/** Finalizer on a Cluster, until its virtual node and Lease are removed. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 
 /** Namespace of Legation's own objects, on the host and in members. */
 export const SYSTEM_NAMESPACE = "legation-system";
-/** Name of the Lease there that the controller which leads holds. */
+/** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
 
-/** Name of the virtual node of a member cluster. */
+/** Returns the name of a member's virtual node. */
 export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }
 
-/** `spec.providerID` of a member's virtual node, which nobody can change. */
+/** Returns the `spec.providerID` of a member's virtual node, which is immutable. */
 export function providerIdOf(cluster: string): string {
   return `legation://${cluster}`;
 }
 
-/** The member cluster that a virtual node stands for; undefined for any other node, and for none. */
+/** Returns the member of a virtual node. Undefined for other nodes and for none. */
 export function clusterOfNode(nodeName: string | undefined): string | undefined {
   return nodeName?.startsWith(VIRTUAL_NODE_PREFIX) === true ? nodeName.slice(VIRTUAL_NODE_PREFIX.length) : undefined;
 }
 
-/** Annotations on pods that Legation writes itself: no author's, and none that a delegate has from its proxy. */
+/** Annotations of pods that only Legation writes; never forwarded. */
 export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -141,11 +144,11 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   FORWARDED_ANNOTATION,
 ]);
 
-/** Annotations by which OpenShift's admission says why it took a pod: each cluster writes its own. */
+/** Annotations of OpenShift's admission: each cluster writes its own. */
 export const ADMITTED_BY_ANNOTATIONS: ReadonlySet<string> = new Set([
   "openshift.io/scc",
   "security.openshift.io/validated-scc-subject-type",
 ]);
 
-/** Tells a cluster autoscaler that a pod may be moved, though no workload of its cluster makes it again. */
+/** Allows a cluster autoscaler to evict a pod. */
 export const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";

@@ -31,8 +31,8 @@ import type {
 } from "@kubernetes/client-node";
 
 /**
- * A client-node type as it is on the wire: client-node's own models hold `Date`, JSON holds RFC 3339 strings.
- * Legation never builds client-node's models, so that fields it does not know survive every round trip.
+ * A client-node type as JSON, with RFC 3339 strings for `Date`. Legation never builds client-node's models, so
+ * unknown fields survive every round trip.
  */
 type Wire<T> = T extends Date
   ? string
@@ -45,14 +45,14 @@ type Wire<T> = T extends Date
 export type ObjectMeta = Wire<V1ObjectMeta>;
 export type OwnerReference = Wire<V1OwnerReference>;
 
-/** Any Kubernetes object: only what all of them have. */
+/** Any Kubernetes object. */
 export interface KubeObject {
   apiVersion?: string;
   kind?: string;
   metadata?: ObjectMeta;
 }
 
-/** An object as an API server returned it: name, uid and resourceVersion are always there. */
+/** An object as an API server returned it, always with name, uid and resourceVersion. */
 export type Stored<T extends KubeObject> = T & {
   metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
 };
@@ -86,7 +86,7 @@ export type ResourceQuota = Wire<V1ResourceQuota>;
 export type LimitRange = Wire<V1LimitRange>;
 export type PriorityClass = Wire<V1PriorityClass>;
 export type RuntimeClass = Wire<V1RuntimeClass>;
-/** A ServiceExport of the Multi-Cluster Services API (KEP-1645); only the fields that are read. */
+/** A ServiceExport of the Multi-Cluster Services API (KEP-1645), as far as it is read. */
 export interface ServiceExport extends KubeObject {
   status?: { readonly conditions?: readonly ExportCondition[] | null } | null;
 }
@@ -98,7 +98,7 @@ export interface ExportCondition {
   readonly lastTransitionTime?: string | null;
 }
 
-/** A NetworkPolicy; only the fields that are read. client-node's type renames the field `from`. */
+/** A NetworkPolicy, as far as it is read. client-node's type renames the field `from`. */
 export interface NetworkPolicy extends KubeObject {
   spec?: {
     readonly podSelector?: WireLabelSelector | null;
@@ -115,23 +115,34 @@ export interface WireLabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>> | null;
 }
 
-/** Names one object inside one cluster; `namespace` is absent for cluster-scoped resources. */
+/** Identifies an object in a cluster. Cluster-scoped objects have no namespace. */
 export interface ObjectRef {
   readonly namespace?: string;
   readonly name: string;
 }
 
 declare const objectKeyBrand: unique symbol;
-/** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and queues. */
+/** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and work queues. */
 export type ObjectKey = string & { readonly [objectKeyBrand]: true };
 
-/** The key of an object or reference. */
+/** Returns the key of an object or reference. */
 export function objectKey(ref: { readonly namespace?: string; readonly name?: string }): ObjectKey {
   return ((ref.namespace ?? "") === "" ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
 }
 
-/** The reference that `objectKey` made the key from. */
+/** Returns the reference of a key. */
 export function objectRef(key: ObjectKey): ObjectRef {
   const slash = key.indexOf("/");
   return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}
+
+/** Returns a key of a Secret as text. Undefined without the Secret or the key. */
+export function secretText(secret: Secret | undefined, key: string): string | undefined {
+  const encoded = secret?.data?.[key];
+  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+}
+
+/** Formats epoch ms as `metav1.Time`: RFC 3339, UTC, whole seconds. */
+export function timestamp(at: number): string {
+  return new Date(at).toISOString().replace(/\.\d+Z$/, "Z");
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isLabelValue, labelKeyProblem, parseInteger, type Requirement, type Selector } from "./label-selector.ts";
 
-/** A `NodeSelectorRequirement`, whose operators include those of a `LabelSelectorRequirement`. */
+/** A `NodeSelectorRequirement`; its operators include those of a `LabelSelectorRequirement`. */
 export interface LabelExpression {
   readonly key: string;
   readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
@@ -15,7 +15,7 @@ export interface LabelSelector {
 }
 
 const SET_OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"] as const;
-// The API server's own rules of these fields, for where no code of ours reads what was written.
+// The API server's own rules, for schemas without code behind them.
 const expressionRules = [
   {
     rule: "self.operator in ['Exists', 'DoesNotExist'] ? !has(self.values) || size(self.values) == 0 : has(self.values) && size(self.values) > 0",
@@ -41,7 +41,7 @@ export const nodeExpressionSchema: z.ZodType<LabelExpression> = expressionSchema
   z.enum([...SET_OPERATORS, "Gt", "Lt"]),
 );
 
-/** A `metav1.LabelSelector`; empty selects everything. */
+/** A schema of `metav1.LabelSelector`; empty selects everything. */
 export const labelSelectorSchema: z.ZodType<LabelSelector> = z.strictObject({
   matchLabels: z.record(z.string(), z.string().max(63)).exactOptional(),
   matchExpressions: z
@@ -71,7 +71,7 @@ function expressionProblems({ key, operator, values = [] }: LabelExpression): st
 
 const OPERATORS: ReadonlySet<string> = new Set([...SET_OPERATORS, "Gt", "Lt"]);
 
-/** False for an operator of a later Kubernetes, which the member's scheduler is to judge. */
+/** Reports whether the operator is known. One of a later Kubernetes is left to the member's scheduler. */
 export function isKnownExpression(expression: {
   readonly key: string;
   readonly operator: string;
@@ -79,7 +79,7 @@ export function isKnownExpression(expression: {
   return OPERATORS.has(expression.operator);
 }
 
-/** The expression as a selector has it. One that the API server should have refused matches nothing. */
+/** Returns the expression as a requirement. An invalid one matches nothing. */
 export function requirementOf({ key, operator, values = [] }: LabelExpression): Requirement {
   switch (operator) {
     case "In":
@@ -97,7 +97,7 @@ export function requirementOf({ key, operator, values = [] }: LabelExpression): 
   }
 }
 
-/** The fields as one selector. */
+/** Returns the fields as one selector. */
 export function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): Selector {
   const equal = Object.entries(matchLabels).map(
     ([key, value]): Requirement => ({ key, operator: "In", values: [value] }),

@@ -4,10 +4,10 @@ export type Requirement =
   | { readonly key: string; readonly operator: "In" | "NotIn"; readonly values: readonly string[] }
   | { readonly key: string; readonly operator: "GreaterThan" | "LessThan"; readonly bound: bigint };
 
-/** All requirements must hold; none at all matches everything. */
+/** Requirements that must all hold; an empty list matches everything. */
 export type Selector = readonly Requirement[];
 
-/** A parsed selector, or what is wrong with the text, with the place counted from 1. */
+/** A parsed selector, or the problem and its place, counted from 1. */
 export type ParsedSelector =
   | { readonly ok: true; readonly selector: Selector }
   | { readonly ok: false; readonly message: string };
@@ -16,7 +16,7 @@ const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
 const LONGEST_PREFIX = 253;
 const INTEGER = /^[+-]?\d+$/;
-// Go's ParseInt(…, 64), which the API server compares with, takes no more.
+// The range of Go's ParseInt(…, 64), with which the API server compares.
 const INT64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
 
 /**
@@ -45,7 +45,7 @@ export function selectorMatches(selector: Selector, labels: Readonly<Record<stri
   });
 }
 
-/** Reports whether a label's value, undefined without the label, meets a requirement. */
+/** Reports whether a label's value meets a requirement. Undefined stands for a missing label. */
 function holds(requirement: Requirement, value: string | undefined): boolean {
   switch (requirement.operator) {
     case "Exists":
@@ -65,7 +65,7 @@ function holds(requirement: Requirement, value: string | undefined): boolean {
   }
 }
 
-/** Why the text is no label key; undefined when it is one. */
+/** Returns the problem of a label key. Undefined if it is valid. */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (!NAME.test(key.slice(slash + 1))) return "at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .";
@@ -85,7 +85,7 @@ interface Token {
   readonly at: number;
 }
 
-/** The text in tokens. Only ASCII white space separates, as in the API server's lexer. */
+/** Splits the text into tokens. Only ASCII white space separates, as in the API server's lexer. */
 class Tokens {
   readonly #tokens: readonly Token[];
   readonly #end: number;
@@ -109,7 +109,7 @@ class Tokens {
     return this.#tokens[this.#position]?.text ?? "";
   }
 
-  /** The next token as a value; where a comma or an end stands instead, the value is the empty text, as in Kubernetes. */
+  /** Returns the next token as a value, or empty text before a comma or the end, as Kubernetes does. */
   value(ends: readonly string[]): Token {
     return ends.includes(this.peek()) ? { text: "", at: 0 } : this.next();
   }
@@ -158,7 +158,7 @@ function parseRequirement(tokens: Tokens): Requirement | string {
   }
 }
 
-/** The values in parentheses, or what is wrong with them. */
+/** Returns the values in parentheses, or the problem. */
 function parseValues(tokens: Tokens): readonly string[] | string {
   const opening = tokens.next();
   if (opening.text !== "(") return tokens.expected("(", opening);
@@ -174,7 +174,7 @@ function parseValues(tokens: Tokens): readonly string[] | string {
   }
 }
 
-/** An integer as the API server reads a label's value for `>` and `<`; undefined when it is none. */
+/** Parses an integer as the API server does for `>` and `<`. */
 export function parseInteger(text: string): bigint | undefined {
   if (!INTEGER.test(text)) return undefined;
   const number = BigInt(text.startsWith("+") ? text.slice(1) : text);

@@ -4,7 +4,7 @@ const optional = (of: Readonly<Record<string, Shape>>): Shape => fields({}, of);
 const anything: Shape = () => true;
 const object = optional({});
 
-/** The metadata of whatever an API server has stored. */
+/** Validates the metadata of stored objects. */
 export const metadataShape: Shape = fields(
   { name: text, uid: text, resourceVersion: text },
   {

@@ -1,18 +1,18 @@
 const MODES = ["always", "overflow"] as const;
-/** Delegates a pod from the start, or only once the host has no place for it. */
+/** Delegates a pod at once, or after the host's scheduler found no node. */
 export type OverflowMode = (typeof MODES)[number];
 
-/** How long the host must have found a pod unschedulable, where nobody says: a scheduler tries again within that time. */
+/** Default time without a node on the host: a scheduler retries within it. */
 export const DEFAULT_OVERFLOW_AFTER_SECONDS = 30;
 
 const LONGEST_SECONDS = 24 * 60 * 60;
 
-/** The mode that the text names; undefined when it names none. */
+/** Parses a mode. Undefined if it is none. */
 export function readMode(text: string): OverflowMode | undefined {
   return MODES.find((mode) => mode === text);
 }
 
-/** Seconds in a text such as `30s` or `1h30m`, up to a day; undefined when it is none. */
+/** Parses a duration such as `30s` or `1h30m`, up to a day, to seconds. */
 export function readOverflowAfter(text: string): number | undefined {
   const [whole, hours = 0, minutes = 0, seconds = 0] = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$/.exec(text) ?? [];
   if (whole === undefined || whole === "") return undefined;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { clusterNameProblem } from "./cluster.ts";
+import type { PodSpec } from "./kubernetes.ts";
 import { parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
-import { FIELDS_NOT_DELEGATED } from "./spec-fields.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
 /** An operation of a JSON patch (RFC 6902). */
@@ -17,7 +17,7 @@ export interface Override {
   /** Members by the labels of their Cluster; default: any. */
   readonly selector?: Selector;
   readonly patch: readonly PatchOperation[];
-  /** Whose word it is; absent: the pod's author's. What the host's admission judges in a pod is not an author's to change after it. */
+  /** Undefined for an author's override, which may not change what the host's admission judges. */
   readonly by?: "namespace";
 }
 
@@ -26,6 +26,27 @@ export type ParsedOverrides = readonly Override[] | { readonly problem: string }
 
 const EXAMPLE =
   '[{"clusters": ["west"], "patch": [{"op": "replace", "path": "/spec/containers/0/image", "value": "…"}]}]';
+
+/** An optional field of a pod's spec. */
+type OptionalField = Exclude<keyof PodSpec, "containers">;
+
+/**
+ * Fields of a pod's spec that are not copied to delegates and that no override may set: the host's admission fills
+ * them in, or the member decides them.
+ */
+export const FIELDS_NOT_DELEGATED: readonly OptionalField[] = [
+  "nodeName",
+  "schedulerName",
+  "schedulingGates",
+  // Resolved from the class names, which are copied.
+  "priority",
+  "preemptionPolicy",
+  "overhead",
+  // Deprecated alias of serviceAccountName, filled in by defaulting.
+  "serviceAccount",
+  // Refused by the API server at creation; forwarded afterwards.
+  "ephemeralContainers",
+];
 
 // Fields that Legation or the member decides. A Set, since path segments may be any text.
 const KEPT_FIELDS: ReadonlySet<string> = new Set(FIELDS_NOT_DELEGATED);
@@ -62,7 +83,7 @@ const overridesSchema = z.array(
 
 const readText = structuredTextReader(overridesSchema);
 
-/** Reads the annotation's value. */
+/** Parses the annotation's value. */
 export function parseOverrides(text: string): ParsedOverrides {
   const parsed = readText(text);
   if (!parsed.ok) return { problem: `${parsed.problems.join("; ")}; write e.g. ${EXAMPLE}` };
@@ -92,7 +113,7 @@ export function overrideApplies(
   return selector === undefined || selectorMatches(selector, member.labels);
 }
 
-// Properties of every JavaScript object: a path through them would change other objects of the process.
+// Properties of every JavaScript object: a path through them would change the process.
 const SHARED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
 
 function readProblem(path: string): string | undefined {
@@ -106,7 +127,7 @@ function readProblem(path: string): string | undefined {
 function writeProblem(path: string): string | undefined {
   const [, , field = "", ...rest] = path.split("/");
   if (KEPT_FIELDS.has(field)) return `${JSON.stringify(path)}: spec.${field} is Legation's or the member's to decide`;
-  // The proxy has no such container, so its status could not be reported.
+  // The proxy could not report the status of an added container.
   if ((field === "containers" || field === "initContainers") && (rest.length < 2 || rest[1] === "name")) {
     return `${JSON.stringify(path)}: containers keep their number, order and names; write a field of one, e.g. /spec/${field}/0/image`;
   }

@@ -5,17 +5,17 @@ import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
 import { type LabelSelector, labelSelectorSchema, selectorOf } from "./label-expressions.ts";
 
-/** Name of the one object that counts. */
+/** Name of the only object that is read. */
 export const PLACEMENT_DEFAULTS_NAME = "default";
 
-/** What pods get that neither say it themselves nor have it from their namespace, key by key. */
+/** Defaults by annotation key, for pods and namespaces that set none. */
 export interface PlacementDefaultsSpec {
   readonly clusterSelector?: LabelSelector;
   readonly clusterAffinity?: ClusterAffinity;
   readonly clusterSpread?: readonly ClusterSpread[];
 }
 
-/** Defaults of placement for all namespaces: a preference of the operator that authors may replace. */
+/** An operator's defaults of placement for all namespaces. Authors may replace them. */
 export interface PlacementDefaults {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -23,7 +23,7 @@ export interface PlacementDefaults {
   readonly spec: PlacementDefaultsSpec;
 }
 
-/** The defaults as placement has them. */
+/** Returns the defaults as a Placement. */
 export function defaultPlacement({
   clusterSelector,
   clusterAffinity,
@@ -43,7 +43,7 @@ const nameRule = {
   message: `there is one object of this kind, and its name is ${PLACEMENT_DEFAULTS_NAME}`,
 };
 
-/** The CustomResourceDefinition's schema is generated from this. */
+/** The schema from which the CustomResourceDefinition is generated. */
 export const placementDefaultsSchema: z.ZodType<Pick<PlacementDefaults, "spec">> = z
   .object({
     spec: z

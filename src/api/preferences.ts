@@ -4,30 +4,30 @@ import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
 import { lengthProblem } from "./structured-text.ts";
 
-/** The share of one cluster in a workload's replicas. */
+/** A cluster's share of a workload's replicas. */
 export interface ClusterPreferences {
-  /** Weight in the replicas beyond all minimums; 0 gets none of these. */
+  /** Weight for the replicas beyond all minimums; 0 gets none of them. */
   readonly weight: number;
-  /** Given before anything is shared by weight. */
+  /** Replicas given before any are shared by weight. */
   readonly minReplicas: number;
-  /** Never more than this; absent: no limit. */
+  /** Upper limit. Undefined means none. */
   readonly maxReplicas?: number;
 }
 
-/** How the replicas of one workload are divided over clusters. */
+/** The division of one workload's replicas over clusters. */
 export interface SchedulingPreferences {
-  /** Running replicas may be moved to keep the division. */
+  /** Allows evicting running replicas to keep the division. */
   readonly rebalance: boolean;
-  /** Shares by cluster; `*` covers clusters without an entry. Without either, a cluster gets nothing. */
+  /** Shares by cluster; `*` covers clusters without an entry. Others get nothing. */
   readonly clusters: Readonly<Record<string, ClusterPreferences>>;
 }
 
-/** Stands for all clusters that have no entry of their own. */
+/** Stands for all clusters without an entry. */
 const ANY_CLUSTER = "*";
 
 const EXAMPLE = '{"clusters": {"west": {"weight": 2}, "*": {"weight": 1, "maxReplicas": 10}}}';
 
-// KubeFed has them in 32 bits; sums and products of these stay exact.
+// KubeFed's 32 bits; sums and products of these stay exact.
 const MOST = 2 ** 31 - 1;
 const count = z.number().int().min(0).max(MOST);
 const clusterPreferences = z
@@ -40,7 +40,7 @@ const preferences = z.strictObject({
   clusters: z.record(z.string(), clusterPreferences).optional(),
 });
 
-/** Fields of KubeFed's resource beside the division, which the workload itself states here. */
+/** Fields of KubeFed's resource that do not belong in the annotation. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   totalReplicas: "the workload's own replicas say that; remove it",
   targetKind: "the annotation stands on the workload itself; remove it",
@@ -49,11 +49,11 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 
 type Parsed = SchedulingPreferences | { readonly problem: string };
 
-// The same text is on every pod of a workload and read again with each decision about one.
+// All pods of a workload carry the same text, read at each decision.
 const known = new Map<string, Parsed>();
 const KNOWN = 1000;
 
-/** The preferences, the same object for the same text; or everything that is wrong with them and what to write instead. */
+/** Parses preferences, or returns all problems and what to write instead. Equal texts give the same object. */
 export function parsePreferences(text: string): Parsed {
   let parsed = known.get(text);
   if (parsed === undefined) {
@@ -74,7 +74,7 @@ function read(text: string): Parsed {
   if (tooLong !== undefined) return { problem: tooLong };
   let value: unknown;
   try {
-    // JSON is YAML, too. Aliases have no use here, and a few of them could stand for megabytes.
+    // JSON is YAML, too. Aliases are useless here and could expand to megabytes.
     value = parse(text, { maxAliasCount: 0 });
   } catch (error) {
     const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
@@ -86,7 +86,7 @@ function read(text: string): Parsed {
     problems.push(...nameProblems(value.clusters));
   if (!parsed.success || problems.length > 0) return { problem: `${problems.join(", ")}; write e.g. ${EXAMPLE}` };
   const { rebalance, clusters = {} } = parsed.data;
-  // As in KubeFed, no cluster entries mean all clusters alike.
+  // As in KubeFed, no entries mean equal weights.
   const named = Object.keys(clusters).length > 0 ? clusters : { [ANY_CLUSTER]: { weight: 1, minReplicas: 0 } };
   return { rebalance, clusters: Object.fromEntries(Object.entries(named).map(([name, own]) => [name, present(own)])) };
 }

@@ -1,3 +1,5 @@
+import { z } from "zod";
+
 const SUFFIXES: Readonly<Record<string, number>> = {
   "": 1,
   n: 1e-9,
@@ -19,11 +21,8 @@ const SUFFIXES: Readonly<Record<string, number>> = {
 
 const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
 
-/**
- * A Kubernetes quantity as a number in its base unit (cores, bytes, pieces); undefined when it is not one.
- * Numbers above 2^53 lose their last digits, which no comparison of capacities here can notice.
- */
-export function parseQuantity(text: string | number): number | undefined {
+/** Parses a Kubernetes quantity to its base unit (cores, bytes, pieces). Above 2^53 the last digits are lost. */
+function parseQuantity(text: string | number): number | undefined {
   const match = QUANTITY.exec(String(text));
   if (match === null) return undefined;
   const [, digits = "", exponent = "", suffix = ""] = match;
@@ -33,7 +32,7 @@ export function parseQuantity(text: string | number): number | undefined {
 /** Amounts by resource name (`cpu` in cores, `memory` in bytes, `pods` and others in pieces). */
 export type Amounts = Readonly<Record<string, number>>;
 
-/** A resource list as numbers; entries that are not quantities are left out. */
+/** Parses a resource list; invalid entries are left out. */
 export function parseAmounts(list: Readonly<Record<string, string | number>> | undefined): Record<string, number> {
   const amounts: Record<string, number> = {};
   for (const [name, text] of Object.entries(list ?? {})) {
@@ -48,7 +47,7 @@ export function addAmounts(sum: Record<string, number>, amounts: Amounts, factor
   for (const name in amounts) sum[name] = (sum[name] ?? 0) + factor * (amounts[name] ?? 0);
 }
 
-/** A number of base units as a canonical quantity: cpu in milli when needed, memory in Ki when it divides. */
+/** Formats base units as a canonical quantity: cpu in milli if needed, memory in Ki if divisible. */
 function formatQuantity(resource: string, value: number): string {
   if (resource === "cpu") {
     const milli = Math.round(value * 1000);
@@ -61,7 +60,7 @@ function formatQuantity(resource: string, value: number): string {
 
 const UNITS = ["Gi", "Mi"] as const;
 
-/** A number of base units as a person would write it: memory in the largest unit that divides it. */
+/** Formats base units for people: memory in the largest unit that divides it. */
 export function writeQuantity(resource: string, value: number): string {
   const text = formatQuantity(resource, value);
   if (!text.endsWith("Ki")) return text;
@@ -69,20 +68,42 @@ export function writeQuantity(resource: string, value: number): string {
   return unit === undefined ? text : `${Math.round(value) / (SUFFIXES[unit] ?? 1)}${unit}`;
 }
 
-/** Amounts as a resource list. */
+/** Formats amounts as a resource list. */
 export function formatAmounts(amounts: Amounts): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, formatQuantity(name, value)]));
 }
 
-/** Sums of fractions of cores drift in the last bits; no request is this small. */
+/** Tolerates rounding of sums; no request is this small. */
 export const ROUNDING = 1e-6;
 
-/** True when an amount, which may be a sum, is more than another. */
+/** Reports whether an amount, which may be a sum, exceeds another. */
 export function exceeds(amount: number, limit: number): boolean {
   return amount - limit > ROUNDING;
 }
 
-/** True when none of the amounts, which may be sums, is more than there is of its resource. */
+/** Reports whether the amounts, which may be sums, fit into what is there. */
 export function isWithin(amounts: Amounts, limits: Amounts): boolean {
   return Object.entries(amounts).every(([resource, amount]) => !exceeds(amount, limits[resource] ?? 0));
+}
+
+const KNOWN_UNITS = "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi or Ei";
+
+function problemOf(written: unknown): string {
+  const text = JSON.stringify(written);
+  const value = typeof written === "string" || typeof written === "number" ? parseQuantity(written) : undefined;
+  return value === undefined
+    ? `${text} is no quantity; write a number, alone or with one of the units ${KNOWN_UNITS}`
+    : `${text} is negative; write 0 or more`;
+}
+
+const quantity = z
+  .union([z.string(), z.number()])
+  .refine((text) => (parseQuantity(text) ?? -1) >= 0, { error: ({ input }) => problemOf(input) });
+
+/** A schema of quantities by resource, with messages for authors. */
+export const amounts: z.ZodType<Readonly<Record<string, string | number>>> = z.record(z.string(), quantity);
+
+/** Returns the quantities as text, as the API server writes them. */
+export function textsOf(list: Readonly<Record<string, string | number>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, String(amount)]));
 }

@@ -6,10 +6,10 @@ export type ParsedText<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-// All pods of a workload have the same text, and each is asked for it several times.
+// All pods of a workload have the same text, read repeatedly.
 const KEPT = 500;
 
-/** Reads texts of one shape, and remembers them: the same objects come back, so nobody may change them. */
+/** Returns a parser with a cache. Equal texts give the same object, so callers must not change it. */
 export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) => ParsedText<T> {
   const known = new Map<string, ParsedText<T>>();
   return (text) => {
@@ -31,7 +31,7 @@ export function lengthProblem({ length }: string): string | undefined {
   return length > LONGEST ? `has ${length} characters; write no more than ${LONGEST}` : undefined;
 }
 
-/** Reads an annotation's value that is JSON or YAML and must have a shape. Each problem starts with its field's path. */
+/** Parses JSON or YAML of a schema. Each problem starts with its field's path. */
 function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
   const tooLong = lengthProblem(text);
   if (tooLong !== undefined) return { ok: false, problems: [tooLong] };

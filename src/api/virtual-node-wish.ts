@@ -2,20 +2,20 @@ import { VIRTUAL_NODE_LABEL } from "./keys.ts";
 import { type LabelExpression, requirementOf } from "./label-expressions.ts";
 import { selectorMatches } from "./label-selector.ts";
 
-/** Members that a pod's own node selector and node affinity name by their virtual nodes. */
+/** Members that a pod's node selector and affinity name by their virtual nodes. */
 export interface VirtualNodeWish {
-  /** The member that its node selector names; absent: any. */
+  /** The member that the node selector names. Undefined means any. */
   readonly selected?: string;
-  /** The label's expressions of each required term, one of which must hold. Undefined accepts any member. */
+  /** Expressions of each required term, one of which must hold. Undefined accepts any member. */
   readonly required?: readonly (readonly LabelExpression[])[];
 }
 
-/** Reports whether expressions over the label hold for a member's virtual node. */
+/** Reports whether the expressions match a member's virtual node. */
 function holdsFor(expressions: readonly LabelExpression[], member: string): boolean {
   return selectorMatches(expressions.map(requirementOf), { [VIRTUAL_NODE_LABEL]: member });
 }
 
-/** Why the pod does not go to a member's virtual node; undefined: it may. */
+/** Returns why the pod excludes a member's virtual node. */
 export function wishExcludes({ selected, required }: VirtualNodeWish, member: string): string | undefined {
   if (selected !== undefined && selected !== member) {
     return `the pod's nodeSelector says ${VIRTUAL_NODE_LABEL}: ${JSON.stringify(selected)}`;
@@ -24,10 +24,10 @@ export function wishExcludes({ selected, required }: VirtualNodeWish, member: st
   return `no term of the pod's nodeAffinity allows ${VIRTUAL_NODE_LABEL}: ${JSON.stringify(member)}`;
 }
 
-// Longer lists are not meant as names that could be misspelled, and would not fit a condition.
+// Longer lists are no misspelled names, and would not fit a condition.
 const MOST_NAMED = 100;
 
-/** The members that are meant, by name; undefined: not named, or too many to tell. */
+/** Returns the names of the wanted members. Undefined if not named, or too many. */
 export function wishedMembers({ selected, required }: VirtualNodeWish): readonly string[] | undefined {
   if (selected !== undefined) return [selected];
   const named = required?.map((expressions) => expressions.find(({ operator }) => operator === "In")?.values);

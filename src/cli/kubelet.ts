@@ -1,4 +1,4 @@
-import type { NodeAddressType } from "../api/kubelet-endpoint.ts";
+import type { NodeAddressType } from "../api/virtual-node.ts";
 import type { ServersOptions } from "../kubelet/servers.ts";
 import type { CertificateSource } from "../kubelet/serving-certificate.ts";
 import { Failure } from "./failure.ts";

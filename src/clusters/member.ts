@@ -1,5 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
+import { jsonEqual } from "../api/json.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -8,7 +9,6 @@ import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
-import { jsonEqual } from "../pods/equal.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";

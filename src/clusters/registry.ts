@@ -1,10 +1,9 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
+import { jsonEqual } from "../api/json.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
-import { type ObjectKey, objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
-import { secretText } from "../api/secret-text.ts";
+import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { clusters, secrets } from "../kube/resources.ts";
-import { jsonEqual } from "../pods/equal.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";

@@ -1,5 +1,4 @@
-import type { KubeEvent, KubeObject, Stored } from "../api/kubernetes.ts";
-import { timestamp } from "../api/timestamp.ts";
+import { type KubeEvent, type KubeObject, type Stored, timestamp } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
 
 /** The object that an event is about; without a kind, a Pod. */

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import type { NotPlacedReason } from "../pods/not-placed.ts";
+import type { NotPlacedReason } from "../pods/proxy-conditions.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { LeaderElector } from "../runtime/leader-election.ts";

@@ -13,41 +13,41 @@ import { parseAmounts } from "../api/quantity.ts";
 import { structuredTextReader } from "../api/structured-text.ts";
 import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
 
-/** Storage classes of the host, and a member's in their place. */
+/** Storage classes of the member, by those of the host. */
 export type StorageClasses = Readonly<Record<string, string>>;
 
-/** The host's fields of a member's claim. */
+/** The part of a member's claim that the host's annotation shows. */
 export interface ClaimStatus {
   readonly uid: string;
   readonly phase: string;
   readonly capacity?: string;
   readonly volumeName?: string;
-  /** Why it does not become as large as the host's. */
+  /** Why it does not grow to the host's size. */
   readonly notGrown?: string;
 }
 
 const STORAGE = "storage";
-// The annotation of old manifests, which Kubernetes prefers to the field (`GetPersistentVolumeClaimClass`).
+// Deprecated annotation that Kubernetes prefers to the field (`GetPersistentVolumeClaimClass`).
 const CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 /**
- * The claims that a pod names, each once. Those of generic ephemeral volumes are not among them: each cluster makes its
- * own from the pod's spec, and nothing in them outlives the pod.
+ * Returns the claims that a pod names, each once. Claims of ephemeral volumes are left out: each cluster makes its
+ * own.
  */
 export function claimNames({ spec }: Pod): string[] {
   const names = (spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
   return names.length < 2 ? names : [...new Set(names)];
 }
 
-/** The member that has the data, as written on the host's claim. */
+/** Returns the member that has the data. */
 export function clusterOf({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
   return metadata.annotations?.[CLUSTER_ANNOTATION];
 }
 
-/** Why no member can have a claim in the place of this one, and what to write instead; undefined when one can. */
+/** Returns why no member can have a claim for this one, and what to write instead. */
 export function claimProblem({ metadata, spec }: Stored<PersistentVolumeClaim>): string | undefined {
   const claim = `PersistentVolumeClaim ${metadata.name}`;
-  // The data of a claim that is in a member stays there, whatever the host's provisioner did since.
+  // A claim that is in a member stays there, whatever the host's provisioner did since.
   if (metadata.annotations?.[CLUSTER_ANNOTATION] !== undefined) return undefined;
   if (spec?.volumeName !== undefined && spec.volumeName !== "") {
     return (
@@ -63,7 +63,7 @@ export function claimProblem({ metadata, spec }: Stored<PersistentVolumeClaim>):
   return undefined;
 }
 
-/** The claim to create in a member. What it is bound to is that member's business; it has no annotations of the host's. */
+/** Returns the claim to create in a member, without annotations of the host. */
 export function toMemberClaim(
   claim: Stored<PersistentVolumeClaim>,
   host: HostIdentity,
@@ -97,12 +97,12 @@ function classOf({ metadata, spec }: Stored<PersistentVolumeClaim>): string | un
   return metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName;
 }
 
-/** None is the member's default, and an empty one no provisioning at all, unless that is mapped, too. */
+/** Maps the class. None means the member's default; an empty one no provisioning, unless mapped. */
 function classIn(name: string | undefined, classes: StorageClasses): string | undefined {
   return name === undefined || !Object.hasOwn(classes, name) ? name : classes[name];
 }
 
-/** The size that the host's claim asks for where the member's asks for less. None shrinks, here as on any cluster. */
+/** Returns the host's requested size if the member's is smaller. Claims never shrink. */
 export function wantedSize(claim: PersistentVolumeClaim, there: PersistentVolumeClaim): string | undefined {
   const wanted = claim.spec?.resources?.requests?.[STORAGE];
   const asked = (of: PersistentVolumeClaim): number => parseAmounts(of.spec?.resources?.requests)[STORAGE] ?? 0;
@@ -129,8 +129,8 @@ const writtenStatus = z.object({ uid: z.string() });
 const readStatus = structuredTextReader(writtenStatus);
 
 /**
- * uid of the host's claim that one in a member was made for: as that one says, or, where somebody has taken that off, as the
- * host's claim was told of it; undefined when neither says so.
+ * Returns the uid of the host's claim behind a member's: from its owner annotation, or else from the host's status
+ * annotation.
  */
 export function claimOwner(
   there: Stored<PersistentVolumeClaim>,
@@ -141,13 +141,13 @@ export function claimOwner(
   return seenUid(claim) === there.metadata.uid ? claim.metadata.uid : undefined;
 }
 
-/** uid of the member's claim that was last seen to stand for the host's. */
+/** Returns the uid of the member's claim that was last seen. */
 export function seenUid({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
   const status = readStatus(metadata.annotations?.[CLAIM_STATUS_ANNOTATION] ?? "{}");
   return status.ok ? status.value.uid : undefined;
 }
 
-/** The annotation by which a member's claim says whose it is. */
+/** Returns the owner annotation of a member's claim. */
 export function ownerAnnotation(
   { metadata: { name, namespace = "", uid } }: Stored<PersistentVolumeClaim>,
   host: HostIdentity,
@@ -156,7 +156,7 @@ export function ownerAnnotation(
   return { [OWNER_ANNOTATION]: JSON.stringify(owner) };
 }
 
-/** True when a claim in the member has been seen to stand for the host's. */
+/** Reports whether a claim was seen in the member. */
 export function wasSeen({ metadata }: Stored<PersistentVolumeClaim>): boolean {
   return metadata.annotations?.[CLAIM_STATUS_ANNOTATION] !== undefined;
 }

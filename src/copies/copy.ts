@@ -9,32 +9,32 @@ import {
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { LAST_APPLIED_ANNOTATION } from "../api/last-applied.ts";
 import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
-import { readRecord, writeRecord } from "../pods/forwarded.ts";
+import { readRecord, writeRecord } from "../pods/forward-record.ts";
 
 const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
-  // The whole object again, a Secret's content included.
+  // Holds the whole object, a Secret's content included.
   LAST_APPLIED_ANNOTATION,
-  // The host has enforced it; the member would refuse the Secret with the pod's own token.
+  // Enforced on the host; the member would refuse the Secret with the pod's token.
   "kubernetes.io/enforce-mountable-secrets",
 ]);
 
-// Orders to replicators (kubernetes-replicator, Reflector), which would carry them out in the member, beyond the namespace.
+// Orders to replicators, which would spread the copy over the member's namespaces.
 const DROPPED_PREFIXES = ["replicator.v1.mittwald.de/", "reflector.v1.k8s.emberstack.com/"];
 
-/** True when the object is a copy that this host made. */
+/** Reports whether this host made the copy. */
 export function isCopy(object: KubeObject, hostId: string): boolean {
   return ownerOf(object) !== undefined && isLabelled(object, hostId);
 }
 
 /**
- * True when the object has a copy's labels. Without saying whose it is, it may be a copy from which somebody has taken that off,
- * or something that was made of one: controllers carry labels over, as that of EndpointSlices those of Services.
+ * Reports whether the object has a copy's labels. Without an owner annotation it may be a stripped copy, or derived
+ * from one: controllers carry labels over.
  */
 export function isLabelled({ metadata }: KubeObject, hostId: string): boolean {
   return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
-/** Labels and annotations of the copy as they are to be; undefined when they are so. What others added stays. */
+/** Returns the wanted labels and annotations of a copy. Undefined if it has them. Others' additions stay. */
 export function wantedMetadata(
   copy: Stored<KubeObject>,
   source: Stored<KubeObject>,
@@ -51,9 +51,8 @@ export function wantedMetadata(
 }
 
 /**
- * JSON patch that makes a copy say what its source says, whose content it has. It names uid and version of the copy that it
- * was reckoned from: the API server refuses it for any other. One that is immutable may be patched by this, and by nothing
- * that touches its content: to the API server, an empty map is another content than none.
+ * Returns a JSON patch of a copy's labels and annotations, with uid and resourceVersion as preconditions. It touches
+ * no content, so it works on immutable copies.
  */
 export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): object[] {
   const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
@@ -66,12 +65,12 @@ export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeO
   ];
 }
 
-/** True when the copy stands for exactly this object of the host. */
+/** Reports whether the copy is of exactly this object of the host. */
 export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
   return ownerOf(copy)?.uid === source.metadata.uid;
 }
 
-/** Labels and annotations of a new copy: those of its source, and whose it is. */
+/** Returns labels and annotations of a new copy. */
 export function copyMetadata(
   { metadata }: Stored<KubeObject>,
   host: HostIdentity,
@@ -90,7 +89,7 @@ export function copyMetadata(
   };
 }
 
-/** A step of a JSON patch. */
+/** An operation of a JSON patch. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
 }

@@ -3,7 +3,7 @@ import type { HostIdentity } from "../pods/delegate.ts";
 import { type DependencyKind, isClass } from "../pods/dependencies.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
-/** An object that pods use, as far as one is copied. */
+/** An object that pods use, as far as it is copied. */
 export interface DependencyObject extends KubeObject {
   type?: string;
   immutable?: boolean;
@@ -34,7 +34,7 @@ export type Content = Pick<
   | "overhead"
 >;
 
-// The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
+// The member's token controller would fill such a Secret with its own tokens, or delete it.
 const TOKEN_TYPE = "kubernetes.io/service-account-token";
 
 /** Returns the content of an object's copy. Token Secrets that an account names stay on the host. */
@@ -51,7 +51,7 @@ export function contentOf(kind: DependencyKind, object: DependencyObject): Conte
         ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
       };
     case "PriorityClass": {
-      // As the default of all pods it would change those of others in the member.
+      // A global default would change other tenants' pods.
       const { value, preemptionPolicy, description } = object;
       return filled({ value, preemptionPolicy, description: description === "" ? undefined : description });
     }
@@ -61,12 +61,12 @@ export function contentOf(kind: DependencyKind, object: DependencyObject): Conte
   }
 }
 
-/** The fields of a kind's content, whether an object has them or not. */
+/** Returns the content fields of a kind. */
 const CONTENT_FIELDS = {
   ConfigMap: { data: {}, binaryData: {}, immutable: false },
   Secret: { data: {}, immutable: false },
   ServiceAccount: { imagePullSecrets: [], automountServiceAccountToken: null },
-  // The API server refuses any change of the other fields.
+  // The other fields are immutable.
   PriorityClass: { description: "" },
   RuntimeClass: { overhead: null },
 } as const;
@@ -76,7 +76,7 @@ const API_VERSIONS: Partial<Record<DependencyKind, string>> = {
   RuntimeClass: "node.k8s.io/v1",
 };
 
-/** The object to create in a member for one of the host. */
+/** Returns the copy to create in a member. */
 export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
   const { name, namespace = "" } = source.metadata;
   const place = isClass(kind) ? { name } : { name, namespace };
@@ -99,7 +99,7 @@ export function mustBeReplaced(kind: DependencyKind, copy: DependencyObject, sou
   );
 }
 
-/** True when the copy's labels and annotations are as they are to be. */
+/** Reports whether the copy's labels and annotations are up to date. */
 export function hasMetadataOf(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
@@ -109,7 +109,7 @@ export function hasMetadataOf(
   return wantedMetadata(copy, told(kind, source), host) === undefined;
 }
 
-/** JSON patch for a copy that has its source's content: `copyMetadataPatch` for its kind. */
+/** Returns the JSON patch of a copy's metadata. */
 export function metadataPatch(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
@@ -119,7 +119,7 @@ export function metadataPatch(
   return copyMetadataPatch(copy, told(kind, source), host);
 }
 
-/** JSON patch for a copy whose content differs: every field of that is set as a whole, beside what `metadataPatch` sets. */
+/** Returns the JSON patch of a copy's content, each field as a whole, and of its metadata. */
 export function copyPatch(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
@@ -134,8 +134,8 @@ export function copyPatch(
 }
 
 /**
- * The source with what members are told of its metadata. An account's annotations are its identity in a cloud. Kubelets read none
- * of a Secret or ConfigMap, and controllers of the member would do there what they say: replicators spread it over all namespaces.
+ * Returns the source with the metadata that is copied. Annotations go with accounts alone: on a Secret or ConfigMap
+ * they are orders to controllers, such as replicators.
  */
 function told<T extends KubeObject>(kind: DependencyKind, source: Stored<T>): Stored<T> {
   if (kind === "ServiceAccount") return source;
@@ -143,7 +143,7 @@ function told<T extends KubeObject>(kind: DependencyKind, source: Stored<T>): St
   return { ...source, metadata };
 }
 
-/** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */
+/** Removes `{}` and `false`, which API servers may keep or drop. */
 function filled(content: { [Field in keyof Content]: Content[Field] | undefined }): Content {
   const says = (value: unknown): boolean =>
     typeof value === "object" && value !== null

@@ -1,25 +1,25 @@
+import { jsonEqual } from "../api/json.ts";
 import type { ExportCondition, ServiceExport, Stored } from "../api/kubernetes.ts";
-import { jsonEqual } from "../pods/equal.ts";
 
-/** A member's status of its ServiceExport. */
+/** The status of a member's ServiceExport. */
 export interface ExportReport {
   readonly member: string;
   readonly conditions: readonly ExportCondition[];
 }
 
-/** A condition as it is written on the host: the API of ServiceExports requires all of these. */
+/** A condition as the host's ServiceExport requires it. */
 export type HostCondition = Required<ExportCondition> & { readonly lastTransitionTime: string };
 
-// From bad to good; KEP-1645 has these types and no others, and a member must not bring more.
+// Statuses from worst to best, for the types of KEP-1645. A member cannot add types.
 const BY_URGENCY: Readonly<Record<string, readonly string[]>> = {
   Valid: ["False", "Unknown", "True"],
   Ready: ["False", "Unknown", "True"],
   Conflict: ["True", "Unknown", "False"],
 };
-// metav1.Condition's own pattern.
+// metav1.Condition's pattern.
 const REASON = /^[A-Za-z]([A-Za-z0-9_,:]{0,250}[A-Za-z0-9_])?$/;
 const FALLBACK_REASON = "Reported";
-// The API takes 32,768 bytes; a member may write what it likes.
+// The API takes 32,768 bytes; a member may write any length.
 const MESSAGE_LENGTH = 500;
 const MEMBERS_NAMED = 10;
 const NAMED_BY_MEMBER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?: /;
@@ -61,18 +61,18 @@ function merged(
     status: worst,
     reason: reason ?? FALLBACK_REASON,
     message: [...named, ...(more === 0 ? [] : [`and ${more} more`])].join("; "),
-    // Equal reports of several members are one state.
+    // Equal reports of several members are joined.
     lastTransitionTime: shown?.status === worst && isTime(shown.lastTransitionTime) ? shown.lastTransitionTime : since,
   };
 }
 
-/** A type of condition that the host does not show as it should; without `condition` it should show none of a member. */
+/** A condition to change on the host. Undefined `condition` removes a member's. */
 export interface Difference {
   readonly type: string;
   readonly condition?: HostCondition;
 }
 
-/** In what the host's status differs from what is wanted. Conditions that no member is named in are not Legation's. */
+/** Returns the conditions to change on the host. Conditions that name no member are not Legation's. */
 export function differences({ status }: Stored<ServiceExport>, wanted: readonly HostCondition[]): Difference[] {
   return Object.keys(BY_URGENCY).flatMap((type): Difference[] => {
     const shown = (status?.conditions ?? []).find((one) => one.type === type);

@@ -1,34 +1,31 @@
+import { jsonEqual } from "../api/json.ts";
 import { COPY_ANNOTATION, HOST_LABEL } from "../api/keys.ts";
 import type { NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import { jsonEqual } from "../pods/equal.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
 type Spec = NonNullable<NetworkPolicy["spec"]>;
 
 const NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name";
 const LONGEST_NAME = 253;
-// A prefix of the host's uid that tells the hosts of a member apart.
+// A prefix of the host's uid, unique among a member's hosts.
 const HOST_CHARACTERS = 8;
 
-/** By copy: the source that it was last compared with, and whether it has that one's rules. */
+/** Caches the last comparison of each copy with its source. */
 const compared = new WeakMap<object, { readonly source: object; readonly same: boolean }>();
 
-/** True for what no member gets: its author has said so, or it is for the delegates of another host, whose member this cluster is. */
+/** Reports whether the policy stays on the host: its author excluded it, or it is another host's copy. */
 export function staysOnHost({ metadata }: NetworkPolicy): boolean {
   return metadata?.annotations?.[COPY_ANNOTATION] === "false" || metadata?.labels?.[HOST_LABEL] !== undefined;
 }
 
-/**
- * The name of the policy's copy in members. Nothing refers to a NetworkPolicy by its name: with one of its own it meets neither the
- * member's policy of that name, as where the same manifests are applied to every cluster, nor another host's.
- */
+/** Returns the name of a policy's copy. Its own name could meet a policy of the member or of another host. */
 export function policyCopyName({ metadata: { name, uid } }: Stored<NetworkPolicy>, hostId: string): string {
   const suffix = `.legation-${hostId.slice(0, HOST_CHARACTERS)}`;
   return `${name.length + suffix.length <= LONGEST_NAME ? name : uid}${suffix}`;
 }
 
-/** The policy to create in a member for one of the host. */
+/** Returns the policy to create in a member. */
 export function toPolicyCopy(source: Stored<NetworkPolicy>, host: HostIdentity): NetworkPolicy {
   const { namespace = "" } = source.metadata;
   return {
@@ -39,9 +36,9 @@ export function toPolicyCopy(source: Stored<NetworkPolicy>, host: HostIdentity):
   };
 }
 
-/** True when the copy has the rules of its source. */
+/** Reports whether the copy has its source's rules. */
 export function hasRulesOf(copy: Stored<NetworkPolicy>, source: Stored<NetworkPolicy>, host: HostIdentity): boolean {
-  // Asked of each member for each pod that waits.
+  // Cached: every waiting pod asks for each member.
   const known = compared.get(copy);
   if (known?.source === source) return known.same;
   const same = jsonEqual(copy.spec, forDelegates(source, host.id));
@@ -49,12 +46,12 @@ export function hasRulesOf(copy: Stored<NetworkPolicy>, source: Stored<NetworkPo
   return same;
 }
 
-/** True when the copy also says whose it is. */
+/** Reports whether the copy also has its owner annotation. */
 export function isPolicyLike(copy: Stored<NetworkPolicy>, source: Stored<NetworkPolicy>, host: HostIdentity): boolean {
   return hasRulesOf(copy, source, host) && wantedMetadata(copy, bare(source), host) === undefined;
 }
 
-/** JSON patch that makes a copy like its source; it is refused for a copy that has changed since. */
+/** Returns the JSON patch of a copy, with uid and resourceVersion as preconditions. */
 export function policyCopyPatch(
   copy: Stored<NetworkPolicy>,
   source: Stored<NetworkPolicy>,
@@ -63,15 +60,15 @@ export function policyCopyPatch(
   return [...copyMetadataPatch(copy, bare(source), host), setField("/spec", forDelegates(source, host.id))];
 }
 
-/** Nothing reads a policy's labels and annotations but tools that would take the copy for one of theirs, and remove it. */
+/** Copies no labels and annotations: GitOps tools would take the copy for theirs and prune it. */
 function bare({ metadata, ...rest }: Stored<NetworkPolicy>): Stored<NetworkPolicy> {
   const { labels: _, annotations: __, ...others } = metadata;
   return { ...rest, metadata: others };
 }
 
 /**
- * The spec for this host's delegates alone: in the member's namespace there may be pods that the host's authors know nothing of. As
- * peers, pods of the policy's own namespace are delegates, too; other namespaces are those of the member, as for its name service.
+ * Returns the spec restricted to this host's delegates, also as peers of the same namespace. Peers of other
+ * namespaces are the member's, such as its DNS.
  */
 function forDelegates({ metadata: { namespace }, spec = {} }: Stored<NetworkPolicy>, hostId: string): Spec {
   const peers = (all: readonly NetworkPolicyPeer[]): NetworkPolicyPeer[] =>
@@ -88,7 +85,7 @@ function forDelegates({ metadata: { namespace }, spec = {} }: Stored<NetworkPoli
   };
 }
 
-/** True for pods of the policy's own namespace, which it may also call by its name. */
+/** Reports whether the peer selects the policy's own namespace, also by name. */
 function isOfNamespace({ namespaceSelector, ipBlock }: NetworkPolicyPeer, namespace: string | undefined): boolean {
   const other = namespaceSelector ?? ipBlock ?? undefined;
   return other === undefined || jsonEqual(other, { matchLabels: { [NAMESPACE_NAME_LABEL]: namespace } });

@@ -1,10 +1,10 @@
+import { jsonEqual } from "../api/json.ts";
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import { jsonEqual } from "../pods/equal.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
-/** Kinds of which members get copies, so that names of Services lead somewhere there. */
+/** Kinds that are copied for the names of Services. */
 export type ServiceKind = "Service" | "EndpointSlice";
 
 type Spec = NonNullable<Service["spec"]>;
@@ -18,7 +18,7 @@ type Copied =
   | "internalTrafficPolicy"
   | "trafficDistribution";
 
-/** A Service's spec, as far as it is copied. */
+/** The copied part of a Service's spec. */
 export type ServiceSpec = { [Field in Copied | "type" | "clusterIP"]?: Spec[Field] | undefined };
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
@@ -29,56 +29,56 @@ interface SliceContent {
   ports?: EndpointSlice["ports"] | undefined;
 }
 
-/** A Service or an EndpointSlice, as far as one is copied. */
+/** A Service or an EndpointSlice, as far as it is copied. */
 export interface ServiceObject extends KubeObject, SliceContent {
   spec?: ServiceSpec;
   addressType?: string;
 }
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-// KEP-1645: names the imported Service, on what an implementation makes for it.
+// KEP-1645: names the imported Service on an implementation's objects.
 const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
-/** Label on an EndpointSlice: who keeps it. */
+/** Label on an EndpointSlice: its manager. */
 export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
-/** Slices that the host's own controller makes of a Service's selector; each member's makes them again. */
+/** Manager of slices made from a selector; each member's controller makes its own. */
 export const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 
-/** True when the Service's endpoints are pods that its selector matches. */
+/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
-/** True when pods with these labels are endpoints of the Service. */
+/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 
-/** True for what may be copied at all: every cluster has a Service of its own for its API server, and imports for itself. */
+/** Reports whether the object may be copied: not the API server's Service, and no imports. */
 export function mayBeCopied(object: Stored<KubeObject>): boolean {
   const { namespace, name } = object.metadata;
   return !(namespace === "default" && name === "kubernetes") && !isImported(object);
 }
 
-/** True for a Service, or a slice, that an implementation of the Multi-Cluster Services API has made of other clusters'. */
+/** Reports whether an implementation of the Multi-Cluster Services API imported the object. */
 function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<KubeObject>): boolean {
   return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
 }
 
-/** Name of the Service that a slice holds endpoints of. */
+/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
 
-/** Returns the immutable kind of an object: `Headless`, `ClusterIP` or `ExternalName`; a slice's address type. */
+/** Returns the immutable type: `Headless`, `ClusterIP` or `ExternalName`; a slice's address type. */
 export function shapeOf(kind: ServiceKind, { spec, addressType = "" }: ServiceObject): string {
   if (kind === "EndpointSlice") return addressType;
   if (spec?.type === "ExternalName") return "ExternalName";
   return spec?.clusterIP === "None" ? "Headless" : "ClusterIP";
 }
 
-/** The object to create in a member for one of the host. */
+/** Returns the copy to create in a member. */
 export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, host: HostIdentity): ServiceObject {
   const { name, namespace = "" } = source.metadata;
   const metadata = { name, namespace, ...copyMetadata(marked(kind, source), host) };
@@ -95,7 +95,7 @@ export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, 
   return { apiVersion: "v1", kind, metadata, spec };
 }
 
-/** True when the copy says what its source says. Fields that the member's API server fills in do not count. */
+/** Reports whether the copy equals its source. Fields that the member's API server fills in do not count. */
 export function isLike(
   kind: ServiceKind,
   copy: Stored<ServiceObject>,
@@ -108,7 +108,7 @@ export function isLike(
   );
 }
 
-/** JSON patch that makes a copy like its source. It sets whole fields, and is refused for a copy that has changed since. */
+/** Returns the JSON patch of a copy, with uid and resourceVersion as preconditions. It sets whole fields. */
 export function serviceCopyPatch(
   kind: ServiceKind,
   copy: Stored<ServiceObject>,
@@ -124,23 +124,23 @@ export function serviceCopyPatch(
   ];
 }
 
-/** True when a member refuses a Service for how its traffic is distributed: each version of Kubernetes knows other values. */
+/** Reports whether a member refused a Service's trafficDistribution: versions of Kubernetes know different values. */
 export function refusesTrafficDistribution(detail: string): boolean {
   return /\bspec\.trafficDistribution: /.test(detail);
 }
 
-/** The Service to create where its way to distribute traffic is not known. */
+/** Returns the Service without trafficDistribution. */
 export function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
   const { trafficDistribution: _, ...known } = spec ?? {};
   return { ...rest, spec: known };
 }
 
-/** The same of a patch. */
+/** Returns the patch without trafficDistribution. */
 export function patchWithoutTrafficDistribution(patch: readonly object[]): object[] {
   return [...patch, setField("/spec/trafficDistribution", null)];
 }
 
-/** The ServiceExport beside a copy, in the member's version of that API: it goes with the copy, which owns it. */
+/** Returns the ServiceExport of a copy, which owns it, in the member's API version. */
 export function toExport(
   copy: Stored<KubeObject>,
   source: Stored<KubeObject>,
@@ -156,24 +156,24 @@ export function toExport(
   };
 }
 
-/** True when a ServiceExport was made beside the copy, or is about to be. */
+/** Reports whether the copy's ServiceExport was, or is about to be, created. */
 export function isExported({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[EXPORTED_ANNOTATION] !== undefined;
 }
 
-/** Returns the copied fields. Addresses, node ports and load balancers belong to each cluster; ingress traffic enters the host. */
+/** Returns the copied fields. Addresses, node ports and load balancers are each cluster's own. */
 function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | SliceContent {
   return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
 }
 
-/** The same of a source, as its copy is to have it. */
+/** Returns the copied fields of a source. */
 function wantedContent(kind: ServiceKind, source: ServiceObject, host: HostIdentity): ServiceSpec | SliceContent {
   return kind === "Service" ? serviceContent(inMember(source.spec ?? {}, host)) : sliceContent(source);
 }
 
 /**
- * The spec with a selector that matches delegates where the host's matches their proxies. `kubectl expose pod` takes all labels of a
- * pod as the selector, the mark of proxies among them, which no delegate has: what it has in its place is its host.
+ * Replaces the proxy label in the selector by the host label: `kubectl expose pod` selects all labels of a proxy, and
+ * delegates lack that one.
  */
 function inMember(spec: ServiceSpec, host: HostIdentity): ServiceSpec {
   if (spec.selector?.[PROXY_LABEL] !== PROXY_LABEL_VALUE) return spec;
@@ -196,7 +196,7 @@ function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
   };
 }
 
-/** Nodes, zones and objects that endpoints name are the host's. */
+/** Removes names of the host's nodes, zones and objects. */
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname }) => ({
     addresses,
@@ -206,7 +206,7 @@ function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   return { endpoints: copied, ports };
 }
 
-/** A slice's copy is kept by nobody but Legation. */
+/** Labels the slice with Legation as its manager. */
 function marked(kind: ServiceKind, source: Stored<KubeObject>): Stored<KubeObject> {
   if (kind === "Service") return source;
   const labels = { ...source.metadata.labels, [SLICE_MANAGER_LABEL]: GROUP };

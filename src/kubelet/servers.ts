@@ -1,5 +1,5 @@
 import { virtualNodeName } from "../api/keys.ts";
-import type { KubeletEndpoint, NodeAddressType } from "../api/kubelet-endpoint.ts";
+import type { KubeletEndpoint, NodeAddressType } from "../api/virtual-node.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";

@@ -4,44 +4,44 @@ import type { Selector } from "../api/label-selector.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { NodeFit, NodeNeeds } from "./node-fit.ts";
 
-/** What placement knows of one member: facts only, gathered by the caller. */
+/** A member as placement sees it. */
 export interface Candidate {
   readonly name: string;
-  /** Labels of the Cluster object: what selectors match. */
+  /** Labels of the Cluster, which selectors match. */
   readonly labels: Readonly<Record<string, string>>;
-  /** Why nothing may be placed there now (not ready, cordoned, being removed); undefined when it may. */
+  /** Why no pod may be placed there now (not ready, cordoned, being removed). */
   readonly closed?: { readonly reason: RefusalReason; readonly message: string };
-  /** An answer of its API server is overdue: any other member that fits is better. */
+  /** Its API server is late to answer: any other member that fits ranks better. */
   readonly overdue?: boolean;
-  /** Summed over the member's schedulable nodes. */
+  /** Sum over the member's schedulable nodes. */
   readonly allocatable: Amounts;
-  /** Per resource, the most that one schedulable node has. */
+  /** The largest amount of each resource on one schedulable node. */
   readonly largestNode: Amounts;
-  /** What of its nodes delegates there take already, those on their way included. */
+  /** Room taken by this host's delegates, in-flight ones included. */
   readonly used: Amounts;
-  /** What pods that are not this host's request there, as last read; absent: not known. */
+  /** Requests of other tenants' pods, as last read. Undefined if not known. */
   readonly foreign?: Amounts;
-  /** Taints that count for pods, of its Cluster and its virtual node. */
+  /** Taints of its Cluster and its virtual node that count for pods. */
   readonly taints?: readonly Taint[];
-  /** The host's namespaces that may use it, by their labels; absent: all. */
+  /** Selects the host's namespaces that may use it. Undefined means all. */
   readonly admits?: Selector;
   readonly limits?: LimitAmounts;
   /**
-   * What the delegates of a namespace request, or those of all, as limits count it: with those that wait for a node of a size
-   * that is not there. Absent: `used` is all that is known.
+   * Returns the requests of delegates that limits count, by namespace or in total, also those waiting for larger
+   * nodes. Undefined: `used` is all that is known.
    */
   readonly usedIn?: (namespace?: string) => Amounts;
-  /** The part of that which is kept for a proxy that has no delegate there yet. */
+  /** The part reserved for a proxy that has no delegate there yet. */
   readonly keptFor?: (proxyUid: string) => Amounts | undefined;
-  /** What this host's pods of less than a priority take of its nodes: room that its scheduler may make. Absent: not known. */
+  /** Returns what this host's pods below a priority take: room that preemption may make. Undefined if not known. */
   readonly preemptible?: (priority: number) => Amounts;
-  /** Reports whether any of its nodes has a label of this key; absent: not known. */
+  /** Reports whether any of its nodes has a label of the key. Undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
-  /** What its nodes have for a pod that may not go to each of them; absent: not known. */
+  /** Judges its nodes for a pod with selectors or tolerations. Undefined if not known. */
   readonly nodesFor?: (needs: NodeNeeds) => NodeFit;
 }
 
-/** Why a member does not get a pod. */
+/** A reason not to give a pod to a member. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas
@@ -61,21 +61,21 @@ export type RefusalReason =
   | "RefusedByMember" // its API server refused the delegate
   | "NameTaken"; // a pod of that name, not Legation's, is there
 
-/** One member's refusal, in words for people. */
+/** A member's refusal, for people. */
 export interface Refusal {
   readonly cluster: string;
   readonly reason: RefusalReason;
   readonly message: string;
 }
 
-/** One thing that decides which members may have a pod, or which are better for it. */
+/** A placement rule: it refuses members, or prefers some. */
 export interface Rule {
-  /** Why the member may not have the pod now; undefined when it may. */
+  /** Returns why the member may not have the pod now. */
   readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message"> | undefined;
-  /** How good the member is, lower being better; absent: all are alike. */
+  /** Returns the cost of a member, lower being better. Undefined if all are alike. */
   readonly cost?: (candidate: Candidate) => number;
-  /** What the cost is of, for people. */
+  /** Names the cost, for people. */
   readonly concern?: string;
-  /** A member that is best by it is worth waiting for when its API server is late. */
+  /** A member that is best by this rule is worth a wait if its API server is late. */
   readonly awaits?: boolean;
 }

@@ -1,7 +1,7 @@
 import type { Share } from "./division.ts";
 import { sequence } from "./division.ts";
 
-/** The order in which clusters get a workload's replicas, reckoned no further than it is asked for. */
+/** The order in which clusters get a workload's replicas, computed as far as asked. */
 export class DivisionOrder {
   readonly #sequence: Iterator<string, void>;
   readonly #positions = new Map<string, number[]>();
@@ -12,14 +12,14 @@ export class DivisionOrder {
     this.#sequence = sequence(shares);
   }
 
-  /** Position, from 1, of a cluster's nth replica (from 1); undefined when it is not among the first `within`. */
+  /** Returns the position of a cluster's nth replica, both from 1. Undefined if not among the first `within`. */
   position(cluster: string, nth: number, within: number): number | undefined {
     this.#extend(within);
     const position = this.#positions.get(cluster)?.[nth - 1];
     return position !== undefined && position <= within ? position : undefined;
   }
 
-  /** How many of the first `total` are a cluster's. */
+  /** Returns how many of the first `total` a cluster has. */
   share(cluster: string, total: number): number {
     this.#extend(total);
     const positions = this.#positions.get(cluster) ?? [];

@@ -7,30 +7,29 @@ import { nextInUpdate } from "./update-division.ts";
 
 export interface DivisionRuleInput {
   readonly preferences: SchedulingPreferences;
-  /** Of the clusters that may have replicas now, each up to what it has room for. */
+  /** The division over clusters that may have replicas now, each up to its room. */
   readonly order: DivisionOrder;
-  /** The workload's replicas by cluster, without the one that is to be placed. */
+  /** The workload's replicas by cluster, without the one to place. */
   readonly placed: Replicas;
-  /** What other owners of the same workload have: the ReplicaSets of a Deployment or Rollout during an update. Absent: nothing. */
+  /** Replicas of other owners of the workload: the ReplicaSets of a Deployment or Rollout during an update. */
   readonly others?: Others;
 }
 
-/** Replicas of one workload that other owners have. */
+/** Replicas of other owners of one workload. */
 export interface Others {
-  /** The cluster of each, in the order in which they will go. */
+  /** The cluster of each, in the order of their deletion. */
   readonly leaving: readonly string[];
-  /** How many replicas come and go at once. */
+  /** The number of replicas that come and go at once. */
   readonly atOnce: number;
   /** The clusters that may have replicas now. */
   readonly clusters: readonly string[];
-  /** Those of them that have room. */
+  /** Clusters of these that have room. */
   readonly roomy: readonly string[];
 }
 
 /**
- * Places one replica so that the division is kept: in the cluster whose next replica comes first in the order. So the
- * first n are the division of n, whatever n becomes, and no total needs to be known. Beside other owners of the same
- * workload it is the division of all together that is kept.
+ * Gives one replica to the cluster whose next replica comes first in the order. The first n are then the division of
+ * n, so the total need not be known. Beside other owners, their common division is kept.
  */
 export function divisionRule({ preferences, order, placed, others }: DivisionRuleInput): Rule {
   let all = 0;
@@ -38,7 +37,7 @@ export function divisionRule({ preferences, order, placed, others }: DivisionRul
   const best = others === undefined ? undefined : nextBeside(others, { preferences, order, placed });
   return {
     concern: PREFERENCES_ANNOTATION,
-    // What goes elsewhere would stay there.
+    // A replica placed elsewhere would stay there.
     awaits: true,
     refusal: ({ name }) => {
       const message = limitReached(preferences, name, placed[name] ?? 0);
@@ -47,7 +46,7 @@ export function divisionRule({ preferences, order, placed, others }: DivisionRul
     cost: ({ name }) => {
       if (name === best) return 0;
       const next = (placed[name] ?? 0) + 1;
-      // Among one more than all there are, some cluster has one that it does not have yet: the best is always found.
+      // One more than all replicas always leaves a cluster that lacks one.
       const position = order.position(name, next, all + 1);
       return position ?? all + 1 + next / Math.max(1, preferencesFor(preferences, name)?.weight ?? 0);
     },
@@ -62,7 +61,7 @@ function nextBeside(
   return nextInUpdate({ order, clusters, choices, own: placed, leaving, atOnce });
 }
 
-/** Why the cluster gets no more replicas of a workload of which it has so many; undefined when it may. */
+/** Returns why the cluster gets no more replicas. */
 function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
   const own = preferencesFor(preferences, cluster);
   if (own === undefined) return `${PREFERENCES_ANNOTATION} does not name it`;

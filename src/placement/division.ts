@@ -8,30 +8,30 @@ export interface DivideInput {
   readonly preferences: SchedulingPreferences;
   /** The clusters that may have replicas now. */
   readonly clusters: readonly string[];
-  /** The most that a cluster has room for; absent: as many as wanted. */
+  /** The most that a cluster has room for. Undefined means no limit. */
   readonly capacities?: Replicas;
-  /** `namespace/name` of the workload: clusters of one weight come in another order for each, so that single replicas spread. */
+  /** `namespace/name` of the workload. Orders clusters of equal weight, so that single replicas spread. */
   readonly key: string;
 }
 
 export interface Division {
-  /** How many replicas each cluster is to have. */
+  /** Wanted replicas of each cluster. */
   readonly replicas: Replicas;
-  /** How many more a cluster would have had, had it room for them. */
+  /** Replicas that a cluster lacked room for. */
   readonly overflow: Replicas;
 }
 
 /**
- * Divides replicas over clusters as KubeFed's planner does with `rebalance`: each its `minReplicas`, the greater weight first;
- * the rest by weight, never above `maxReplicas` or what they have room for. It differs in how fractions are rounded: one
- * replica more never takes one from any cluster. Where replicas are already is not asked: `DivisionOrder` says where the next goes.
+ * Divides replicas like KubeFed's planner with `rebalance`: `minReplicas` by weight first, the rest by weight up to
+ * `maxReplicas` and room. Unlike KubeFed's, one replica more never takes one from a cluster. `DivisionOrder` says
+ * where the next goes.
  */
 export function divide(input: DivideInput): Division {
   const { total, clusters, capacities = {} } = input;
   const replicas = take(shares(input, capacities), total);
   const overflow: Record<string, number> = {};
   if (Object.keys(capacities).length > 0) {
-    // Least replicas that there is no room for are not wanted elsewhere either: only the rest overflows.
+    // `minReplicas` without room are not moved; only the rest overflows.
     const wanted = take(shares(input, capacities, false), total);
     for (const cluster of clusters) {
       const more = (wanted[cluster] ?? 0) - Math.max(0, capacities[cluster] ?? Number.POSITIVE_INFINITY);
@@ -41,7 +41,7 @@ export function divide(input: DivideInput): Division {
   return { replicas: all(clusters, replicas), overflow };
 }
 
-/** What one cluster may get. */
+/** Limits of one cluster's share. */
 export interface Share {
   readonly cluster: string;
   readonly weight: number;
@@ -49,7 +49,7 @@ export interface Share {
   readonly most: number;
 }
 
-/** The shares, best first: the greater weight, then an order that is the workload's own. */
+/** Returns the shares, the greatest weight first, then in the workload's own order. */
 export function sharesOf(
   preferences: SchedulingPreferences,
   clusters: readonly string[],
@@ -75,9 +75,8 @@ function shares(
 }
 
 /**
- * The cluster of the first replica, of the second, and so on, as long as some cluster wants one more. How many a cluster
- * has of the first n is its part of n: by the quota method (Balinski and Young 1975), so always its exact share rounded
- * up or down where no limit is in the way, and never less when n grows.
+ * Yields the cluster of each next replica by the quota method (Balinski and Young 1975): every share is exact up to
+ * rounding, and never shrinks as n grows.
  */
 export function* sequence(shares: readonly Share[]): Generator<string, void, undefined> {
   for (const { cluster, least } of shares) for (let n = 0; n < least; n++) yield cluster;
@@ -103,7 +102,7 @@ export function* sequence(shares: readonly Share[]): Generator<string, void, und
       }
     }
     const share = shares[next];
-    // Somebody always has less than an exact share of one more than all have.
+    // Some cluster always has less than its exact share of one more.
     if (share === undefined) return;
     const has = (extras[next] ?? 0) + 1;
     extras[next] = has;
@@ -124,7 +123,7 @@ function take(shares: readonly Share[], total: number): Record<string, number> {
   return replicas;
 }
 
-/** How many they are in all clusters. */
+/** Returns the sum over all clusters. */
 export function sum(replicas: Replicas): number {
   let total = 0;
   for (const cluster in replicas) total += replicas[cluster] ?? 0;
@@ -136,8 +135,8 @@ function all(clusters: readonly string[], replicas: Replicas): Replicas {
 }
 
 /**
- * Where a cluster is among others of its weight: by KubeFed's hash, whose last bytes hardly change the order. So that workloads
- * `web-1`, `web-2` and so on do not all begin with one cluster, each bit of it counts for the whole.
+ * Orders clusters of equal weight by KubeFed's hash, mixed so that workloads `web-1`, `web-2` begin with different
+ * clusters.
  */
 function orderOf(cluster: string, key: string): number {
   return finalized(hash(cluster + key));

@@ -11,16 +11,19 @@ import { podRequests } from "./requests.ts";
 export interface PodInMember {
   readonly pod: Pod;
   readonly requests: Amounts;
-  /** Reason why its node selector or affinity excludes the member's virtual node, if any. */
+  /** Why its node selector or affinity excludes the member's virtual node. */
   readonly refusal?: string;
-  /** Weight of its preferred node affinity to the member's virtual node. */
+  /** Weight of its preferred node affinity for the member's virtual node. */
   readonly weight: number;
 }
 
-/** A pod as it would be in each member, with its author's overrides for that one, and without what it says of virtual nodes or the host merged. */
+/**
+ * Returns a pod as a member would have it: with overrides, without terms about virtual nodes and without what the
+ * host's admission merged.
+ */
 export type InMember = (member: Pick<Candidate, "name" | "labels" | "nodesHave">) => PodInMember;
 
-/** Reckons once for each member that the pod is another one for. A member that they do not fit does not get the pod in any form. */
+/** Computes the pod once per member. A member that overrides do not fit is refused by its rules. */
 export function inMembers(pod: Pod, overrides: readonly Override[] = [], merged?: Merged): InMember {
   const written = { pod, requests: podRequests(pod), weight: 0 };
   const { spec } = pod;

@@ -5,7 +5,7 @@ import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import type { Candidate } from "./candidate.ts";
 
-/** What is known of a member, from a connection to it or from the host alone. */
+/** Known facts of a member, from a connection or from the host alone. */
 export type MemberFacts = Pick<
   Candidate,
   "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor" | "nodesHave"
@@ -18,7 +18,7 @@ export type MemberFacts = Pick<
   readonly nodeTaints: readonly Taint[];
 };
 
-// Of the node lifecycle controller (k8s.io/api/core/v1 well_known_taints.go).
+// Set by the node lifecycle controller (k8s.io/api/core/v1 well_known_taints.go).
 const STATE_TAINTS = new Set(
   [
     "not-ready",
@@ -31,37 +31,37 @@ const STATE_TAINTS = new Set(
   ].map((name) => `node.kubernetes.io/${name}`),
 );
 
-/** Somebody has declared that nothing runs on the node any more. */
+/** The operator declared that no pod runs on the node any more. */
 export function isOutOfService(node: KubeNode | undefined): boolean {
   return node?.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/out-of-service") ?? false;
 }
 
-/** Its Cluster is on its way out. */
+/** The Cluster is being deleted. */
 export const BEING_REMOVED: NonNullable<Candidate["closed"]> = {
   reason: "ClusterBeingRemoved",
   message: "its Cluster is being deleted",
 };
-/** Its virtual node takes no new pods. */
+/** The virtual node is cordoned. */
 export const CORDONED: NonNullable<Candidate["closed"]> = {
   reason: "Cordoned",
   message: "its virtual node is cordoned",
 };
-/** A pod that is bound to a node which is not there is deleted by the host, and so is each that takes its place. */
+/** The host deletes pods on a missing node, and their replacements. */
 export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
   reason: "ClusterNotReady",
   message: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
 };
 
-/** It cannot be asked, for the reason given. */
+/** The member cannot be reached. */
 export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
   return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}` };
 }
 
-/** A member as placement sees it: what its operator says of it, and what it is. */
+/** Returns a member as placement sees it. */
 export function candidateOf(facts: MemberFacts): Candidate {
   const { cluster, closed, overdue, foreign, nodeTaints, ...known } = facts;
   const { namespaceSelector, limits, taints: own = [] } = cluster.spec;
-  // A taint of the Cluster counts from the moment it is written, before its virtual node has it.
+  // A taint of the Cluster counts at once, before its virtual node has it.
   const isOwn = ({ key, effect }: Taint): boolean => own.some((taint) => taint.key === key && taint.effect === effect);
   const taints = [...own, ...nodeTaints.filter((taint) => isForPods(taint) && !isOwn(taint))];
   return {
@@ -78,8 +78,8 @@ export function candidateOf(facts: MemberFacts): Candidate {
 }
 
 /**
- * Not those that Kubernetes puts on a node for its state, which say of the virtual node what the member's state says already, and
- * not Legation's own. `out-of-service` is an operator's word.
+ * Leaves out Legation's own taint and those for a node's state, which the member's state covers. `out-of-service` is
+ * an operator's word.
  */
 function isForPods({ key }: Taint): boolean {
   return key !== VIRTUAL_NODE_TAINT && !STATE_TAINTS.has(key);

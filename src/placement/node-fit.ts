@@ -4,51 +4,51 @@ import { isKnownExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
-import { repellingTaint, taintText } from "../pods/tolerations.ts";
+import { repellingTaint, taintText } from "../pods/scheduling.ts";
 
-/** What a pod wants of the one node that it goes to. */
+/** A pod's requirements of its node. */
 export interface NodeNeeds {
-  /** The same for all pods that want the same. */
+  /** Equal for pods with the same requirements. */
   readonly kind: string;
   readonly nodeSelector: Readonly<Record<string, string>>;
-  /** Of its required node affinity: one must match; absent: any node. */
+  /** Required node affinity: one term must match. Undefined means any node. */
   readonly terms?: readonly NodeSelectorTerm[];
-  /** Its own, and those that the member's API server may give it. */
+  /** Its own tolerations, and those that the member's API server may add. */
   readonly tolerations: readonly Toleration[];
   readonly requests: Amounts;
 }
 
-/** What the nodes of a member have for a pod. */
+/** The judgement of a member's nodes for a pod. */
 export interface NodeFit {
   readonly nodes: number;
-  /** Those that the pod selects, and that take new pods. */
+  /** Nodes that the pod selects and that take new pods. */
   readonly selected: number;
-  /** Those of them whose taints it tolerates. */
+  /** Nodes of these whose taints it tolerates. */
   readonly tolerated: number;
-  /** Per resource, the most that one of these has. */
+  /** The largest amount of each resource on one of these. */
   readonly largest: Amounts;
-  /** One of these has as much as the pod requests, of every resource. */
+  /** A node of these has all that the pod requests. */
   readonly large: boolean;
-  /** How many of the others do not take it, by what is against it, in words. */
+  /** Counts of other nodes, by why they do not take it. */
   readonly against: ReadonlyMap<string, number>;
 }
 
-/** What is against a node that the pod does not select. */
+/** The reason for nodes that the pod does not select. */
 export const NOT_SELECTED = "not selected by the pod";
 
-// Members write their nodes' taints, and messages are kept on the host.
+// Members write taints of any length, and the host stores the messages.
 const MOST_REASONS = 8;
 const MOST_TAINT_LENGTH = 120;
 const OTHERWISE = "otherwise";
 
-/** What a pod wants of its node. */
+/** Returns the pod's requirements of its node. */
 export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
   const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
     ...(terms === undefined ? {} : { terms }),
-    // Where one in overflow mode goes it stays: what may only be so is not enough.
+    // A pod in overflow mode cannot move on, so possible tolerations do not count.
     tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],
     requests,
   };
@@ -56,8 +56,8 @@ export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
 }
 
 /**
- * What the admission plugin ExtendedResourceToleration gives a pod, as on GKE, EKS and AKS. Where a member has no such plugin, its scheduler
- * refuses the pod.
+ * Returns the tolerations that the plugin ExtendedResourceToleration adds on GKE, EKS and AKS. Without it, the
+ * member's scheduler refuses the pod.
  */
 function deviceTolerations(requests: Amounts): Toleration[] {
   return Object.keys(requests)
@@ -65,12 +65,12 @@ function deviceTolerations(requests: Amounts): Toleration[] {
     .map((key) => ({ key, operator: "Exists", effect: "NoSchedule" }));
 }
 
-/** True for a resource of somebody else's than Kubernetes (pkg/apis/core/helper, IsExtendedResourceName). */
+/** Reports whether the resource is an extended one (pkg/apis/core/helper, IsExtendedResourceName). */
 function isExtended(resource: string): boolean {
   return resource.includes("/") && !resource.includes("kubernetes.io/") && !resource.startsWith("requests.");
 }
 
-/** Judges a member's nodes by kube-scheduler's rules for names, labels, taints and resources, as far as these go. */
+/** Judges a member's nodes like kube-scheduler, by names, labels, taints and resources. */
 export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   const largest: Record<string, number> = {};
   let all = 0;
@@ -105,18 +105,18 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   return { nodes: all, selected, tolerated, largest, large, against };
 }
 
-/** Of nodes that take no pods the host knows only how many they are: such a node has no metadata here. */
+/** The host knows only the number of nodes that take no pods: they have no metadata here. */
 function untold({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }
 
-/** Why the node takes no new pods at all; undefined when it does. What its taints keep off is each pod's own question. */
+/** Returns why the node takes no new pods. Taints are judged per pod. */
 export function closedBy(node: KubeNode): string | undefined {
   if (node.spec?.unschedulable === true) return "cordoned";
   return isNodeReady(node) ? undefined : "not ready";
 }
 
-// Each kind of pod is held against every node: their quantities are read once.
+// Quantities are parsed once, since every kind of pod is compared with every node.
 const allocatables = new WeakMap<KubeNode, Amounts>();
 
 function allocatableOf(node: KubeNode): Amounts {
@@ -128,7 +128,7 @@ function allocatableOf(node: KubeNode): Amounts {
   return allocatable;
 }
 
-/** True when the node says that it is Ready. */
+/** Reports whether the node is Ready. */
 export function isNodeReady({ status }: KubeNode): boolean {
   return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;
 }
@@ -144,7 +144,7 @@ function termMatches(term: NodeSelectorTerm, labels: Readonly<Record<string, str
   const { matchExpressions = [], matchFields = [] } = term;
   return (
     holds(matchExpressions, labels) &&
-    // The only field that nodes can be selected by.
+    // The only field that selects nodes.
     holds(matchFields, { "metadata.name": name })
   );
 }

@@ -1,20 +1,20 @@
 import type { NodeKind } from "../api/cluster.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
-import { taintText } from "../pods/tolerations.ts";
+import { taintText } from "../pods/scheduling.ts";
 import { closedBy, type NodeNeeds } from "./node-fit.ts";
 
-/** The nodes of a member in few words. */
+/** A summary of a member's nodes. */
 export interface NodeKinds {
   readonly kinds: readonly NodeKind[];
-  /** Labels that nodes have and no kind tells, since they would make too many. */
+  /** Labels of nodes left out because they would make too many kinds. */
   readonly unlistedLabels: readonly string[];
 }
 
-// They are written with every change of a Cluster's status, and kept in etcd.
+// Bounds the Cluster's status, which etcd stores at every change.
 const MOST_KINDS = 16;
 const MOST_BYTES = 8192;
-// Nodes of clouds have some dozens. A member that sends thousands must cost its host nothing.
+// Cloud nodes have some dozens of labels; more would cost the host time.
 const MOST_LABELS = 200;
 // Machines of one type differ by a few pages of memory.
 const SAME_SIZE = Math.log(1.05);
@@ -28,9 +28,8 @@ interface Group {
 }
 
 /**
- * What a member's nodes that take pods are like, for the host: those alike in labels, taints and size together. Labels
- * with the most values are left out first; undefined when sizes and taints alone make too many kinds, or labels are so
- * many that naming those would be too long.
+ * Groups a member's nodes by labels, taints and size. Labels with the most values are left out first. Undefined if
+ * sizes and taints alone make too many kinds.
  */
 export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   const open = [...nodes].filter((node) => closedBy(node) === undefined);
@@ -39,7 +38,7 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   const keys = [...values]
     .sort(([a, some], [b, more]) => more.size - some.size || (a < b ? -1 : 1))
     .map(([key]) => key);
-  // A label with more values than there may be kinds is left out in any case, before work is done for it.
+  // Skips labels with more values than kinds are allowed, before any work.
   let fewest = keys.filter((key) => (values.get(key)?.size ?? 0) > MOST_KINDS).length;
   const groups = merged(open.map((node) => groupOf(node, new Set(keys.slice(0, fewest)))));
   const told = (leftOut: number): NodeKind[] | undefined => {
@@ -49,7 +48,7 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
     const kinds = fewer.map(kindOf).sort(byText);
     return JSON.stringify(kinds).length <= MOST_BYTES ? kinds : undefined;
   };
-  // The more are left out, the fewer kinds there are: the least that is enough is found by halving.
+  // Fewer labels make fewer kinds: finds the least number to leave out by bisection.
   let kinds = told(fewest);
   if (kinds !== undefined) return { kinds, unlistedLabels: keys.slice(0, fewest).sort() };
   let most = keys.length;
@@ -66,7 +65,7 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   return kinds === undefined ? undefined : { kinds, unlistedLabels: keys.slice(0, most).sort() };
 }
 
-/** Nodes as they may be that have these kinds; `count` is how many there are, those that take no pods among them. */
+/** Returns nodes that match these kinds. `count` includes nodes that take no pods. */
 export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
   const nodes = kinds.flatMap(({ count: alike, labels = {}, taints = [], allocatable }) => {
     const node: KubeNode = {
@@ -79,7 +78,7 @@ export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
   return [...nodes, ...Array.from({ length: Math.max(0, count - nodes.length) }, () => ({}))];
 }
 
-/** The first thing that a pod wants of its node and kinds cannot tell; undefined when they tell all. */
+/** Returns the first requirement of a pod that kinds cannot answer. */
 export function untold({ nodeSelector, terms = [] }: NodeNeeds, { unlistedLabels }: NodeKinds): string | undefined {
   if (terms.some(({ matchFields = [] }) => matchFields.length > 0)) return "names of nodes";
   const asked = [
@@ -108,7 +107,7 @@ function sizesOf(amounts: Amounts): string {
     .join();
 }
 
-/** Those that are alike as one, as large as the largest of them. */
+/** Merges similar nodes to one kind of the largest size. */
 function merged(groups: readonly Group[]): Group[] {
   const known = new Map<string, Group>();
   for (const group of groups) {
@@ -127,7 +126,7 @@ function merged(groups: readonly Group[]): Group[] {
   return [...known.values()];
 }
 
-/** The values of each label. */
+/** Returns the values of each label. */
 function valuesOf(nodes: readonly KubeNode[]): Map<string, Set<string>> {
   const values = new Map<string, Set<string>>();
   for (const { metadata } of nodes) {

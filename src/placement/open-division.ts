@@ -1,34 +1,37 @@
 import type { SchedulingPreferences } from "../api/preferences.ts";
-import type { Amounts } from "../api/quantity.ts";
+import { type Amounts, ROUNDING } from "../api/quantity.ts";
 import type { Candidate } from "./candidate.ts";
 import { type Division, divide, type Replicas, sum } from "./division.ts";
-import { roomFor } from "./room.ts";
+import { hasRoom } from "./rank.ts";
 
-/** How an author wants a workload divided, and the members as they are for it. */
+/** A workload's preferences, and the state of the members. */
 export interface OpenMembers {
   readonly preferences: SchedulingPreferences;
   /** The members that may have replicas now. */
   readonly candidates: readonly Candidate[];
-  /** Those of them that get no more at present: they keep what they have. */
+  /** Clusters of these that keep their replicas and get no more. */
   readonly full: ReadonlySet<string>;
-  /** Members that do not answer or are cordoned: what is there stays there. */
+  /** Members that are unreachable or cordoned: their replicas stay. */
   readonly closed: ReadonlySet<string>;
-  /** What one requests in a member where that is different; absent: nowhere. */
+  /** Requests of one replica in members where they differ. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
 }
 
-/** A workload's replicas, and the members that they are divided over. */
+/** A workload's replicas, and the members to divide them over. */
 export interface OpenDivisionInput extends OpenMembers {
-  /** How many there are to be, those in closed members included. */
+  /** Wanted replicas, those in closed members included. */
   readonly total: number;
-  /** Where those are that have a member. */
+  /** Placed replicas by member. */
   readonly placed: Replicas;
   readonly requests: Amounts;
   /** `namespace/name` of the workload. */
   readonly key: string;
 }
 
-/** The division that moving replicas would lead to: what closed members leave, over those that are open, each up to its room. */
+/**
+ * Returns the division that rebalancing leads to: closed members keep theirs, open ones share the rest up to their
+ * room.
+ */
 export function divideOpen(input: OpenDivisionInput): Division {
   const { total, placed, preferences, candidates, closed, key } = input;
   const staying = stayingIn(closed, placed);
@@ -42,7 +45,7 @@ export function divideOpen(input: OpenDivisionInput): Division {
   return { replicas: { ...replicas, ...staying }, overflow };
 }
 
-/** What is in closed members. */
+/** Returns the replicas in closed members. */
 export function stayingIn(closed: ReadonlySet<string>, placed: Replicas): Replicas {
   return Object.fromEntries(Object.entries(placed).filter(([member]) => closed.has(member)));
 }
@@ -52,4 +55,26 @@ function capacityOf(candidate: Candidate, { placed, full, requests, requestsIn, 
   if (full.has(candidate.name)) return has;
   const [namespace] = key.split("/");
   return has + roomFor(requestsIn?.(candidate) ?? requests, candidate, namespace);
+}
+
+/** Returns how many pods of a namespace with these requests a member has room for, within its Cluster's limits. */
+function roomFor(requests: Amounts, candidate: Candidate, namespace = ""): number {
+  if (!hasRoom(requests, candidate)) return 0;
+  const { allocatable, used, limits, usedIn } = candidate;
+  const room = Math.max(1, fitting(requests, allocatable, used, 0));
+  if (limits === undefined) return room;
+  const allowed = fitting(requests, limits.total, usedIn?.() ?? used);
+  return Math.max(0, Math.min(room, allowed, fitting(requests, limits.perNamespace, usedIn?.(namespace) ?? {})));
+}
+
+/** Returns how many fit. Resources without an amount count as `otherwise`. */
+function fitting(requests: Amounts, amounts: Amounts, used: Amounts, otherwise = Number.POSITIVE_INFINITY): number {
+  let count = Number.POSITIVE_INFINITY;
+  for (const resource in requests) {
+    const wanted = requests[resource] ?? 0;
+    if (wanted === 0) continue;
+    const left = (amounts[resource] ?? otherwise) - (used[resource] ?? 0);
+    count = Math.min(count, Math.floor((left + ROUNDING) / wanted));
+  }
+  return count;
 }

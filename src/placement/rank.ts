@@ -3,34 +3,33 @@ import type { Candidate, Refusal, Rule } from "./candidate.ts";
 
 /** Members for one pod, best first. */
 export interface Ranking {
-  /** Members that may have the pod and have room for it. */
+  /** Members that fit and have room. */
   readonly fitting: readonly string[];
-  /** Members that may have it but lack room, the least overfull first: where it may wait. */
+  /** Members that fit but lack room, the least overfull first: the pod may wait there. */
   readonly full: readonly string[];
-  /** Those of them whose scheduler may make room for it by preemption of this host's pods, as far as is known. */
+  /** Full members whose scheduler may preempt this host's pods for it. */
   readonly preemptable: readonly string[];
-  /** One that fits and would be the best, were an answer of its API server not overdue: worth waiting for a moment. */
+  /** The best member if its API server were not late: worth a short wait. */
   readonly awaited?: string;
-  /** Why each of the others, and each full one, does not get it. */
+  /** Refusals of all other members, full ones included. */
   readonly refusals: readonly Refusal[];
 }
 
 export interface RankInput {
   readonly requests: Amounts;
-  /** What it requests in a member where that is different; absent: nowhere. */
+  /** Requests in members where they differ. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
-  /** Its priority; absent: it preempts nobody. */
+  /** Its priority. Undefined if it preempts no pods. */
   readonly priority?: number;
-  /** The first that refuses a member gives the reason; an earlier one's cost matters more than a later one's. */
+  /** The first refusing rule gives the reason; earlier costs outrank later ones. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
 }
 
 /**
- * Ranks members for one pod: those that no rule refuses, open and with room; among these the ones that answer, then the
- * best by the rules' costs, then those of which others' pods are known, then the least loaded. Load is the greatest share of any
- * requested resource after the pod is added, others' pods included, so that members fill evenly relative to their size. Without
- * others' pods a member looks emptier than it is: the largest one, which takes longest to read, would get everything.
+ * Ranks members that no rule refuses: prompt ones first, then by the rules' costs, then members whose other tenants
+ * were read, then by load. Load is the greatest share of a requested resource with the pod added, so that members
+ * fill evenly. A member that was never read looks emptier than it is.
  */
 export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
@@ -65,7 +64,7 @@ export function rank({ requests: written, requestsIn, priority, rules = [], cand
   };
 }
 
-/** The best by costs alone, when it is late and one of the rules that say so is worth waiting for. */
+/** Returns the best by costs alone, if it is late and a rule finds it worth waiting for. */
 function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored | undefined {
   if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
   const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
@@ -77,7 +76,7 @@ interface Scored {
   readonly overdue: boolean;
   /** One per rule. */
   readonly costs: readonly number[];
-  /** What others' pods request there is not known. */
+  /** Requests of other tenants are not known. */
   readonly guessed: boolean;
   readonly load: number;
   readonly pods: number;
@@ -90,7 +89,7 @@ function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]
   return { name, overdue, costs, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
 }
 
-/** Why one member that fits is ranked behind another, in words for people. */
+/** Returns why a fitting member ranks behind another, for people. */
 export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
   const { requests, requestsIn, rules = [] } = input;
   const own = scoreOf(candidate, requestsIn?.(candidate) ?? requests, rules);
@@ -147,12 +146,12 @@ function loadOf(requests: Amounts, { used, foreign = {}, allocatable }: Candidat
   return load;
 }
 
-/** Whether a member has room for a pod that requests so much, by what Legation knows. */
+/** Reports whether a member has room for the requests, as far as known. */
 export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
   return shortageOf(requests, candidate) === undefined;
 }
 
-/** Whether there is enough when this host's pods of less priority are gone. */
+/** Reports whether preempting this host's pods of lower priority makes enough room. */
 function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
   if (priority === undefined || candidate.preemptible === undefined) return false;
   const used = { ...candidate.used };
@@ -182,7 +181,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "rea
   return undefined;
 }
 
-/** The refusals as one text for a condition or event: `west: cpu: 4 requested, 2 left; east: not selected`. */
+/** Formats refusals for a condition or event: `west: cpu: 4 requested, 2 left; east: not selected`. */
 export function explain(refusals: readonly Refusal[]): string {
   if (refusals.length === 0) return "no member cluster has joined: see `legation join`";
   return [...refusals]

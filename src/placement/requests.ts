@@ -2,9 +2,8 @@ import type { Container, Pod, PodSpec } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 
 /**
- * What a scheduler reserves for the pod: the greater of the regular containers together and each init container in
- * its turn, restartable init containers (sidecars) counted from their start on, pod-level requests where given, and
- * one `pods`. The rule is kube-scheduler's (k8s.io/component-helpers/resource).
+ * Returns what kube-scheduler reserves for the pod (k8s.io/component-helpers/resource): the greater of all containers
+ * and each init container, with sidecars and pod-level requests, and one of `pods`.
  */
 export function podRequests(pod: Pod): Amounts {
   const { spec } = pod;
@@ -16,7 +15,7 @@ export function podRequests(pod: Pod): Amounts {
   return total;
 }
 
-/** What the pod's containers request, at most, at one time. */
+/** Returns the most that the pod's containers request at one time. */
 function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Record<string, number> {
   const total: Record<string, number> = {};
   for (const container of containers) addAmounts(total, containerRequests(container));
@@ -38,17 +37,17 @@ function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Re
   return total;
 }
 
-// Of these a pod may request less than its limit.
+// Resources that a pod may overcommit.
 const SHARED: ReadonlySet<string> = new Set(["cpu", "memory"]);
 
-/** True for what can be requested and limited for a pod as a whole (k8s.io/component-helpers/resource). */
+/** Reports whether the resource has pod-level requests (k8s.io/component-helpers/resource). */
 export function isPodLevel(resource: string): boolean {
   return SHARED.has(resource) || resource.startsWith("hugepages-");
 }
 
 /**
- * What is requested for the pod as a whole, as it is defaulted where limits are written for it: what its containers request
- * together, or else these limits (defaultPodRequests in pkg/apis/core/v1).
+ * Returns pod-level requests as defaulted: the containers' sum, or else the limits (defaultPodRequests in
+ * pkg/apis/core/v1).
  */
 export function podLevelRequests(spec: PodSpec): Amounts {
   const { requests, limits } = spec.resources ?? {};
@@ -59,10 +58,10 @@ export function podLevelRequests(spec: PodSpec): Amounts {
   return { ...Object.fromEntries([...limited, ...together]), ...written };
 }
 
-/** What one container requests, as it is defaulted. */
+/** Returns a container's requests as defaulted. */
 export function containerRequests(container: Container): Amounts {
   const { requests, limits } = container.resources ?? {};
-  // Defaulting sets a missing request to the limit; proxies have passed it, manifests for `plan` have not.
+  // The API server defaults a missing request to the limit; manifests read by `plan` were not defaulted.
   return { ...parseAmounts(limits), ...parseAmounts(requests) };
 }
 

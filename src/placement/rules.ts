@@ -6,7 +6,7 @@ import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
-import { isTolerated, repellingTaint, taintText } from "../pods/tolerations.ts";
+import { isTolerated, repellingTaint, taintText } from "../pods/scheduling.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
@@ -14,20 +14,20 @@ import { spreadRule } from "./spread.ts";
 
 type Refused = Pick<Refusal, "reason" | "message">;
 
-/** Everything about a pod that rules judge members by. */
+/** Facts of a pod by which rules judge members. */
 export interface RuleFacts {
   readonly pod: Stored<Pod>;
-  /** The pod as its overrides make it. */
+  /** The pod with a member's overrides. */
   readonly inMember: InMember;
   readonly placement: Placement;
   /** Labels of the pod's namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly candidates: readonly Candidate[];
-  /** Pods of the namespace that a constraint counts, without this one, by member. */
+  /** Pods that a constraint counts, by member, without this one. */
   readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;
 }
 
-/** What operators forbid and nodes cannot do, whatever the author prefers: without costs. */
+/** Returns the rules of operators and nodes, which only refuse. */
 export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule[] {
   return [
     permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
@@ -37,7 +37,7 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
   ];
 }
 
-/** What authors say of a pod's place beside names and selectors, and what taints say of members that are better avoided. */
+/** Returns the rules of authors, and of taints that members are avoided for. */
 export function placementRules(facts: RuleFacts): Rule[] {
   const { pod, inMember, placement } = facts;
   const { affinity, spread = [] } = placement;
@@ -61,7 +61,7 @@ export function placementRules(facts: RuleFacts): Rule[] {
   ];
 }
 
-/** Only namespaces that the Cluster admits, whatever the author writes. */
+/** Admits only namespaces that the Cluster selects. */
 function permissionRule(namespace: string, labels: Readonly<Record<string, string>>): Rule {
   return {
     refusal: ({ admits }) =>
@@ -99,7 +99,7 @@ function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts
   return undefined;
 }
 
-/** Why the pod may not go to the member: a taint of its Cluster, or of its virtual node, that it does not tolerate. */
+/** Returns the refusal for an untolerated taint of the Cluster or its virtual node. */
 export function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Refused | undefined {
   const taint = repellingTaint(taints, spec?.tolerations ?? []);
   if (taint === undefined) return undefined;
@@ -132,7 +132,7 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   };
 }
 
-/** The pod's node selector, required node affinity and tolerations against the member's virtual node and its own nodes. */
+/** Judges node selector, required affinity and tolerations against the virtual node and the member's nodes. */
 function nodeRule(inMember: InMember): Rule {
   return {
     refusal: (candidate) => {
@@ -145,7 +145,7 @@ function nodeRule(inMember: InMember): Rule {
       for (const resource in requests) {
         const wanted = requests[resource] ?? 0;
         const most = fit.largest[resource] ?? 0;
-        // What no node at all has is said with the nodes' sizes.
+        // A resource that no node has is reported with node sizes.
         if (!exceeds(wanted, most) || exceeds(wanted, largestNode[resource] ?? 0)) continue;
         const shown = (value: number): string => writeQuantity(resource, value);
         const has = `the largest node that the pod may go to has ${shown(most)}`;
@@ -157,10 +157,10 @@ function nodeRule(inMember: InMember): Rule {
   };
 }
 
-// Asked by several rules, for each member.
+// Cached: several rules ask for each member.
 const needs = new WeakMap<PodInMember, NodeNeeds>();
 
-/** What a member's nodes have for the pod; undefined: not known. */
+/** Returns the judgement of a member's nodes. Undefined if not known. */
 function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   const seen = inMember(candidate);
   const wanted = needs.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
@@ -168,16 +168,44 @@ function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   return candidate.nodesFor?.(wanted);
 }
 
-/** Whether the pod may go to none of the nodes; those that are closed or tainted are nodes all the same, unless that is honored, too. */
+/** Reports whether the pod can go to no node. Closed and tainted nodes count, unless taints are honored. */
 function hasNone(fit: NodeFit | undefined, taints: "Honor" | "Ignore"): boolean {
   if (fit === undefined || fit.nodes === 0) return false;
   return taints === "Honor" ? fit.tolerated === 0 : fit.against.get(NOT_SELECTED) === fit.nodes;
 }
 
-/** What is against each of the nodes, counted as kube-scheduler counts it. */
+/** Formats why nodes do not fit, as kube-scheduler does. */
 function noneOf({ nodes, against }: NodeFit): string {
   const all = nodes === 1 ? "1 node" : `${nodes} nodes`;
   if (against.get(NOT_SELECTED) === nodes) return `none of its ${all} is one that the pod selects`;
   const reasons = [...against].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1));
   return `none of its ${all} takes the pod: ${reasons.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+}
+
+/** The state of a pod's group. */
+export interface GroupFacts {
+  /** The group, for people. */
+  readonly text: string;
+  readonly home?: string;
+  /** `namespace/name` of the pod that finds a place for the group. */
+  readonly first?: string;
+  /** Members that may have pods of the group and were not read yet. */
+  readonly unread: readonly string[];
+}
+
+/** Sends all pods of a group to one member. Until it is known, one pod alone looks for it. */
+export function groupRule({ text, home, first, unread }: GroupFacts): Rule {
+  return {
+    refusal: ({ name }) => {
+      if (home !== undefined) {
+        return name === home ? undefined : { reason: "OtherGroup", message: `${text} runs in ${home}` };
+      }
+      if (first !== undefined) {
+        return { reason: "OtherGroup", message: `${text} goes where pod ${first} finds a place first` };
+      }
+      return unread.length === 0
+        ? undefined
+        : { reason: "OtherGroup", message: `${text} may be in ${unread.join(" or ")}, which has not answered yet` };
+    },
+  };
 }

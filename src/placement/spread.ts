@@ -2,20 +2,20 @@ import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { Candidate, Rule } from "./candidate.ts";
 
-/** A constraint with what it is judged by. */
+/** A constraint and the facts to judge it. */
 export interface SpreadFacts {
   readonly spread: ClusterSpread;
-  /** Pods that count, without the one to be placed, by the name of their member. */
+  /** Counted pods by member, without the one to place. */
   readonly counts: ReadonlyMap<string, number>;
-  /** Whether the pod itself is one of those that count. */
+  /** The pod itself matches the selector. */
   readonly countsItself: boolean;
-  /** The members over which the pod could be spread. */
+  /** Members over which the pod could spread. */
   readonly eligible: readonly Candidate[];
 }
 
 /**
- * One topology spread constraint over Clusters, by kube-scheduler's rules: a domain may be ahead of the one with the fewest
- * pods by maxSkew at most. Where that is only a wish, how far it is ahead is the cost.
+ * Applies a spread constraint over Clusters like kube-scheduler: a domain may exceed the smallest by maxSkew. A soft
+ * constraint costs the excess.
  */
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;

@@ -1,32 +1,31 @@
 import type { Replicas } from "./division.ts";
 import type { DivisionOrder } from "./division-order.ts";
 
-/** What one more replica of an owner is placed by while other owners of the same workload shrink beside it. */
+/** Input to place a replica of an owner while other owners of the workload shrink. */
 export interface UpdateInput {
-  /** Of the clusters that count, for the workload as a whole. */
+  /** The workload's order over all clusters that count. */
   readonly order: DivisionOrder;
   /** The clusters that count. */
   readonly clusters: readonly string[];
-  /** Those of them that may have the replica. */
+  /** Clusters of these that may have the replica. */
   readonly choices: readonly string[];
-  /** The owner's replicas, without the one that is to be placed. */
+  /** The owner's replicas, without the one to place. */
   readonly own: Replicas;
-  /** The cluster of each replica of the other owners, in the order in which they will go. */
+  /** The cluster of each replica of other owners, in the order of their deletion. */
   readonly leaving: readonly string[];
-  /** How many replicas may go before the next comes: those that come and go at once in the update, as far as it has shown. */
+  /** The number of replicas that may go before the next comes, as seen during the update. */
   readonly atOnce: number;
 }
 
-/** When a cluster may have its next replica, and by when it must: numbers of the owner's replicas. */
+/** Bounds of a cluster's next replica, in numbers of the owner's replicas. */
 interface Due {
   readonly from: number;
   readonly until: number;
 }
 
 /**
- * Where the next replica goes so that all owners together stay within one of their division, whatever number of the others
- * has gone by then, and the owner by itself is divided at the end: its own division's next cluster, unless another one
- * would then be late. Where limits make that impossible, what is near counts.
+ * Returns the cluster for the next replica: its own division's next one, unless another cluster would be late to keep
+ * all owners within one of their division. Limits may make that impossible; then the nearest is chosen.
  */
 export function nextInUpdate(input: UpdateInput): string | undefined {
   const { choices, leaving, atOnce } = input;
@@ -42,7 +41,7 @@ export function nextInUpdate(input: UpdateInput): string | undefined {
   return nextOfOwn(input, ending);
 }
 
-/** A choice after which all can stay within `off` of the division while the first `gone` of the others go; by Hall's condition. */
+/** Returns a choice that keeps all within `off` while the first `gone` others go, by Hall's condition. */
 function nextWithin(input: UpdateInput, choices: readonly string[], gone: number, off: number): string | undefined {
   const next = countOf(input.own, input.clusters) + 1;
   const due = dues(input, gone, off);
@@ -53,7 +52,7 @@ function nextWithin(input: UpdateInput, choices: readonly string[], gone: number
   };
   const first = nextOfOwn(input, open);
   if (first === undefined || keeps(first)) return first;
-  // The earliest due date first finds a way wherever there is one.
+  // Earliest due date first finds a way if there is one.
   const urgent = open.reduce((best, one) => (untilOf(due, one) < untilOf(due, best) ? one : best), first);
   return keeps(urgent) ? urgent : undefined;
 }
@@ -62,7 +61,7 @@ function untilOf(due: ReadonlyMap<string, Due>, cluster: string): number {
   return due.get(cluster)?.until ?? Number.POSITIVE_INFINITY;
 }
 
-/** Over all states that the others come through, from now until so many of them are gone. */
+/** Checks all states of the others until `gone` of them are gone. */
 function dues({ order, clusters, own, leaving }: UpdateInput, gone: number, off: number): Map<string, Due> {
   const others = countsOf(leaving);
   const within = countOf(own, clusters) + leaving.length + 2 * clusters.length;
@@ -70,8 +69,7 @@ function dues({ order, clusters, own, leaving }: UpdateInput, gone: number, off:
     nth <= 0 ? 0 : (order.position(cluster, nth, within) ?? Number.POSITIVE_INFINITY);
   const due = new Map<string, { from: number; until: number }>();
   for (const cluster of clusters) due.set(cluster, { from: Number.NEGATIVE_INFINITY, until: Number.POSITIVE_INFINITY });
-  // While a cluster keeps what it has of the others, its next one is due soonest when all of these are still there, and
-  // may come latest when the most of them are gone.
+  // A cluster's next replica is due soonest while all of the others are there, and latest when most are gone.
   const begin = (cluster: string, left: number): void => {
     const entry = due.get(cluster);
     const has = (own[cluster] ?? 0) + (others[cluster] ?? 0);
@@ -94,7 +92,7 @@ function dues({ order, clusters, own, leaving }: UpdateInput, gone: number, off:
   return due;
 }
 
-/** Whether the owner can still be within one of its own division when the others may all be gone. */
+/** Reports whether the owner can end within one of its own division. */
 function endsDivided({ order, clusters, own, leaving, atOnce }: UpdateInput, choice: string): boolean {
   const has = countOf(own, clusters);
   const alone = has + 1 + Math.max(0, leaving.length - atOnce);
@@ -108,7 +106,7 @@ function endsDivided({ order, clusters, own, leaving, atOnce }: UpdateInput, cho
   return missing <= alone - has - 1;
 }
 
-/** The next of the owner's own division. */
+/** Returns the next cluster of the owner's own division. */
 function nextOfOwn({ order, clusters, own, leaving }: UpdateInput, choices: readonly string[]): string | undefined {
   const within = countOf(own, clusters) + leaving.length + 2 * clusters.length;
   let next: string | undefined;

@@ -14,23 +14,23 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
-import { FIELDS_NOT_DELEGATED } from "../api/spec-fields.ts";
+import { FIELDS_NOT_DELEGATED } from "../api/overrides.ts";
+import { withProxyUid } from "./downward-api.ts";
 import { forwardedTolerations } from "./failover.ts";
-import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
+import { type Fingerprints, fingerprints, writeRecord } from "./forward-record.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
-import { withProxyUid } from "./own-uid.ts";
 import { isReplaced } from "./phase.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
-  /** uid of the host's kube-system namespace: never the same for two clusters. */
+  /** uid of the host's kube-system namespace, unique among clusters. */
   readonly id: string;
-  /** Name people gave the host; only for reading. */
+  /** The host's display name. */
   readonly name: string;
 }
 
-/** The host object that an object in a member stands for, as its owner annotation says. */
+/** The host object behind an object in a member, as its owner annotation says. */
 export interface Owner {
   /** Name of the host cluster. */
   readonly cluster: string;
@@ -39,36 +39,36 @@ export interface Owner {
   readonly uid: string;
 }
 
-// Binding copies these from the node to the pod (KEP-4742), so each cluster has values of its own.
+// Each cluster's Binding copies these from its node to the pod (KEP-4742).
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
-/** Labels that a delegate has not from its proxy, or has of its own. */
+/** Labels that are never forwarded from a proxy. */
 export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
 
-// Kueue has admitted the pod on the host: a member's own would queue it once more, where nobody gives it a quota.
+// Kueue admitted the pod on the host; with these labels a Kueue in the member would queue it again.
 const KUEUE = "kueue.x-k8s.io/";
 const KUEUE_MANAGED_LABEL = `${KUEUE}managed`;
-// On pods of a Job or JobSet that it has admitted as a whole.
+// Marks pods of a Job or JobSet that Kueue admitted as a whole.
 const KUEUE_PODSET_LABEL = `${KUEUE}podset`;
 
-/** True for what only means something to the host's own queue. */
+/** Reports whether the key belongs to the host's Kueue. */
 function isAdmittedOnHost(proxy: Pod, key: string): boolean {
   if (!key.startsWith(KUEUE)) return false;
   const { [KUEUE_MANAGED_LABEL]: managed, [KUEUE_PODSET_LABEL]: podset } = proxy.metadata?.labels ?? {};
   return managed === "true" || podset !== undefined;
 }
 
-/** The labels a delegate has because its proxy has them. */
+/** Returns the labels that a delegate has from its proxy. */
 export function forwardedLabels(proxy: Pod): Record<string, string> {
   return withoutKeys(proxy.metadata?.labels, (key) => HOST_ONLY_LABELS.has(key) || isAdmittedOnHost(proxy, key));
 }
 
-/** The annotations a delegate has because its proxy has them. */
+/** Returns the annotations that a delegate has from its proxy. */
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   const annotations = withoutKeys(
     proxy.metadata?.annotations,
     (key) => INTERNAL_ANNOTATIONS.has(key) || ADMITTED_BY_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
   );
-  // It is for the host's ReplicaSet, and a write in the member for nothing.
+  // Legation's own deletion cost is for the host's ReplicaSet; forwarding it would cost a write.
   const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];
   if (ownCost !== undefined && annotations[DELETION_COST_ANNOTATION] === ownCost) {
     delete annotations[DELETION_COST_ANNOTATION];
@@ -77,8 +77,8 @@ export function forwardedAnnotations(proxy: Pod): Record<string, string> {
 }
 
 /**
- * The pod to create in a member for a proxy: the author's own pod again, without what the host added to it.
- * Derived from the proxy alone, so no copy of the manifest is kept anywhere. `spec` is the proxy's as the member is to have it.
+ * Returns the delegate to create for a proxy. Derived from the proxy alone, so no manifest is stored. `spec` is the
+ * proxy's spec adjusted to the member.
  */
 export function toDelegate(
   proxy: Stored<Pod>,
@@ -90,7 +90,7 @@ export function toDelegate(
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
   const marks = marksOf({ namespace, name, uid }, host);
-  // For what it makes with the host's API. Agents on the member's node know it by its own.
+  // The pod names itself as owner of what it creates through the host's API.
   const known = spec !== undefined && access.mode === "host" ? withProxyUid(spec) : spec;
   return {
     apiVersion: "v1",
@@ -112,7 +112,7 @@ export function toDelegate(
   };
 }
 
-/** What the delegate of a proxy is known by: the watch selects by the label, and the annotation says whose it is. */
+/** Returns the label by which watches select delegates, and the owner annotation. */
 export function marksOf(
   {
     namespace = "",
@@ -125,13 +125,13 @@ export function marksOf(
   return { labels: { [HOST_LABEL]: host.id }, annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) } };
 }
 
-/** A pod that autoscalers move on the host, where they see its controller: its workload replaces it, and it keeps nothing. */
+/** Reports whether a cluster autoscaler may evict the delegate: its workload replaces it, and no data is local. */
 function mayMove(proxy: Pod): boolean {
   const keeps = proxy.spec?.volumes?.some(({ emptyDir, hostPath }) => (emptyDir ?? hostPath) !== undefined) ?? false;
   return isReplaced(proxy) && !keeps;
 }
 
-/** The value of the annotation that records what of a delegate came from its proxy. */
+/** Returns the value of the annotation `legation.dev/forwarded` for a new delegate. */
 function forwardedKeys(
   labels: Record<string, string>,
   annotations: Record<string, string>,
@@ -140,15 +140,15 @@ function forwardedKeys(
   return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), conditions: [], spec });
 }
 
-/** Ephemeral containers are not among what a pod can be created with. */
+/** Returns the fingerprints without ephemeral containers, which no pod can be created with. */
 function createdWith(proxy: Pod): Fingerprints {
   return Object.fromEntries(Object.entries(fingerprints(proxy)).filter(([path]) => !path.startsWith("ephemeral/")));
 }
 
-// Objects in stores never change, and one decision asks for the same owner several times.
+// Objects in stores never change, and one decision reads an owner several times.
 const owners = new WeakMap<KubeObject, { readonly owner: Owner | undefined }>();
 
-/** Whose delegate an object is; undefined when it is not Legation's or its owner annotation is unreadable. */
+/** Returns the owner of a delegate or copy. Undefined if the annotation is missing or unreadable. */
 export function ownerOf(object: KubeObject): Owner | undefined {
   let known = owners.get(object);
   if (known === undefined) {
@@ -174,7 +174,7 @@ function readOwner(object: KubeObject): Owner | undefined {
   return { cluster, namespace, name, uid };
 }
 
-/** True when `object` is a delegate that this host made. */
+/** Reports whether this host made the object. */
 export function madeByHost(object: KubeObject, hostId: string): boolean {
   return object.metadata?.labels?.[HOST_LABEL] === hostId && ownerOf(object) !== undefined;
 }
@@ -195,7 +195,7 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   return withApiAccess(copy, proxy.metadata.uid, access);
 }
 
-/** The scheduler of a pod that has overflowed, which was never told another name than its author's. */
+/** Returns the author's scheduler of an overflowed pod, which keeps it in its spec. */
 function ownScheduler({ schedulerName }: PodSpec): string | undefined {
   return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
 }

@@ -1,63 +1,64 @@
-import type { Container, KubeObject, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
+import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
+import { isTerminal } from "./phase.ts";
 
-/** Kinds of objects of the whole cluster that a pod names. */
+/** Cluster-scoped kinds that a pod names. */
 export type ClassKind = "PriorityClass" | "RuntimeClass";
 
-/** Kinds of objects that a pod names and that its delegate needs beside it. */
+/** Kinds that a pod names and its delegate needs in the member. */
 export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKind;
 
-/** Kinds in a pod's own namespace, in the order in which copies are made. */
+/** Namespaced kinds, in the order in which copies are made. */
 export const NAMESPACED_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
 
-/** Kinds of the whole cluster. */
+/** Cluster-scoped kinds. */
 export const CLASS_KINDS: readonly ClassKind[] = ["PriorityClass", "RuntimeClass"];
 
 const ALL_KINDS: readonly DependencyKind[] = [...NAMESPACED_KINDS, ...CLASS_KINDS];
 
-/** One object that a pod uses. */
+/** An object that a pod uses. */
 export interface Dependency {
   readonly kind: DependencyKind;
-  /** The pod's own; empty for a class. */
+  /** The pod's namespace; empty for a class. */
   readonly namespace: string;
   readonly name: string;
-  /** The pod starts without it. */
+  /** The pod starts without the object. */
   readonly optional: boolean;
-  /** What kubelet says when it is not there: reason and message of its event. */
+  /** Reason and message of the kubelet's event for a missing object. */
   readonly missing: { readonly reason: string; readonly message: string };
 }
 
-/** Names one dependency. */
+/** Identifies a dependency. */
 export type DependencyRef = Pick<Dependency, "kind" | "namespace" | "name">;
 
 declare const dependencyKeyBrand: unique symbol;
-/** `Kind/namespace/name`: names one dependency, whoever uses it. */
+/** `Kind/namespace/name` of a dependency. */
 export type DependencyKey = string & { readonly [dependencyKeyBrand]: true };
 
-/** The key of a dependency. */
+/** Returns the key of a dependency. */
 export function dependencyKey({ kind, namespace, name }: DependencyRef): DependencyKey {
   return `${kind}/${namespace}/${name}` as DependencyKey;
 }
 
-// In every namespace of every cluster, each with what is that cluster's own.
+// Present in every namespace of every cluster with that cluster's own content.
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 const DEFAULT_ACCOUNT = "default";
-// Reserved for the two classes that every API server has (pkg/apis/scheduling: SystemPriorityClassPrefix).
+// Reserved for the classes that every API server has (pkg/apis/scheduling: SystemPriorityClassPrefix).
 const SYSTEM_PRIORITY = "system-";
 
-// Objects in stores never change, and several indexes and decisions ask for the same pod's.
+// Objects in stores never change, and indexes and decisions ask repeatedly.
 const known = new WeakMap<KubeObject, readonly Dependency[]>();
 
-/** What a pod uses of its namespace, each object once; optional only when every use of it is. */
+/** Returns the namespaced objects that a pod uses, each once; optional only if every use is. */
 export function dependenciesOf(pod: Pod): readonly Dependency[] {
   let dependencies = known.get(pod);
   if (dependencies === undefined) {
-    dependencies = pod.spec === undefined ? [] : merged(usesOf(pod.spec), pod.metadata?.namespace ?? "");
+    dependencies = pod.spec === undefined ? [] : merged(referencesIn(pod.spec), pod.metadata?.namespace ?? "");
     known.set(pod, dependencies);
   }
   return dependencies;
 }
 
-/** Returns the classes that a pod names, but for those that every cluster has. */
+/** Returns the classes that a pod names, except those that every cluster has. */
 export function classesOf({ spec }: Pod): readonly Dependency[] {
   const { priorityClassName = "", runtimeClassName } = spec ?? {};
   const named: [ClassKind, string][] = [];
@@ -71,23 +72,23 @@ export function classesOf({ spec }: Pod): readonly Dependency[] {
   });
 }
 
-/** Returns what a pod uses of its namespace, and its classes. */
-export function allDependenciesOf(pod: Pod): readonly Dependency[] {
+/** Returns all objects that a pod uses, classes included. */
+function allDependenciesOf(pod: Pod): readonly Dependency[] {
   const classes = classesOf(pod);
   return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
 }
 
-/** The keys of all that a pod uses, classes included. */
+/** Returns the keys of all objects that a pod uses, classes included. */
 export function dependencyKeys(pod: Pod): DependencyKey[] {
   return allDependenciesOf(pod).map(dependencyKey);
 }
 
-/** Reports whether objects of the kind belong to the whole cluster. */
+/** Reports whether the kind is cluster-scoped. */
 export function isClass(kind: DependencyKind): kind is ClassKind {
   return CLASS_KINDS.some((one) => one === kind);
 }
 
-/** The dependency of a key. */
+/** Returns the dependency of a key. */
 export function dependencyRef(key: DependencyKey): DependencyRef {
   const [kind, namespace = "", name = ""] = key.split("/");
   return { kind: ALL_KINDS.find((known) => known === kind) ?? "ConfigMap", namespace, name };
@@ -97,7 +98,7 @@ interface Use {
   readonly kind: DependencyKind;
   readonly name: string | undefined;
   readonly optional: boolean;
-  /** The volume that needs it; absent: an environment variable does. */
+  /** The volume that needs the object. Undefined for an environment variable. */
   readonly volume?: string;
 }
 
@@ -113,7 +114,7 @@ function merged(uses: readonly Use[], namespace: string): readonly Dependency[] 
   return [...byKey.values()];
 }
 
-function usesOf(spec: PodSpec): Use[] {
+function referencesIn(spec: PodSpec): Use[] {
   const { containers, initContainers = [], ephemeralContainers = [], volumes = [], serviceAccountName } = spec;
   const account: Use[] =
     serviceAccountName === undefined || serviceAccountName === DEFAULT_ACCOUNT
@@ -123,7 +124,7 @@ function usesOf(spec: PodSpec): Use[] {
     ...volumes.flatMap(volumeUses),
     ...[...initContainers, ...containers, ...ephemeralContainers].flatMap(environmentUses),
     ...account,
-    // Kubelet pulls without one that it does not find.
+    // The kubelet pulls without a pull secret that it does not find.
     ...(spec.imagePullSecrets ?? []).map(({ name }): Use => ({ kind: "Secret", name, optional: true })),
   ];
 }
@@ -144,7 +145,7 @@ function environmentUses({ env = [], envFrom = [] }: Pick<Container, "env" | "en
   return uses;
 }
 
-/** As `VisitPodSecretNames` and `VisitPodConfigmapNames` of Kubernetes, which say what a node may read for a pod. */
+/** Follows `VisitPodSecretNames` and `VisitPodConfigmapNames` of Kubernetes: what a node may read for a pod. */
 function volumeUses(volume: Volume): Use[] {
   const uses: Use[] = [];
   const add = (kind: DependencyKind, name: string | undefined, optional = false): void => {
@@ -173,8 +174,31 @@ function missing(kind: DependencyKind, name: string, volume: string | undefined)
   return { reason: "FailedMount", message: `MountVolume.SetUp failed for volume "${volume}" : ${message}` };
 }
 
-/** Helm keeps its releases in Secrets of up to a megabyte, by the dozen: they are not read. */
+/** Explains why a Helm release is missing: these Secrets of up to a megabyte are not read. */
 function helmRelease(kind: DependencyKind, name: string): string {
   if (kind !== "Secret" || !name.startsWith("sh.helm.release.")) return "";
   return "; Secrets of type helm.sh/release.v1 are not copied to members: keep what the pod needs in a Secret of its own";
+}
+
+/** Index of proxies by the objects that they use. */
+export const USES_INDEX = "uses";
+
+/** Returns the index values of a proxy: its kinds by namespace, and its objects by node. */
+export function usesOf(proxy: Stored<Pod>): string[] {
+  const dependencies = allDependenciesOf(proxy);
+  // A terminal pod mounts nothing.
+  if (dependencies.length === 0 || isTerminal(proxy)) return [];
+  const node = proxy.spec?.nodeName ?? "";
+  const kinds = new Set(dependencies.map(({ kind, namespace }) => kindIn(kind, namespace)));
+  return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
+}
+
+/** Returns the index value of proxies that use a kind in a namespace. */
+export function kindIn(kind: DependencyKind, namespace: string): string {
+  return `${kind}/${namespace}`;
+}
+
+/** Returns the index value of proxies on a node that use an object. The node is empty for unbound proxies. */
+export function useOn(node: string, key: DependencyKey): string {
+  return `${node}|${key}`;
 }

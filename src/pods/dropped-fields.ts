@@ -1,9 +1,8 @@
 import type { PodSpec } from "../api/kubernetes.ts";
 
 /**
- * Fields that an API server takes out of a pod, and says nothing, where its version or its feature gates do not have them; and
- * without which the pod is another. Source: dropDisabledFields in Kubernetes' pkg/api/pod/util.go, and decoding, which drops what it
- * does not know. What a member's own admission takes out is not among them.
+ * Fields that an API server silently drops if its version or feature gates lack them, and that change what a pod is
+ * (dropDisabledFields in Kubernetes' pkg/api/pod/util.go). A member's own admission may remove fields on purpose.
  */
 const DROPPABLE: ReadonlySet<string> = new Set([
   "claims",
@@ -23,13 +22,13 @@ const IMAGE_VOLUME = "image";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The fields of `sent` that `stored` has not, e.g. `spec.volumes[data].image`, among those that API servers drop. */
+/** Returns the paths of droppable fields in `sent` that `stored` lacks, e.g. `spec.volumes[data].image`. */
 export function droppedFields(sent: PodSpec, stored: PodSpec): string[] {
   const there = new Set(droppable(stored));
   return droppable(sent).filter((path) => !there.has(path));
 }
 
-/** Where the spec has fields that an API server may drop. */
+/** Returns the paths of fields that an API server may drop. */
 export function droppable(spec: PodSpec): string[] {
   return droppableIn(spec as Fields, "spec");
 }
@@ -50,12 +49,12 @@ function droppableItem(item: unknown, path: string, index: number): string[] {
 
 function isDroppable(path: string, key: string, value: unknown): boolean {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return false;
-  // What a pod is without the field anyway.
+  // These values equal the default, so dropping them changes nothing.
   if (key === "hostUsers") return value === false;
   if (key === "procMount") return value !== "Default";
   if (key === "recursiveReadOnly") return value !== "Disabled";
   if (key === IMAGE_VOLUME) return /^spec\.volumes\[[^\]]*\]$/.test(path);
-  // A sidecar would be waited for, and never end; what its author wants to end would be started again, or the other way round.
+  // Dropping it turns a sidecar into an init container that never ends, or changes whether a container restarts.
   if (key === "restartPolicy") return /^spec\.(?:initContainers|containers)\[[^\]]*\]$/.test(path);
   if (key === "resources") return path === "spec";
   return DROPPABLE.has(key);

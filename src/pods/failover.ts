@@ -3,7 +3,7 @@ import type { Pod, PodSpec, Toleration } from "../api/kubernetes.ts";
 
 const LOST_NODE_TAINTS: readonly string[] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
-/** The proxy as one that stays where it is for as long as its member is lost; one that does comes out as it went in. */
+/** Returns the proxy with endless tolerations for lost nodes (`failover: never`). Idempotent. */
 export function staying(proxy: Pod): Pod {
   const all = proxy.spec?.tolerations ?? [];
   const missing = LOST_NODE_TAINTS.filter((key) => !all.some((one) => one.key === key && isEndless(one)));
@@ -14,7 +14,7 @@ export function staying(proxy: Pod): Pod {
   return { ...proxy, spec: { containers: [], ...proxy.spec, tolerations } };
 }
 
-/** Reports whether admission made the pod stay where it is for as long as its member is lost. */
+/** Reports whether admission gave the pod endless tolerations for lost nodes. */
 export function isStaying({ metadata, spec }: Pod): boolean {
   const endless = (spec?.tolerations ?? []).filter(isEndless).map(({ key }) => key);
   return (
@@ -24,8 +24,8 @@ export function isStaying({ metadata, spec }: Pod): boolean {
 }
 
 /**
- * The tolerations that a delegate has from its proxy. Those of a lost node that were added on the host are of virtual nodes: the
- * member adds its own.
+ * Returns the tolerations that a delegate has from its proxy, without those for lost virtual nodes: the member's
+ * admission adds its own.
  */
 export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
   const stays = metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER;
@@ -35,8 +35,8 @@ export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
 }
 
 /**
- * Those that a delegate which runs may still get. A pod that was made to stay with its member tolerates lost nodes without an end, also when its
- * annotation has gone since: its delegate, which was made without that, would never leave a lost node of the member.
+ * Returns the tolerations that a running delegate may still get. Endless ones that `failover: never` added never
+ * follow, even if the annotation is gone: the delegate would never leave a lost node of the member.
  */
 export function addedTolerations(proxy: Pod, { tolerations = [] }: PodSpec): Toleration[] {
   return forwardedTolerations(proxy).filter(
@@ -44,7 +44,7 @@ export function addedTolerations(proxy: Pod, { tolerations = [] }: PodSpec): Tol
   );
 }
 
-/** What the DefaultTolerationSeconds admission plugin adds on every cluster. */
+/** Reports whether the DefaultTolerationSeconds admission plugin adds the toleration on every cluster. */
 function isDefaultToleration(toleration: Toleration): boolean {
   const { operator, tolerationSeconds, value } = toleration;
   return isOfLostNodes(toleration) && operator === "Exists" && tolerationSeconds === 300 && value === undefined;

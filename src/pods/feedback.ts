@@ -1,21 +1,27 @@
+import { jsonEqual } from "../api/json.ts";
 import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
-import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
-import { timestamp } from "../api/timestamp.ts";
-import { shownStatuses } from "./container-statuses.ts";
-import { jsonEqual } from "./equal.ts";
+import {
+  type Container,
+  type ContainerStatus,
+  type Pod,
+  type PodCondition,
+  type PodStatus,
+  type Stored,
+  timestamp,
+} from "../api/kubernetes.ts";
 import { followedConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
 import { conditionOf, isTerminal } from "./phase.ts";
-import { isHostsGate, withdrawnGates } from "./readiness.ts";
+import { isHostsGate, withdrawnGates } from "./readiness-gates.ts";
 
-/** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
+/** A strategic merge patch of a proxy's status. Its metadata are preconditions: a pod that differs answers 409. */
 export interface StatusPatch {
   readonly metadata: { readonly uid: string; readonly resourceVersion?: string };
   readonly status: Record<string, unknown>;
 }
 
-// Fields that the host's own components write: the resource claim controller, the scheduler, and the API server, which
-// reckons the quality of service from the spec and refuses any other. Another LimitRange in the member may make it differ.
+// Written by the host's resource claim controller, scheduler and API server. A LimitRange of the member may give
+// another QoS class.
 const HOST_STATUS_FIELDS = new Set([
   "nominatedNodeName",
   "resourceClaimStatuses",
@@ -24,20 +30,17 @@ const HOST_STATUS_FIELDS = new Set([
   "qosClass",
 ]);
 
-// Conditions that the kubelet takes away again when they no longer hold, or that Legation writes before the kubelet does.
+// Conditions that the kubelet removes when they no longer hold, or that Legation writes before the kubelet does.
 const RESIZE_PENDING = "PodResizePending";
 const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress", "PodReadyToStartContainers"];
 
-// Lists with patchStrategy=merge in the API types: without this directive old entries would stay.
+// Lists with patchStrategy=merge in the API types: without the directive, old entries would stay.
 const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
 
 /**
- * The status a proxy must show for what its delegate's status says; undefined when the proxy's may not change any more.
- * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
- * a terminal pod staying so. Under a final phase the rest may still change, as a kubelet tells of a sandbox that it has taken
- * down. A kubelet that runs the init containers again, in a new sandbox, calls a pod Pending that ran before: all else that
- * it says holds. `gone`: the delegate is not there any more, and this is the last of it. `refused`: what its member has said of the
- * resize that the delegate has still to get.
+ * Returns the status that the proxy must show for its delegate's. Undefined if the proxy's status must not change any
+ * more. A phase never goes backwards; only the rest of a terminal status may change. `gone`: the delegate was
+ * deleted, and this is its last status. `refused`: the member refused a resize that is still to be done.
  */
 export function statusFrom(
   proxy: Pod,
@@ -47,7 +50,7 @@ export function statusFrom(
   const status = delegate.status ?? {};
   if (isTerminal(proxy) && status.phase !== proxy.status?.phase) return undefined;
   const ran = proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined);
-  // Said of a pod that nobody has looked at since it was made: not of one that runs.
+  // The member's kubelet has not reported this pod yet; the proxy keeps what it shows.
   if (ran && status.containerStatuses === undefined) return undefined;
   const wanted: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(status)) if (!HOST_STATUS_FIELDS.has(field)) wanted[field] = value;
@@ -62,7 +65,7 @@ export function statusFrom(
     if (shown === undefined) delete wanted[field];
     else wanted[field] = shown;
   }
-  // Who waits for a pod to run looks at its containers next: they are never told later.
+  // Clients read container statuses once the phase is Running, so it waits for them.
   if (status.phase === "Running" && wanted.containerStatuses === undefined)
     wanted.phase = proxy.status?.phase ?? "Pending";
   if (ran) wanted.phase = "Running";
@@ -74,10 +77,7 @@ export function statusFrom(
   return wanted as PodStatus;
 }
 
-/**
- * The status that a proxy is to have, but not Ready: nobody may count on it. So the node lifecycle controller marks the pods of a
- * node that is not heard of.
- */
+/** Returns the wanted status with Ready False, as the node lifecycle controller marks pods of an unreachable node. */
 export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
   const lastTransitionTime = timestamp(now);
   const shown = conditionOf(proxy, "Ready");
@@ -88,7 +88,7 @@ export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus 
   return { ...wanted, conditions };
 }
 
-/** The patch that turns the proxy's status into `wanted`; undefined when they are equal, so that nothing is written. */
+/** Returns the patch that turns the proxy's status into `wanted`. Undefined if they are equal. */
 export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch | undefined {
   const current: Record<string, unknown> = { ...proxy.status };
   const next: Record<string, unknown> = { ...wanted };
@@ -114,18 +114,18 @@ function conditionsFrom(
   const told = delegate.status?.conditions ?? [];
   const followed = followedConditions(proxy, delegate, gone);
   for (const type of [...withdrawnGates(proxy, delegate), ...followed.withdrawn]) result.delete(type);
-  // By type, since a member may tell one many times.
+  // Deduplicates by type: a member may report one type many times.
   for (const [type, condition] of new Map(told.map((condition) => [condition.type, condition]))) {
     if (isHostsGate(proxy, delegate, type) || followed.isHosts(type) || type === REFUSED_CONDITION) continue;
-    // What is over in the member may still hold on the host, whose own eviction has said so.
+    // The host's own eviction may have set the condition; a member's False does not end that.
     if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
     const ours = result.get(condition.type);
-    // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
+    // The host's Binding set PodScheduled; kubelets only confirm it.
     const said = condition.type === "PodScheduled" ? ours : condition;
     if (said === undefined) continue;
     const shown: PodCondition = { ...said };
-    // A gate's opener on the host writes it, and it is not forwarded. API servers write `null` for none.
+    // The host's controller writes lastProbeTime, which is not forwarded. API servers write `null` for none.
     const probedAt = said.lastProbeTime ?? ours?.lastProbeTime;
     if (probedAt !== undefined && probedAt !== said.lastProbeTime) shown.lastProbeTime = probedAt;
     setGeneration(shown, generationOf(condition.observedGeneration) ?? ours?.observedGeneration);
@@ -133,7 +133,7 @@ function conditionsFrom(
   }
   for (const type of KUBELET_TEMPORARY_CONDITIONS) {
     if (!result.has(type) || told.some((condition) => condition.type === type)) continue;
-    // What was said of a resize that has still to reach the delegate holds until its member is asked again.
+    // A refusal of a resize stays until the member is asked again.
     if (type === RESIZE_PENDING && !isTerminal(delegate) && resizeNeeded(proxy, delegate) !== undefined) continue;
     result.delete(type);
   }
@@ -141,7 +141,7 @@ function conditionsFrom(
   return [...result.values()];
 }
 
-/** As a kubelet that has seen the resize and cannot do it: of the proxy's newest generation. */
+/** Returns the conditions with PodResizePending, as a kubelet reports a resize that it cannot do. */
 function withRefused(
   proxy: Pod,
   conditions: readonly PodCondition[],
@@ -154,24 +154,24 @@ function withRefused(
 }
 
 /**
- * Why a pod ends is told with its end, unless its kubelet is ending it. Of a pod that is neither deleted nor ended, the host's
- * disruption controller takes the condition back two minutes later, again and again; and of one that is deleted it is one write more.
+ * Reports whether a disruption is not final yet. The host's disruption controller removes the condition after two
+ * minutes from a pod that neither ended nor is being deleted.
  */
 function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCondition): boolean {
   if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;
   return !isTerminal(delegate);
 }
 
-/** The generation of the proxy that is meant by one of the delegate; undefined when none is known. */
+/** Maps an observed generation of the delegate to one of the proxy. Undefined if none is known. */
 type HostGeneration = (observed: number | undefined) => number | undefined;
 
-/** A generation counts one object's changes: only "this is the newest, and nothing is on its way" can be said of both. */
+/** Generations of two objects compare only when both are the newest and no change is in flight. */
 function hostGenerations(proxy: Pod, delegate: Stored<Pod>, refused: ResizeRefusal | undefined): HostGeneration {
   const current = specFollows(proxy, delegate, refused) ? proxy.metadata?.generation : undefined;
   return (observed) => (observed !== undefined && observed === delegate.metadata.generation ? current : undefined);
 }
 
-/** The API server keeps a generation that is taken away, so nobody may try. */
+/** Sets or removes the generation. */
 function setGeneration(object: { observedGeneration?: number }, generation: number | undefined): void {
   if (generation === undefined) delete object.observedGeneration;
   else object.observedGeneration = generation;
@@ -189,4 +189,44 @@ function conditionsPatch(current: readonly PodCondition[], wanted: readonly PodC
   }
   for (const type of old.keys()) patches.push({ type, $patch: "delete" });
   return patches;
+}
+
+type Described = Pick<Container, "name" | "volumeMounts" | "resources">;
+
+/**
+ * Returns the container statuses that the proxy shows: only containers, mounts and devices of the proxy's own spec,
+ * since members and overrides may add others. Undefined if none is left.
+ */
+export function shownStatuses(
+  statuses: readonly ContainerStatus[] | undefined,
+  containers: readonly Described[] | undefined,
+): ContainerStatus[] | undefined {
+  const own = new Map(containers?.map((container) => [container.name, container]));
+  const shown = (statuses ?? []).flatMap((status) => {
+    const container = own.get(status.name);
+    return container === undefined ? [] : [withOwnDevices(withOwnMounts(status, container), container)];
+  });
+  return shown.length === 0 ? undefined : shown;
+}
+
+/** Drops devices that the proxy did not request: the host's API server refuses a status with them (core/validation). */
+function withOwnDevices(status: ContainerStatus, { resources = {} }: Described): ContainerStatus {
+  const { allocatedResourcesStatus: told, ...rest } = status;
+  if (told === undefined) return status;
+  const claims = (resources.claims ?? []).map(({ name, request = "" }) => `claim:${name}${request && `/${request}`}`);
+  const own = new Set([...Object.keys(resources.requests ?? {}), ...claims]);
+  const shown = told.filter(({ name }) => own.has(name));
+  return shown.length === 0 ? rest : { ...rest, allocatedResourcesStatus: shown };
+}
+
+/** Renames mounts by path: each cluster's admission names its token volume anew. */
+function withOwnMounts(status: ContainerStatus, { volumeMounts = [] }: Described): ContainerStatus {
+  const { volumeMounts: told, ...rest } = status;
+  if (told === undefined) return status;
+  const names = new Map(volumeMounts.map(({ mountPath, name }) => [mountPath, name]));
+  const shown = told.flatMap((mount) => {
+    const name = names.get(mount.mountPath);
+    return name === undefined ? [] : [{ ...mount, name }];
+  });
+  return shown.length === 0 ? rest : { ...rest, volumeMounts: shown };
 }

@@ -1,24 +1,24 @@
+import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
-import { jsonEqual } from "./equal.ts";
-import { readRecord } from "./forwarded.ts";
+import { readRecord } from "./forward-record.ts";
 import { isTerminal } from "./phase.ts";
-import { anybodys } from "./readiness.ts";
+import { anybodys } from "./readiness-gates.ts";
 
-// More than controllers set on one pod. A member may tell as many as an object of 16 MiB has room for.
+// Bounds the record: a member may report as many as an object of 16 MiB holds.
 const MOST_FOLLOWED = 100;
 
-/** Whose conditions that neither kubelets nor gates' openers write are, of a proxy that has a delegate. */
+/** Ownership of conditions that neither kubelets nor openers of readiness gates write. */
 export interface FollowedConditions {
-  /** What the proxy has of this type stays, whatever the delegate says. */
+  /** Reports whether the proxy's condition of the type stays, whatever the delegate has. */
   readonly isHosts: (type: string) => boolean;
-  /** Types of conditions that the proxy has from its delegate, which has them no more. */
+  /** Types that the proxy has from its delegate and that the delegate no longer has. */
   readonly withdrawn: readonly string[];
 }
 
 /**
- * What is to be on the delegate's record: types of conditions that the proxy has or is to have from it, 100 at most. One that both clusters have is
- * whose it was first; beside a record of an earlier version, which copied all of them, it is the delegate's. `isNews`: the record does not say so yet.
+ * Returns the types of conditions to record as the delegate's, 100 at most. A type on both sides belongs to the side
+ * that had it first. `isNews`: the record differs.
  */
 export function conditionsToRecord(
   proxy: Pod,
@@ -39,7 +39,7 @@ export function conditionsToRecord(
   return { conditions, isNews: !jsonEqual(conditions, recorded) };
 }
 
-/** Whose conditions the proxy shows now: those on record are the delegate's. `gone`: nothing more will be put on record. */
+/** Returns the ownership of the proxy's conditions. `gone`: the record will not change any more. */
 export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: boolean): FollowedConditions {
   const recorded = recordedOn(delegate) ?? [];
   const isLast = gone || isTerminal(delegate);
@@ -48,19 +48,19 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
   const told = typesOf(delegate);
   return {
     isHosts: (type) => isAnybodys(type) && !followed.has(type),
-    // The record of one that has ended is written no more: what the proxy has from then on may be the host's own.
+    // A terminal delegate's record is final, so new conditions of the proxy may be the host's.
     withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isAnybodys(type) && !told.has(type)),
   };
 }
 
-/** The proxy's conditions without those that it has from a delegate that is gone. */
+/** Returns the proxy's conditions without those of a departed delegate. */
 export function conditionsWithout(proxy: Pod, departed: Stored<Pod>): PodCondition[] {
   const followed = new Set(recordedOn(departed) ?? typesOf(departed));
   const isAnybodys = anybodys(proxy);
   return (proxy.status?.conditions ?? []).filter(({ type }) => !isAnybodys(type) || !followed.has(type));
 }
 
-/** Undefined: the record is of an earlier version. */
+/** Returns the recorded types. Undefined if an earlier version wrote the record. */
 function recordedOn({ metadata }: Stored<Pod>): readonly string[] | undefined {
   return readRecord(metadata.annotations?.[FORWARDED_ANNOTATION]).conditions?.slice(0, MOST_FOLLOWED);
 }

@@ -1,17 +1,23 @@
+import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
-import { jsonEqual } from "./equal.ts";
 import { addedTolerations } from "./failover.ts";
 import { conditionsToRecord } from "./followed-conditions.ts";
-import type { ForwardPatch } from "./forward-patch.ts";
-import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
+import {
+  type Fingerprints,
+  type ForwardedRecord,
+  type ForwardPatch,
+  fingerprints,
+  readRecord,
+  writeRecord,
+} from "./forward-record.ts";
 import { isMerged, type Merged } from "./host-admission.ts";
-import { recordedGates } from "./readiness.ts";
+import { recordedGates } from "./readiness-gates.ts";
 
-/** A resize that the delegate's member does not take: what a kubelet tells of one in the condition PodResizePending. */
+/** A resize that the member refused, as a kubelet reports it in PodResizePending. */
 export interface ResizeRefusal {
-  /** As a kubelet says it: what may be free later, or what cannot be. */
+  /** `Deferred` may become possible, `Infeasible` cannot. */
   readonly reason: "Deferred" | "Infeasible";
   readonly message: string;
   /** RFC 3339. */
@@ -19,11 +25,9 @@ export interface ResizeRefusal {
 }
 
 /**
- * What must change on the delegate so that it is again what its author wrote; empty when nothing. Keys that came from
- * the proxy follow it, also when they go, and keys that the member set are never touched. A part of the spec follows
- * when it has changed on the proxy: what the member's admission made of it before stays.
- * The last patch records what was forwarded, so the others must have been answered before it is sent. A resize that is
- * `refused` is left out, and is not on record: it has still to be done. Tolerations that the host's admission `merged` stay on the host.
+ * Returns the patches that make the delegate follow its proxy, in the order to send them. Values that the member set
+ * are never touched. The last patch writes the record. A `refused` resize is left out and stays unrecorded;
+ * tolerations that the host's admission `merged` stay on the host.
  */
 export function forwardPatches(
   proxy: Pod,
@@ -68,7 +72,7 @@ export function forwardPatches(
   ];
 }
 
-/** What of the proxy's resources its delegate does not have yet, as a patch's spec; undefined when nothing. */
+/** Returns the resources that the delegate still lacks, as a patch's spec. Undefined if none. */
 export function resizeNeeded(proxy: Pod, delegate: Stored<Pod>): object | undefined {
   return specChanges(proxy, delegate).resize;
 }
@@ -82,8 +86,8 @@ function recordOf(record: ForwardedRecord): Record<string, string> {
 }
 
 /**
- * The record without the resources that are about to be resized: what the delegate has may come from the proxy from then
- * on. A proxy that is resized back before the resize was recorded would otherwise look as if nothing had changed.
+ * Returns a patch that removes resources from the record before their resize. Without it, a proxy resized back
+ * meanwhile would look unchanged.
  */
 function opening(record: ForwardedRecord, now: Fingerprints, uid: string): ForwardPatch[] {
   const { spec: earlier = {} } = record;
@@ -93,14 +97,14 @@ function opening(record: ForwardedRecord, now: Fingerprints, uid: string): Forwa
   return [{ body: { metadata: { uid, annotations } } }];
 }
 
-/** The fingerprints without those of resources that have changed since the record was written. */
+/** Returns the fingerprints without resources that changed since the record. */
 function withoutResized({ spec: earlier = {} }: ForwardedRecord, now: Fingerprints): Fingerprints {
   return Object.fromEntries(
     Object.entries(now).filter(([path, print]) => !isOfResources(path) || earlier[path] === print),
   );
 }
 
-/** True when a resize was begun and taken back. */
+/** Reports whether a resize was begun and taken back. */
 function lacksResources({ spec: earlier }: ForwardedRecord, now: Fingerprints): boolean {
   return earlier !== undefined && Object.keys(now).some((path) => isOfResources(path) && !(path in earlier));
 }
@@ -109,13 +113,13 @@ function isOfResources(path: string): boolean {
   return path.startsWith("resources");
 }
 
-/** True when nothing of the proxy's spec has still to reach the delegate, but for a resize that is `refused`. */
+/** Reports whether the delegate's spec follows, except for a `refused` resize. */
 export function specFollows(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): boolean {
   const { resize, ephemeral, spec } = specChanges(proxy, delegate);
   return (ephemeral ?? spec) === undefined && (resize === undefined || refused !== undefined);
 }
 
-/** What changed on the proxy and is different on the delegate, by the request that may change it. */
+/** Differences to forward, by the request that may change them. */
 interface SpecChanges {
   readonly resize?: object | undefined;
   readonly ephemeral?: object | undefined;
@@ -143,7 +147,7 @@ function plainChanges(proxy: Pod, theirs: PodSpec, hasChanged: HasChanged, merge
       hasChanged(`image/${name}`) && image !== current.image ? [{ name, image }] : [],
     );
   const { containers, initContainers, activeDeadlineSeconds: deadline } = proxy.spec ?? {};
-  // A deadline can be set and shortened, never the other way round.
+  // The API server lets a deadline be set and shortened only.
   const own = addedTolerations(proxy, theirs).filter((toleration) => !isMerged(toleration, merged));
   const sooner = deadline !== undefined && deadline < (theirs.activeDeadlineSeconds ?? Number.POSITIVE_INFINITY);
   return withoutEmpty({
@@ -169,7 +173,7 @@ function resizeOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): objec
 
 type Amounts = Container["resources"];
 
-/** Only cpu and memory can be resized; another resource that differs is the member's own. */
+/** Returns the changed amounts of cpu and memory, the only ones that can be resized. */
 function amountChanges(wanted: Amounts, current: Amounts): object | undefined {
   const different = (field: "requests" | "limits"): object | undefined =>
     withoutEmpty(
@@ -183,21 +187,21 @@ function amountChanges(wanted: Amounts, current: Amounts): object | undefined {
   return withoutEmpty({ requests: different("requests"), limits: different("limits") });
 }
 
-/** Ephemeral containers can only be added; one of the same name that the member has already is not touched. */
+/** Returns ephemeral containers to add. They cannot be changed or removed. */
 function ephemeralOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
   const present = new Set(theirs.ephemeralContainers?.map(({ name }) => name));
   const volumes = new Set(theirs.volumes?.map(({ name }) => name));
   const added = (ours.ephemeralContainers ?? [])
     .filter(({ name }) => hasChanged(`ephemeral/${name}`) && !present.has(name))
     .map(({ volumeMounts, ...container }) => {
-      // The host's token volume has another name in the member.
+      // The token volume has another name in the member.
       const mounts = volumeMounts?.filter(({ name }) => volumes.has(name)) ?? [];
       return mounts.length === 0 ? container : { ...container, volumeMounts: mounts };
     });
   return added.length === 0 ? undefined : { ephemeralContainers: added };
 }
 
-/** The whole list, since it is not merged by a patch: the member's, with the author's seconds and additions. */
+/** Returns the whole list, since patches do not merge it: the member's with the author's seconds and additions. */
 function mergedTolerations(own: Toleration[], theirs: Toleration[] = []): Toleration[] | undefined {
   const same = (a: Toleration, b: Toleration): boolean => jsonEqual(withoutSeconds(a), withoutSeconds(b));
   const kept = theirs.map((toleration) => own.find((wanted) => same(wanted, toleration)) ?? toleration);
@@ -210,7 +214,7 @@ function withoutSeconds({ tolerationSeconds: _, ...toleration }: Toleration): ob
   return toleration;
 }
 
-/** Containers of both sides by name; those that only one side has are nobody's to change. */
+/** Pairs containers by name. Containers of one side only are left alone. */
 function pairs(own: readonly Container[], other: readonly Container[]): [Container, Container][] {
   const others = new Map(other.map((container) => [container.name, container]));
   return own.flatMap((container): [Container, Container][] => {

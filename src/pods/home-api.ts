@@ -2,41 +2,41 @@ import type { ApiMode } from "../api/annotations.ts";
 import type { HomeAddress } from "../api/home-address.ts";
 import type { Container, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
-/** What is known of the way from one member to the host's API server. */
+/** The known way from a member to the host's API server. */
 export type HomeApi =
   | { readonly state: "known"; readonly address: HomeAddress }
-  /** Nobody has said; the message says what to set. */
+  /** The operator has not set an address; the message says what to set. */
   | { readonly state: "unknown"; readonly message: string }
-  /** It is still being found out. */
+  /** Detection is in progress. */
   | { readonly state: "pending"; readonly message: string };
 
-/** What a delegate's in-cluster configuration leads to. */
+/** The API server of a delegate's in-cluster configuration. */
 export type ApiAccess =
   | { readonly mode: "host"; readonly address: HomeAddress }
   | { readonly mode: "member" }
   | { readonly mode: "none" };
 
-/** What a delegate gets in a member, or why that member cannot have the pod. */
+/** The access that a delegate gets in a member, or why that member cannot have the pod. */
 export type ApiChoice =
   | { readonly access: ApiAccess; readonly refusal?: never }
   | { readonly access?: never; readonly refusal: string };
 
-/** One token that a pod mounts. */
+/** A token that a pod mounts. */
 export interface WantedToken {
-  /** Its key in the delegate's Secret. */
+  /** Key in the delegate's Secret. */
   readonly key: string;
-  /** The API server's own when absent. */
+  /** Undefined means the API server's own audience. */
   readonly audience?: string;
   readonly expirationSeconds: number;
 }
 
 /** Key of the host's authority in a delegate's Secret. */
 export const CA_KEY = "ca.crt";
-// In every namespace of every cluster, each with that cluster's authority (kube-controller-manager's root-ca-cert-publisher).
+// Present in every namespace with that cluster's authority (kube-controller-manager's root-ca-cert-publisher).
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
-// The default of the API server (SetDefaults_ServiceAccountTokenProjection).
+// The API server's default (SetDefaults_ServiceAccountTokenProjection).
 const DEFAULT_EXPIRATION_SECONDS = 3600;
-// Where clients look for a service account's token: Kubernetes mounts it there, and some authors a token Secret of their own.
+// The standard mount path. Some authors mount a token Secret of their own there.
 const TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const SERVICE_NAMES: readonly string[] = [
   "kubernetes.default",
@@ -44,12 +44,14 @@ const SERVICE_NAMES: readonly string[] = [
   "kubernetes.default.svc.cluster.local",
 ];
 
-/** Name of the Secret with a delegate's tokens: known before the delegate has a uid, so that its spec can name it. */
+/**
+ * Returns the name of a delegate's token Secret. It is known before the delegate has a uid, so its spec can name it.
+ */
 export function apiSecretName(proxyUid: string): string {
   return `legation-api-${proxyUid}`;
 }
 
-/** The tokens that a pod mounts, in the order of its volumes: by its cluster's admission, or by its author. */
+/** Returns the tokens that a pod mounts, in the order of its volumes. */
 export function wantedTokens({ spec }: Pod): WantedToken[] {
   const tokens = (spec?.volumes ?? []).flatMap(({ projected }) =>
     (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
@@ -61,10 +63,10 @@ export function wantedTokens({ spec }: Pod): WantedToken[] {
   }));
 }
 
-/** Whether the pod has what a client needs to talk to its cluster's API server: a token, mounted for it or by its author from a Secret. */
+/** Reports whether the pod mounts a token, added by admission or by its author from a Secret. */
 export function usesApi(pod: Pod): boolean {
   const { containers = [], initContainers = [] } = pod.spec ?? {};
-  // A manifest that is planned may lack what an API server would demand.
+  // `legation plan` reads manifests that may lack required fields.
   const isToken = ({ mountPath = "" }: { readonly mountPath?: string }): boolean =>
     mountPath.replace(/\/+$/, "") === TOKEN_PATH;
   return (
@@ -72,18 +74,18 @@ export function usesApi(pod: Pod): boolean {
   );
 }
 
-/** What the proxy's delegate gets where the way to the host is `home`. */
+/** Returns the access that the proxy's delegate gets. */
 export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
   if (mode === "member" || mode === "none") return { access: { mode } };
   const isKnown = home.state === "known";
-  // Who asks for the host's may read its token from anywhere; the address costs nothing.
+  // An explicit `host` may use a token from elsewhere.
   if (!usesApi(proxy) && !(mode === "host" && isKnown)) return { access: { mode: "none" } };
   if (isKnown) return { access: { mode: "host", address: home.address } };
   if (home.state === "pending" || mode === "host") return { refusal: home.message };
   return { access: { mode: "none" } };
 }
 
-/** True when the pod mounts the Secret with the tokens of this proxy. */
+/** Reports whether the pod mounts the token Secret of this proxy. */
 export function mountsApiSecret({ spec }: Pod, proxyUid: string): boolean {
   const wanted = apiSecretName(proxyUid);
   return (
@@ -126,8 +128,8 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
 }
 
 /**
- * Some clients (Spark's driver among them) dial the API server by the name of its Service, at port 443. A line in
- * /etc/hosts is all that Kubernetes has for that, so it takes an IP address and that port.
+ * Clients such as Spark's driver dial the API server by its Service's name at port 443. /etc/hosts can provide that
+ * for an IP address at that port only.
  */
 function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAddress): PodSpec["hostAliases"] {
   const isAddress = host.includes(":") || /^[0-9.]+$/.test(host);
@@ -149,8 +151,8 @@ const READ_BY_ALL = 0o444;
 const OWNER_ONLY = 0o600;
 
 /**
- * Returns the mode of a token's file; undefined: the volume's. A kubelet makes it 0600, and 0640 for an `fsGroup`, and gives it to the
- * containers' one user. A file of a Secret is root's, so that another user needs to read it as one of all.
+ * Returns the mode of a token's file. Undefined keeps the volume's. A kubelet's token belongs to the containers'
+ * user; a Secret's file is root's, so other users need it readable by all.
  */
 function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
   const user = soleUser(spec);
@@ -158,7 +160,7 @@ function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
   return user === undefined || (defaultMode & FOR_ALL) !== 0 ? undefined : defaultMode | READ_BY_ALL;
 }
 
-/** The volume with the host's tokens and authority under the same paths and modes. */
+/** Returns the volume with the host's tokens and authority under the same paths and modes. */
 function atHome(
   volume: Volume,
   name: string,
@@ -172,14 +174,14 @@ function atHome(
       ...rest,
       secret: {
         secretName: name,
-        // All of the ConfigMap; the Secret has more.
+        // The Secret has more keys than the ConfigMap.
         items: items ?? [{ key: CA_KEY, path: CA_KEY }],
         ...(defaultMode === undefined ? {} : { defaultMode }),
         ...(optional === undefined ? {} : { optional }),
       },
     };
   }
-  // One without sources has `null` for them.
+  // An empty projection has `null` sources.
   if (!projected?.sources) return volume;
   const own = modeOf(projected.defaultMode ?? READABLE);
   const mode = own === undefined ? {} : { mode: own };
@@ -194,7 +196,7 @@ function atHome(
   return { ...rest, projected: { ...projected, sources } };
 }
 
-/** What kubelet would set to its own API server's address, unless the author has set it already; and that one's authority. */
+/** Returns the container with the host's address and authority, unless the author set them. */
 function withEnvironment(container: Container, { host, port }: HomeAddress, secret: string): Container {
   const written = new Set(container.env?.map(({ name }) => name));
   const variables = [
@@ -203,20 +205,20 @@ function withEnvironment(container: Container, { host, port }: HomeAddress, secr
     { name: "KUBERNETES_SERVICE_PORT_HTTPS", value: port },
   ].filter(({ name }) => !written.has(name));
   const own = (container.env ?? []).map((variable) => withAuthority(variable, secret));
-  // First, since a variable can refer to those before it.
+  // First, since a variable can refer to earlier ones.
   return { ...container, env: [...variables, ...own] };
 }
 
 type Variable = NonNullable<Container["env"]>[number];
 
-/** The variable with the host's authority in place of the member's. */
+/** Returns the variable with the host's authority in place of the member's. */
 function withAuthority(variable: Variable, secret: string): Variable {
   const reference = variable.valueFrom?.configMapKeyRef;
   if (reference?.name !== ROOT_CA_CONFIG_MAP) return variable;
   return { ...variable, valueFrom: { secretKeyRef: { ...reference, name: secret } } };
 }
 
-/** The volume without tokens; undefined when it was there for nothing else. */
+/** Returns the volume without tokens. Undefined if nothing else is left. */
 function withoutTokens(volume: Volume): Volume | undefined {
   const { projected } = volume;
   if (isApiAccessVolume(volume)) return undefined;
@@ -225,7 +227,7 @@ function withoutTokens(volume: Volume): Volume | undefined {
   return sources.length === 0 ? undefined : { ...volume, projected: { ...projected, sources } };
 }
 
-/** The spec with each volume as `change` makes it; the mounts of those that go, go with them. */
+/** Returns the spec with changed volumes, and without mounts of removed ones. */
 function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefined): PodSpec {
   if (spec.volumes === undefined) return spec;
   const gone = new Set<string>();
@@ -245,7 +247,7 @@ function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefin
   };
 }
 
-/** The volume that the ServiceAccount admission plugin adds; a member's own plugin adds its own. */
+/** Reports whether the ServiceAccount admission plugin added the volume; the member's plugin adds its own. */
 function isApiAccessVolume({ name, projected }: Volume): boolean {
   return (
     name.startsWith("kube-api-access-") &&

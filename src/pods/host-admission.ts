@@ -1,5 +1,5 @@
+import { jsonEqual } from "../api/json.ts";
 import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
-import { jsonEqual } from "./equal.ts";
 
 /** The host's objects from which its admission plugins complete pods. */
 export interface HostAdmission {
@@ -8,7 +8,7 @@ export interface HostAdmission {
   readonly namespace: (name: string) => Namespace | undefined;
 }
 
-// Annotations of namespaces, for PodNodeSelector and PodTolerationRestriction (plugin/pkg/admission in Kubernetes).
+// Namespace annotations of PodNodeSelector and PodTolerationRestriction (plugin/pkg/admission in Kubernetes).
 const NODE_SELECTOR_ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector";
 const TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/defaultTolerations";
 
@@ -16,13 +16,13 @@ const TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/defaultTolerations
 export interface Merged {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];
-  /** The host's default PriorityClass, where the pod has it. */
+  /** The host's default PriorityClass, if the pod has it. */
   readonly priorityClassName?: string;
 }
 
 /**
- * Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod on the host, by the
- * objects from which they do. Undefined: nothing.
+ * Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod.
+ * Undefined if nothing.
  */
 export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged | undefined {
   if (spec === undefined) return undefined;
@@ -36,18 +36,18 @@ export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged
   return { nodeSelector, tolerations, ...(isDefault ? { priorityClassName } : {}) };
 }
 
-/** Returns the spec without what was merged into it; the same object where it has none of that. */
+/** Returns the spec without what was merged into it; the same object if nothing was. */
 export function withoutMerged(spec: PodSpec, merged: Merged | undefined): PodSpec {
   if (merged === undefined) return spec;
   return withoutTolerations(withoutNodeSelector(withoutClass(spec, merged), merged), merged);
 }
 
-/** Reports whether the toleration is one that was merged into the pod. */
+/** Reports whether the toleration was merged into the pod. */
 export function isMerged(toleration: Toleration, merged: Merged | undefined): boolean {
   return merged?.tolerations.some((one) => jsonEqual(one, toleration)) ?? false;
 }
 
-/** Priority writes the name of the host's default class; the member has a default of its own, or none. */
+/** Removes the host's default class: the member has its own default, or none. */
 function withoutClass(spec: PodSpec, merged: Merged): PodSpec {
   const { priorityClassName, ...rest } = spec;
   return priorityClassName !== undefined && priorityClassName === merged.priorityClassName ? rest : spec;
@@ -68,7 +68,7 @@ function withoutTolerations(spec: PodSpec, merged: Merged): PodSpec {
   return kept.length === (tolerations?.length ?? 0) ? spec : { ...spec, tolerations: kept };
 }
 
-/** The labels of `a=b,c=d`, as labels.ConvertSelectorToLabelsMap reads them. */
+/** Parses `a=b,c=d` as labels.ConvertSelectorToLabelsMap does. */
 function selectorOf(text = ""): Record<string, string> {
   const pairs = text.split(",").map((pair) => pair.split("="));
   return Object.fromEntries(
@@ -76,7 +76,7 @@ function selectorOf(text = ""): Record<string, string> {
   );
 }
 
-/** Returns nothing for text that the plugin could not read either: it refuses the namespace's pods. */
+/** Parses tolerations. Unreadable text yields none: the plugin refuses the namespace's pods for it. */
 function tolerationsOf(text = ""): Toleration[] {
   if (text === "") return [];
   try {

@@ -12,9 +12,8 @@ interface Term {
 }
 
 /**
- * Terms of affinity and spreading, wherever in `value` they are, without the label keys that the host's API server has written
- * into the selector beside them (KEP-3243, KEP-3633; no author may name a key in both). The selector says it all: a member's
- * API server would refuse a key that is in both, and one before 1.31 knows selectors alone.
+ * Removes label keys that the host's API server merged into the selectors of affinity and spread terms (KEP-3243,
+ * KEP-3633). A member's API server refuses a key in both, and one before 1.31 knows selectors alone.
  */
 export function withoutMergedKeys<T>(value: T): T {
   if (Array.isArray(value)) return value.map((item: unknown) => withoutMergedKeys(item)) as T;
@@ -35,7 +34,7 @@ export function withoutMergedKeys<T>(value: T): T {
   return copy as T;
 }
 
-/** With the pod's own values of some keys, as API servers from 1.34 on write them into the selector of a spread constraint. */
+/** Adds the pod's values of the keys to the selector, as API servers from 1.34 on do for spread constraints. */
 export function withMergedKeys(
   selector: WrittenSelector,
   keys: readonly string[],

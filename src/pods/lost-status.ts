@@ -1,10 +1,9 @@
-import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../api/kubernetes.ts";
-import { timestamp } from "../api/timestamp.ts";
+import { type ContainerStatus, type Pod, type PodCondition, type PodStatus, timestamp } from "../api/kubernetes.ts";
 
 /**
- * The final status of a proxy whose delegate is gone without having told its own: as kubelet writes it for containers that it
- * can no longer find (TerminatePod in kubelet/status/status_manager.go). `disruptedBy` is the reason when nobody on the host
- * asked for the end.
+ * Returns the final status of a proxy whose delegate vanished, as the kubelet writes it for containers that it cannot
+ * find (TerminatePod in kubelet/status/status_manager.go). `disruptedBy`: the reason if the host did not ask for the
+ * end.
  */
 export function lostStatus(
   proxy: Pod,
@@ -30,21 +29,21 @@ function endedConditions(
     conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
   };
   for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
-  // An eviction says itself what it was for.
+  // An eviction has set its own reason.
   if (disruptedBy !== undefined && conditions.get("DisruptionTarget")?.status !== "True") {
     set({ type: "DisruptionTarget", status: "True", reason: disruptedBy, message });
   }
   return [...conditions.values()];
 }
 
-/** What has waited for an init container to end stays as it is: that one has failed. */
+/** Ends container statuses; containers behind a failed init container keep theirs. */
 function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[] | undefined> {
   const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};
   const tried = (initContainerStatuses ?? []).findLastIndex(hasBegun);
   const end = (status: ContainerStatus): ContainerStatus => ended(status, at);
   return {
     containerStatuses: hasInitialized(proxy) ? containerStatuses?.map(end) : containerStatuses,
-    // kubelet has always tried the first.
+    // The kubelet has always tried the first one.
     initContainerStatuses: initContainerStatuses?.map((status, index) =>
       index <= Math.max(0, tried) ? end(status) : status,
     ),
@@ -52,7 +51,7 @@ function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[]
   };
 }
 
-/** hasPodInitialized of kubelet: a container has begun, or the last init container has done its work. */
+/** Reports whether initialization was done, as hasPodInitialized of the kubelet does. */
 function hasInitialized({ spec, status }: Pod): boolean {
   if ((spec?.initContainers ?? []).length === 0) return true;
   const last = status?.initContainerStatuses?.at(-1);

@@ -14,7 +14,7 @@ import {
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { isStaying, staying } from "./failover.ts";
 
-/** Annotations of a pod that its author cannot change once the pod is there. */
+/** Annotations of a pod that its author cannot change. */
 export const KEPT_ANNOTATIONS: readonly string[] = [
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
@@ -25,8 +25,8 @@ export const KEPT_ANNOTATIONS: readonly string[] = [
 ];
 
 /**
- * Returns the pod with the marks of Legation that `old` has and an update leaves out. A mark with another value stays as it is:
- * an admission policy refuses it.
+ * Returns the pod with the marks that an update left out. A mark with another value stays: an admission policy
+ * refuses it.
  */
 export function withMarksOf(old: Pod, pod: Pod): Pod {
   const before = old.metadata ?? {};
@@ -48,7 +48,7 @@ export function withMarksOf(old: Pod, pod: Pod): Pod {
   };
 }
 
-/** Returns the map with the entries of `old` under these keys that it lacks. */
+/** Returns the map with the entries of `old` that it lacks under these keys. */
 export function withKeysOf(
   old: Readonly<Record<string, string>> = {},
   map: Readonly<Record<string, string>> | undefined,
@@ -63,7 +63,7 @@ function withFinalizerOf(old: readonly string[] = [], finalizers: string[] | und
   return isLost ? [...(finalizers ?? []), DELEGATE_FINALIZER] : finalizers;
 }
 
-/** Returns the spec with what admission wrote into it when the pod was created, where an author's own manifest would undo that. */
+/** Restores the scheduler name and tolerations that admission wrote, if the update has the author's own. */
 function withSpecOf(old: Pod, spec: PodSpec): PodSpec {
   const author = old.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? DEFAULT_SCHEDULER;
   const isAuthors = old.spec?.schedulerName === SCHEDULER_NAME && spec.schedulerName === author;

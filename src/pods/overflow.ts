@@ -1,35 +1,32 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, SCHEDULER_NAME, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { Pod, Toleration } from "../api/kubernetes.ts";
-import { isTolerated } from "./tolerations.ts";
+import { isTolerated } from "./scheduling.ts";
 
-/** True for a pod in overflow mode that is no proxy: the host's scheduler may give it a node at any moment. */
+/** Reports whether the pod is in overflow mode and no proxy yet: the host's scheduler may bind it. */
 export function isOverflow({ metadata }: Pod): boolean {
   return metadata?.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE;
 }
 
-/** True for a pod in overflow mode, also when it has overflowed: the proxy keeps the scheduler that was asked first. */
+/** Reports whether the pod is in overflow mode, bound or not: it keeps its own scheduler name. */
 export function asksHostFirst({ spec }: Pod): boolean {
   return spec?.schedulerName !== SCHEDULER_NAME;
 }
 
-/** The pod with the mark of overflow mode, which is all that admission adds to it: it stays an ordinary pod of the host. */
+/** Returns the pod with the label of overflow mode, the only mark that admission adds. */
 export function toOverflow(pod: Pod): Pod {
   const labels = { ...pod.metadata?.labels, [PROXY_LABEL]: OVERFLOW_LABEL_VALUE };
   return { ...pod, metadata: { ...pod.metadata, labels } };
 }
 
 /**
- * Whether the host's scheduler may choose a virtual node for a pod. In overflow mode it would then never say that the pod is
- * unschedulable: it fails again and again at a Binding that is Legation's alone.
+ * Reports whether the host's scheduler may choose a virtual node for the pod. It would then never report the pod as
+ * unschedulable.
  */
 export function toleratesVirtualNodes(tolerations: readonly Toleration[]): boolean {
   return isTolerated({ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }, tolerations);
 }
 
-/**
- * The field of a pod whose claim is the host's, which no member has: the data of a volume, or a device. Undefined: it claims
- * nothing.
- */
+/** Returns the field that claims a volume or device of the host. Undefined if none does. */
 export function hostClaim({
   volumes,
   resourceClaims,

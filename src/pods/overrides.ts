@@ -1,14 +1,14 @@
 import fastJsonPatch from "fast-json-patch";
+import { withoutNulls } from "../api/json.ts";
 import type { PodSpec } from "../api/kubernetes.ts";
 import { type Override, overrideApplies } from "../api/overrides.ts";
-import { withoutNulls } from "../api/without-nulls.ts";
 import { changedPrivileges } from "./privileges.ts";
 import { shapeProblems } from "./spec-shape.ts";
 
-/** A pod's spec as it is in one member, or which operation failed and why. */
+/** A pod's spec in one member, or which operation failed and why. */
 export type OverriddenSpec = { readonly spec: PodSpec } | { readonly problem: string };
 
-/** Applies the overrides that are for a member, in their order. An author's give no privileges that the host has not judged. */
+/** Applies a member's overrides in order. An author's override gives no privileges that the host has not judged. */
 export function overrideSpec(
   spec: PodSpec,
   overrides: readonly Override[],
@@ -29,11 +29,11 @@ export function overrideSpec(
   return wrong === undefined ? { spec: changed } : { problem: `makes what is no pod's spec: ${wrong}` };
 }
 
-/** What is wrong with an author's overrides of this pod in any member: privileges that the host has not judged. */
+/** Returns the problems of an author's overrides: privileges that the host has not judged. */
 export function privilegeProblems(spec: PodSpec, overrides: readonly Override[]): string[] {
   return overrides.flatMap((override, index) => {
     const patched = patchSpec(spec, override);
-    // Whether it fits may hang on those before it, and on the member.
+    // A patch may depend on earlier overrides and on the member.
     const problem = "problem" in patched ? undefined : privilegeProblem(spec, patched.spec, override);
     return problem === undefined ? [] : [`[${index}].patch: ${problem}`];
   });
@@ -48,12 +48,12 @@ function privilegeProblem(before: PodSpec, after: PodSpec, { by }: Override): st
   );
 }
 
-/** The spec after all operations, or which one failed and why. */
+/** Returns the spec after all operations, or which one failed and why. */
 function patchSpec(spec: PodSpec, { patch }: Override): OverriddenSpec {
   let document = { spec: clone(spec) };
   for (const [number, operation] of patch.entries()) {
     try {
-      // The last: no operation may reach the prototypes that everything here shares, whoever let it through.
+      // The last argument bans changes of prototypes.
       document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, true).newDocument;
     } catch (error) {
       const reason = error instanceof fastJsonPatch.JsonPatchError ? error.name : String(error);
@@ -64,7 +64,7 @@ function patchSpec(spec: PodSpec, { patch }: Override): OverriddenSpec {
   return document;
 }
 
-/** Integers that JavaScript has no number for stay as they were written, which `structuredClone` does not know. */
+/** Clones JSON with raw numbers, which `structuredClone` does not support. */
 function clone<T>(value: T): T {
   if (typeof value !== "object" || value === null || JSON.isRawJSON(value)) return value;
   if (Array.isArray(value)) return value.map((item: unknown) => clone(item)) as T;

@@ -1,22 +1,22 @@
 import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
 
-// The collector writes the condition and deletes the pod; when that fails, it tries again each 20 s. Clocks differ, too.
+// The collector retries a failed deletion every 20 s; clocks may differ.
 const COLLECTED_WITHIN_MS = 5 * 60_000;
 
-/** True when no container of the pod will run again: phase Succeeded or Failed. */
+/** Reports whether the phase is Succeeded or Failed: no container will run again. */
 export function isTerminal(pod: Pod): boolean {
   const phase = pod.status?.phase;
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** True when deletion was requested; the object stays until its grace period and finalizers are done. */
+/** Reports whether deletion was requested. */
 export function isDeleting(pod: Pod): boolean {
   return pod.metadata?.deletionTimestamp !== undefined;
 }
 
 /**
- * The grace period in seconds that the deletion was asked for with; undefined before that. The API takes numbers that JavaScript
- * keeps as they were written, which do not compare: those become the largest that does.
+ * Returns the grace period of the deletion in seconds. Undefined before that. A number beyond JavaScript's range
+ * becomes the largest safe integer.
  */
 export function deletionGrace({ metadata }: Pod): number | undefined {
   const seconds: unknown = metadata?.deletionGracePeriodSeconds;
@@ -24,7 +24,7 @@ export function deletionGrace({ metadata }: Pod): number | undefined {
   return Math.min(Number(JSON.stringify(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** When the deletion was asked for, whose timestamp is the end of its grace period; undefined before that, or when no date says it. Epoch ms. */
+/** Returns when the deletion was requested, in epoch ms. The API server stores the end of the grace period instead. */
 export function deletionAskedAt(pod: Pod): number | undefined {
   const endsAt = Date.parse(pod.metadata?.deletionTimestamp ?? "");
   const askedAt = new Date(endsAt - (deletionGrace(pod) ?? 0) * 1000).getTime();
@@ -32,17 +32,16 @@ export function deletionAskedAt(pod: Pod): number | undefined {
 }
 
 /**
- * The grace period in seconds that somebody asked for, who knows that the pod ends: its own counts, as a kubelet gives it, where that was
- * the pod garbage collector. Undefined then, and before any deletion.
+ * Returns the grace period the deleter requested. Undefined before that, or if the pod garbage collector
+ * force-deleted the pod.
  */
 export function askedGrace(pod: Pod): number | undefined {
   return isCollected(pod) ? undefined : deletionGrace(pod);
 }
 
 /**
- * True when this cluster's pod garbage collector has deleted the pod, by force, since its node was not there. A virtual node that was deleted while
- * nobody led is made again, and its member was there all the time: nobody has said that nothing runs in it. The collector of a member
- * writes the same condition, which the proxy shows, too: that comes before anybody here asks for the deletion.
+ * Reports whether the host's pod garbage collector force-deleted the pod because its virtual node was missing. Its
+ * member was there all the time. A member's collector writes the same condition, but before the host's deletion.
  */
 function isCollected(pod: Pod): boolean {
   const { status, reason, lastTransitionTime } = conditionOf(pod, "DisruptionTarget") ?? {};
@@ -51,34 +50,34 @@ function isCollected(pod: Pod): boolean {
   return Date.parse(lastTransitionTime ?? "") > askedAt - COLLECTED_WITHIN_MS;
 }
 
-/** True for a pod that runs or is to run: it has neither ended, nor is it being deleted. */
+/** Reports whether the pod neither ended nor is being deleted. */
 export function isLive(pod: Pod): boolean {
   return !isTerminal(pod) && !isDeleting(pod);
 }
 
-/** True when a scheduler has given the pod a node. */
+/** Reports whether the pod has a node. */
 export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";
 }
 
-/** True while some scheduling gate holds the pod back (Kueue and others put them there). */
+/** Reports whether the pod has scheduling gates, such as Kueue's. */
 export function isGated(pod: Pod): boolean {
   return (pod.spec?.schedulingGates?.length ?? 0) > 0;
 }
 
-/** The pod's condition of that type. */
+/** Returns the pod's condition of the type. */
 export function conditionOf(pod: Pod, type: string): PodCondition | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** The scheduler's words when it has found no node for the pod; undefined when it has not said so. */
+/** Returns the scheduler's message if it found no node. */
 export function unschedulableMessage(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod, "PodScheduled");
   if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
   return scheduled.message ?? "no node fits";
 }
 
-/** Why a scheduler may have said nothing of the pod for so long, as far as the pod tells. */
+/** Explains why a scheduler has not answered, as far as the pod shows. */
 export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) return `it is held back there by scheduling gates: ${gates.join(", ")}`;
@@ -88,12 +87,12 @@ export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}`;
 }
 
-/** The owner that manages the pod and would replace it. */
+/** Returns the owner that controls the pod. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find((owner) => owner.controller === true);
 }
 
-// Others (a workflow, a driver) may take the loss of the object for more than the loss of a pod.
+// Workflow engines and drivers may take a lost pod for a failed task.
 const REPLACING: ReadonlySet<string> = new Set([
   "apps/v1 ReplicaSet",
   "apps/v1 StatefulSet",
@@ -101,19 +100,19 @@ const REPLACING: ReadonlySet<string> = new Set([
   "v1 ReplicationController",
 ]);
 
-/** Its controller makes another pod as soon as this one is being deleted, or gone: as on a node that is being drained. */
+/** Reports whether the pod's controller replaces it once it is being deleted. */
 export function isReplaced(pod: Pod): boolean {
   const owner = controllerOf(pod);
   return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
 }
 
-/** All container statuses, in the order init, regular, ephemeral. */
+/** Returns all container statuses. */
 function allStatuses(pod: Pod): ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
 }
 
-/** True when some container of the pod was seen to run or to have run: it must not be run a second time. */
+/** Reports whether a container ran: the pod must not run a second time. */
 export function hasStarted(pod: Pod): boolean {
   return allStatuses(pod).some(
     ({ state, lastState, restartCount }) =>

@@ -1,6 +1,6 @@
-import { jsonEqual } from "./equal.ts";
+import { jsonEqual } from "../api/json.ts";
 
-// The Pod Security Standards' kinds of volumes that any pod may have: nothing in them is the node's, or another's.
+// Volume types that the restricted Pod Security Standard allows, and `image`.
 const COMMON_VOLUMES: ReadonlySet<string> = new Set([
   "configMap",
   "csi",
@@ -13,7 +13,7 @@ const COMMON_VOLUMES: ReadonlySet<string> = new Set([
   "secret",
 ]);
 
-// What gives privileges, and what withholds some: only of the latter does a pod without it have more.
+// Fields that give privileges, and fields whose absence may.
 const GIVING = ["hostNetwork", "hostPID", "hostIPC"];
 const WITHHOLDING = ["hostUsers", "securityContext", "os"];
 const HANDLERS = [
@@ -32,8 +32,8 @@ interface Privileges {
 }
 
 /**
- * Where one spec may have more than the other of what Pod Security Standards judge, as paths, e.g.
- * `spec.containers[0].securityContext`: what admission has said of the one says nothing of the other.
+ * Returns the paths where privileges that the Pod Security Standards judge differ, e.g.
+ * `spec.containers[0].securityContext`.
  */
 export function changedPrivileges(before: unknown, after: unknown): string[] {
   const [had, has] = [privilegesOf(before), privilegesOf(after)];
@@ -76,7 +76,7 @@ function noteContainer({ given, withheld }: Privileges, path: string, container:
   }
 }
 
-/** What is off, or no port, or no name, gives nothing. */
+/** Notes a value unless it is off, 0 or empty. */
 function give(found: Map<string, unknown>, path: string, value: unknown): void {
   if (value !== false && value !== 0 && value !== "") note(found, path, value);
 }
@@ -85,7 +85,7 @@ function note(found: Map<string, unknown>, path: string, value: unknown): void {
   if (value !== undefined && value !== null) found.set(path, value);
 }
 
-/** What a patch makes of a spec may be anything: what is no object has no fields. */
+/** Returns the fields of an object; a patch may have put anything there. */
 function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }

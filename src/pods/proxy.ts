@@ -1,4 +1,6 @@
 import {
+  CLUSTER_ANNOTATION,
+  clusterOfNode,
   DEFAULT_SCHEDULER,
   DELEGATE_FINALIZER,
   PROXY_LABEL,
@@ -8,7 +10,7 @@ import {
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 
-/** True when admission has made the pod a proxy: all three marks, since each alone could be forged or lost. */
+/** Reports whether the pod has all three marks of a proxy, since each alone could be forged or lost. */
 export function isProxy({ metadata, spec }: Pod): boolean {
   return (
     metadata?.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE &&
@@ -18,8 +20,8 @@ export function isProxy({ metadata, spec }: Pod): boolean {
 }
 
 /**
- * The pod as a proxy: Legation's scheduler name (the author's own kept in an annotation), label and finalizer; everything
- * else is the same object. A proxy comes out as it went in, so that admission may ask twice.
+ * Returns the pod as a proxy: scheduler name, label and finalizer. A proxy comes back unchanged, so admission may run
+ * twice.
  */
 export function toProxy(pod: Pod): Pod {
   if (isProxy(pod)) return pod;
@@ -37,7 +39,7 @@ export function toProxy(pod: Pod): Pod {
   };
 }
 
-/** The pod's annotations, in which its scheduler's name is as another admission plugin may just have changed it. */
+/** Returns the annotations with the author's scheduler name, which another admission plugin may just have changed. */
 function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefined {
   const { annotations } = metadata ?? {};
   const { schedulerName = "" } = spec ?? {};
@@ -48,4 +50,14 @@ function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefi
   if (annotations?.[SCHEDULER_NAME_ANNOTATION] === undefined) return annotations;
   const { [SCHEDULER_NAME_ANNOTATION]: _, ...rest } = annotations;
   return rest;
+}
+
+/**
+ * Returns the member of a bound proxy. Undefined before the Binding, or on a node that is no virtual node. Tokens and
+ * streams must go by `spec.nodeName` alone: the annotation may change, the node never does.
+ */
+export function memberOf({ metadata, spec }: Pod): string | undefined {
+  // A pod on a real node has no member.
+  const cluster = clusterOfNode(spec?.nodeName);
+  return cluster === undefined ? undefined : (metadata?.annotations?.[CLUSTER_ANNOTATION] ?? cluster);
 }

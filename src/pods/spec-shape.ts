@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { amounts } from "../api/amounts.ts";
 import type { PodSpec } from "../api/kubernetes.ts";
+import { amounts } from "../api/quantity.ts";
 
 const resources = z.looseObject({ requests: amounts.nullish(), limits: amounts.nullish() });
 const reference = z.looseObject({ name: z.string().nullish() });
@@ -62,13 +62,13 @@ const podSpecFields = z.looseObject({
   overhead: amounts.nullish(),
   resources: resources.nullish(),
 });
-/** What is wrong with the shape of a pod's spec, where a decision would read it, each with its field; the rest is the API server's business. */
+/** Returns type problems of the fields that decisions read; the API server checks the rest. */
 export function shapeProblems(spec: unknown): string[] {
   const { issues = [] } = podSpecFields.safeParse(spec).error ?? {};
   return issues.map(({ path, message }) => `${["spec", ...path].join(".")}: ${message}`);
 }
 
-/** The spec of a pod, checked where a plan reads it; the rest is as it is written. */
+/** A schema of the fields that a plan reads. Other fields pass through. */
 export const podSpec: z.ZodType<PodSpec> = z.custom<PodSpec>().superRefine((value, context) => {
   for (const { path, message } of podSpecFields.safeParse(value).error?.issues ?? []) {
     context.addIssue({ code: "custom", path: [...path], message });

@@ -7,8 +7,8 @@ const HOSTNAME = "kubernetes.io/hostname";
 const NAME_FIELD = "metadata.name";
 
 /**
- * Returns the spec with the label of a virtual node wherever its author names virtual nodes by host name or by `metadata.name`; the same object
- * where none is named. The prefix `legation-` is reserved, so no node of a member is meant.
+ * Returns the spec with the virtual node label in place of host names and `metadata.name` of virtual nodes. The
+ * prefix `legation-` is reserved. The same object if none is named.
  */
 export function namedByLabel(spec: PodSpec): PodSpec {
   const nodeSelector = selectorByLabel(spec.nodeSelector);
@@ -45,7 +45,7 @@ export function namedByLabel(spec: PodSpec): PodSpec {
 function selectorByLabel(selector: PodSpec["nodeSelector"]): PodSpec["nodeSelector"] {
   const { [HOSTNAME]: hostname, ...others } = selector ?? {};
   const cluster = clusterOfNode(hostname);
-  // Two members at once are none, which the member's nodes then say.
+  // Two different members match no node; the member's scheduler says so.
   if (cluster === undefined || (others[VIRTUAL_NODE_LABEL] ?? cluster) !== cluster) return selector;
   return { ...others, [VIRTUAL_NODE_LABEL]: cluster };
 }
@@ -59,7 +59,7 @@ function namesVirtualNode({ matchExpressions = [], matchFields = [] }: NodeSelec
   );
 }
 
-/** Returns the terms that together say the same: names of virtual nodes and of others beside them are two alternatives. */
+/** Returns equivalent terms: names of virtual nodes and other names become two alternatives. */
 function alternativesByLabel(term: NodeSelectorTerm): NodeSelectorTerm[] {
   if (!namesVirtualNode(term)) return [term];
   const { matchExpressions = [], matchFields = [], ...others } = term;
@@ -86,7 +86,7 @@ function alternativesByLabel(term: NodeSelectorTerm): NodeSelectorTerm[] {
   return [onVirtualNode, build(fields, expressions, certain)];
 }
 
-/** One expression over names: what it says of virtual nodes, and what of others. */
+/** The parts of an expression over names: about virtual nodes, and about others. */
 interface Part {
   readonly own?: Expression;
   readonly virtual?: Expression;

@@ -4,7 +4,7 @@ import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { NodeSelectorTerm, Pod, PodSpec } from "../api/kubernetes.ts";
 import { isKnownExpression, type LabelExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { labelsFromCluster, OTHER_ROLES, VIRTUAL_NODE_KIND } from "../api/virtual-node-labels.ts";
+import { labelsFromCluster, OTHER_ROLES, VIRTUAL_NODE_KIND } from "../api/virtual-node.ts";
 import type { VirtualNodeWish } from "../api/virtual-node-wish.ts";
 import { withMergedKeys } from "./label-keys.ts";
 import { namedByLabel } from "./virtual-node-names.ts";
@@ -14,31 +14,31 @@ type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
 type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
 type Labels = Readonly<Record<string, string>>;
 
-/** A member as far as its virtual node shows it. */
+/** A member as its virtual node shows it. */
 export interface MemberLabels {
   readonly name: string;
   /** Labels of its Cluster. */
   readonly labels: Labels;
-  /** Reports whether any of its nodes has a label of this key; absent: not known. */
+  /** Reports whether any node of the member has a label of the key. Undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
 }
 
-/** A pod's spec in one member, and what its terms about virtual nodes say of that member. */
+/** A pod's spec in one member, and how its terms judge the virtual node. */
 export interface SpecInMember {
-  /** Without the terms that the virtual node meets, since the member's nodes do not have its labels. */
+  /** The spec without terms that the virtual node meets: the member's nodes lack its labels. */
   readonly spec: PodSpec;
   /** Why the pod may not go there. */
   readonly refusal?: string;
-  /** Sum of the weights of preferred terms that are about the virtual node alone, and hold. */
+  /** Sum of the weights of matching preferred terms that concern the virtual node alone. */
   readonly weight: number;
 }
 
-/** A word to the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */
+/** Keeps the host's scheduler off virtual nodes; it does not concern members. */
 const AWAY = "DoesNotExist";
 
 const NAME_ALONE: Labels = { [VIRTUAL_NODE_LABEL]: "" };
 
-/** Names of virtual nodes in the pod's node selector and node affinity, if any. */
+/** Returns the virtual nodes that the pod's node selector and affinity name, if any. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { nodeSelector, affinity } = namedByLabel(spec ?? { containers: [] });
   const selected = nodeSelector?.[VIRTUAL_NODE_LABEL];
@@ -52,7 +52,7 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   return Object.keys(wish).length === 0 ? undefined : wish;
 }
 
-/** The pod's own spread over virtual nodes. A constraint without a selector counts no pods (kube-scheduler), and says nothing. */
+/** Returns the pod's spread constraints over virtual nodes. Without a selector a constraint counts no pods. */
 export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   return (spec?.topologySpreadConstraints ?? []).filter(isOverVirtualNodes).flatMap((constraint) => {
     const { labelSelector, matchLabelKeys = [], nodeAffinityPolicy = "Honor", ...others } = constraint;
@@ -62,12 +62,12 @@ export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   });
 }
 
-/** Returns the spec as it stands for a member's own nodes; the same object where it says nothing of virtual nodes. */
+/** Returns the spec for the member's own nodes; the same object if it names no virtual nodes. */
 export function specForNodesOf(member: MemberLabels, spec: PodSpec): PodSpec {
   return specInMember(member, spec).spec;
 }
 
-/** Judges a member by what a pod says of virtual nodes, and takes that out of the pod's spec. */
+/** Judges a member by the pod's terms about virtual nodes, and removes them from the spec. */
 export function specInMember(member: MemberLabels, written: PodSpec): SpecInMember {
   const { nodeSelector, affinity, topologySpreadConstraints = [] } = written;
   const isSpread = topologySpreadConstraints.some(isOverVirtualNodes);
@@ -97,7 +97,7 @@ export function specInMember(member: MemberLabels, written: PodSpec): SpecInMemb
   return { spec: copy, ...said };
 }
 
-/** Returns the labels by which the member's virtual node answers: its name, and others that none of the member's nodes has. */
+/** Returns the labels that the virtual node answers for: its name, and labels that no node of the member has. */
 function labelsFor({ name, labels, nodesHave }: MemberLabels, spec: PodSpec): Labels {
   const answered: Record<string, string> = { [VIRTUAL_NODE_LABEL]: name };
   if (nodesHave === undefined) return answered;
@@ -125,7 +125,7 @@ function keysOf({ nodeSelector, affinity }: PodSpec): Set<string> {
   return new Set([...Object.keys(nodeSelector ?? {}), ...expressed]);
 }
 
-/** A requirement that the virtual node does not meet stays, for no node of the member meets it either. */
+/** Splits the node selector. Unmet requirements stay: no node of the member meets them either. */
 function selectorBeside(
   labels: Labels,
   selector: PodSpec["nodeSelector"],
@@ -163,13 +163,13 @@ function termsBeside(
   const saysNothingElse = (term: NodeSelectorTerm): boolean => speaks(term) && isEmptyTerm(besides(labels, term));
   const all = alternatives(required);
   const holding = all.filter((term) => failing(labels, term) === undefined);
-  // A pod that is there all the same keeps what it asks of nodes: affinity is not asked again once it is placed.
+  // Affinity is not checked again once a pod is placed, so such a pod keeps its terms.
   const terms = holding.length === 0 ? all : holding;
   const held = preferred.filter(({ preference }) => failing(labels, preference) === undefined);
   const kept = held.filter(({ preference }) => !saysNothingElse(preference));
   const own = {
     ...others,
-    // A term that says nothing else holds for each node.
+    // A term with nothing else matches every node.
     ...(terms.length === 0 || terms.some(saysNothingElse)
       ? {}
       : {
@@ -204,7 +204,9 @@ function isOverVirtualNodes({ topologyKey }: SpreadConstraint): boolean {
   return topologyKey === VIRTUAL_NODE_LABEL;
 }
 
-/** Returns the required terms that virtual nodes can meet: if a term names some, not those that exclude them or are empty. */
+/**
+ * Returns the terms that virtual nodes can meet. If one names virtual nodes, empty and excluding terms are left out.
+ */
 function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
   return terms.some(speaksOf(NAME_ALONE)) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
 }
@@ -227,7 +229,7 @@ function termsOf(nodeAffinity: NodeAffinity | undefined): {
   };
 }
 
-/** The expressions of a term that these labels answer. */
+/** Returns the term's expressions over these labels. */
 function expressionsOver(labels: Labels, { matchExpressions = [] }: NodeSelectorTerm): LabelExpression[] {
   return matchExpressions.flatMap((expression) => (isOver(labels, expression) ? [expression] : []));
 }
@@ -245,12 +247,12 @@ function speaksOf(labels: Labels): (term: NodeSelectorTerm) => boolean {
   return (term) => expressionsOver(labels, term).length > 0;
 }
 
-/** The key of the first expression that these labels do not meet. */
+/** Returns the key of the first unmet expression. */
 function failing(labels: Labels, term: NodeSelectorTerm): string | undefined {
   return expressionsOver(labels, term).find((expression) => !selectorMatches([requirementOf(expression)], labels))?.key;
 }
 
-/** The term without what these labels answer. */
+/** Returns the term without expressions over these labels. */
 function besides(labels: Labels, term: NodeSelectorTerm): NodeSelectorTerm {
   const { matchExpressions, ...others } = term;
   const kept = matchExpressions?.filter((expression) => !isOver(labels, expression)) ?? [];

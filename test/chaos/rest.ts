@@ -1,3 +1,4 @@
+import { jsonEqual } from "../../src/api/json.ts";
 import {
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
@@ -8,7 +9,6 @@ import {
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, namespaces } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { jsonEqual } from "../../src/pods/equal.ts";
 import { isDeleting, isTerminal } from "../../src/pods/phase.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import type { Scene } from "./scene.ts";

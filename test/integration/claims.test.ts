@@ -3,7 +3,7 @@ import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/a
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters, namespaces, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";

@@ -3,8 +3,8 @@ import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
 import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { afterFile } from "../support/harness/after-file.ts";

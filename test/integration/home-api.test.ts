@@ -5,7 +5,7 @@ import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kuberne
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters, configMaps, events, nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";

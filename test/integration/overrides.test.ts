@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION } from "../../src/api/keys.ts";
 import { namespaces, pods } from "../../src/kube/resources.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { clusters } from "../../src/kube/resources.ts";
-import { memberOf } from "../../src/pods/member-of.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
 import { controllerOf } from "../../src/pods/phase.ts";
+import { memberOf } from "../../src/pods/proxy.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";

@@ -3,8 +3,8 @@ import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts"
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, placementDefaults, pods } from "../../src/kube/resources.ts";
 import { divide } from "../../src/placement/division.ts";
-import { memberOf } from "../../src/pods/member-of.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { memberOf } from "../../src/pods/proxy.ts";
 import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";

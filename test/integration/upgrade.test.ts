@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
-import { whyNotPlaced } from "../../src/pods/not-placed.ts";
+import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { type Burst, expectAllRunOnce, startBurst } from "../support/delegated/burst.ts";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { NODE_ADDRESS_TYPES } from "../../api/kubelet-endpoint.ts";
+import { NODE_ADDRESS_TYPES } from "../../api/virtual-node.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
@@ -7,7 +7,7 @@ import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { renewable } from "../../kube/renewable-credentials.ts";
 import { NodeServers } from "../../kubelet/servers.ts";
-import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/not-placed.ts";
+import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";

@@ -1,6 +1,5 @@
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
-import { secretText } from "../../api/secret-text.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { Failure } from "../failure.ts";
 import { findAccount } from "../member/access.ts";

@@ -1,7 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
-import { secretText } from "../../api/secret-text.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { tokenClaims, withToken } from "../../controllers/member-token/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";

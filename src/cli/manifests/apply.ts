@@ -1,9 +1,9 @@
 import { z } from "zod";
+import { jsonEqual } from "../../api/json.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
-import { jsonEqual } from "../../pods/equal.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { waitFor } from "../wait.ts";

@@ -1,7 +1,6 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
-import { secretText } from "../../api/secret-text.ts";
+import { type Stored, secretText } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";

@@ -4,7 +4,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { type Document, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import { withoutNulls } from "../../api/without-nulls.ts";
+import { withoutNulls } from "../../api/json.ts";
 import { Failure } from "../failure.ts";
 import { KUBECTL_DIALECT } from "./yaml-dialect.ts";
 

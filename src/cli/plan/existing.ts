@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { DELETION_COST_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { whyNotPlaced } from "../../pods/not-placed.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { counted } from "../counted.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";

@@ -1,6 +1,5 @@
-import { textsOf } from "../../api/amounts.ts";
 import type { Container, PodSpec } from "../../api/kubernetes.ts";
-import { type Amounts, exceeds, formatAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import { type Amounts, exceeds, formatAmounts, parseAmounts, textsOf, writeQuantity } from "../../api/quantity.ts";
 import { containerRequests, podLevelRequests, podRequests } from "../../placement/requests.ts";
 import { podLimits } from "./pod-limits.ts";
 import type { LimitRangeRule, LimitRule } from "./rules.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { authorAnnotations } from "../../api/annotations.ts";
-import { isJsonObject } from "../../api/json-object.ts";
+import { isJsonObject } from "../../api/json.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import type { WrittenObject } from "./documents.ts";
 

@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { memberOf } from "../../pods/member-of.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { isHostsOwn } from "./existing.ts";
 import type { Place } from "./simulation.ts";
 

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { amounts } from "../../api/amounts.ts";
 import type { PersistentVolumeClaim } from "../../api/kubernetes.ts";
+import { amounts } from "../../api/quantity.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 
 /** What of a claim decides whether a member can have one like it. */

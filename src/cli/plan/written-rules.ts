@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { amounts, textsOf } from "../../api/amounts.ts";
+import { amounts, textsOf } from "../../api/quantity.ts";
 import { dependencyKey, NAMESPACED_KINDS } from "../../pods/dependencies.ts";
 import { Failure } from "../failure.ts";
 import { problemsOf, type WrittenObject } from "./documents.ts";

@@ -6,8 +6,8 @@ import { isKubeError } from "../../kube/errors.ts";
 import { clusters, nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { readinessOf } from "./clusters.ts";
 import { lostMembers, type Trouble, whatBecomes } from "./trouble.ts";
 

@@ -9,7 +9,6 @@ import {
 } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
-import { whyNotPlaced } from "../../pods/not-placed.ts";
 import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
   conditionOf,
@@ -20,6 +19,7 @@ import {
   isTerminal,
   unschedulableMessage,
 } from "../../pods/phase.ts";
+import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";

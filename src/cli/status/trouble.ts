@@ -1,7 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../counted.ts";
 import type { Terminal } from "../terminal.ts";
 

@@ -4,9 +4,9 @@ import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
-import { memberOf } from "../../pods/member-of.ts";
+import { USES_INDEX, usesOf } from "../../pods/dependencies.ts";
 import { isBound, isGated, isLive } from "../../pods/phase.ts";
-import { USES_INDEX, usesOf } from "../../pods/uses.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";

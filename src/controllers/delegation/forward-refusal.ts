@@ -1,5 +1,5 @@
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import type { ForwardPatch } from "../../pods/forward-patch.ts";
+import type { ForwardPatch } from "../../pods/forward-record.ts";
 import type { Purpose } from "./decisions/purpose.ts";
 
 /** What to tell the author of a change that the member will not take; undefined when the same request may work next time. */

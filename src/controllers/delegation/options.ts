@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
-import type { NotPlacedReason } from "../../pods/not-placed.ts";
+import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";

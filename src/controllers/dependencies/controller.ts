@@ -9,10 +9,10 @@ import {
   dependencyKey,
   dependencyRef,
   isClass,
+  usesOf,
 } from "../../pods/dependencies.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
-import { usesOf } from "../../pods/uses.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";

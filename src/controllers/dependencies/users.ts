@@ -2,9 +2,16 @@ import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { type Dependency, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
+import {
+  type Dependency,
+  type DependencyKey,
+  type DependencyKind,
+  dependencyKey,
+  kindIn,
+  USES_INDEX,
+  useOn,
+} from "../../pods/dependencies.ts";
 import { isBound } from "../../pods/phase.ts";
-import { kindIn, USES_INDEX, useOn } from "../../pods/uses.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, copyKey } from "./model.ts";
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
-import { secretText } from "../../api/secret-text.ts";
+import { secretText } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";

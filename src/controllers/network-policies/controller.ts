@@ -2,8 +2,8 @@ import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } 
 import type { Member } from "../../clusters/member.ts";
 import { hasRulesOf, policyCopyName, staysOnHost } from "../../copies/network-policies.ts";
 import { networkPolicies } from "../../kube/resources.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";

@@ -2,7 +2,7 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import { byPrecedence } from "../../pods/precedence.ts";
+import { byPrecedence } from "../../pods/scheduling.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Passes } from "../../runtime/passes.ts";

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { delegateFor } from "../delegation/decisions/delegates.ts";
 import { nextExpiry, openMembers, placementOf } from "../delegation/decisions/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";

@@ -2,7 +2,7 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, virtualNodeName } from "../../api/ke
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
-import { memberOf } from "../../pods/member-of.ts";
+import { memberOf } from "../../pods/proxy.ts";
 
 /**
  * Pods that are bound to virtual nodes, as far as their Bindings may not have made them proxies: the gate for that is off, or one

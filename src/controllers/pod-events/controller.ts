@@ -4,7 +4,7 @@ import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
-import { memberOf } from "../../pods/member-of.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";

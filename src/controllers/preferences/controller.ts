@@ -7,7 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
-import type { RefusedWrite } from "../../pods/refused-condition.ts";
+import type { RefusedWrite } from "../../pods/proxy-conditions.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";

@@ -1,8 +1,8 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { conditionOf, controllerOf, isBound, isLive } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { type Updated, updatedOf } from "./workload.ts";
 
 /** One live proxy: neither ended nor being deleted. */

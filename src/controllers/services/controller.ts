@@ -3,8 +3,8 @@ import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kube
 import type { Member } from "../../clusters/member.ts";
 import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSlice } from "../../copies/services.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";

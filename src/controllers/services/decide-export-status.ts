@@ -1,6 +1,6 @@
+import { jsonEqual } from "../../api/json.ts";
 import type { ServiceExport, Stored } from "../../api/kubernetes.ts";
 import { type Difference, differences, type ExportReport, hostConditions } from "../../copies/export-status.ts";
-import { jsonEqual } from "../../pods/equal.ts";
 
 /** What was written last of one type of condition. */
 export interface LastReport extends Difference {

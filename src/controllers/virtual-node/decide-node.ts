@@ -9,12 +9,17 @@ import {
   VIRTUAL_NODE_TAINT,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
-import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
+import {
+  type KubeNode,
+  type NodeCondition,
+  type NodeStatus,
+  type NodeSystemInfo,
+  type Taint,
+  timestamp,
+} from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
-import { timestamp } from "../../api/timestamp.ts";
-import { labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node-labels.ts";
+import { type KubeletEndpoint, labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import type { MemberFacts, NodePods, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */

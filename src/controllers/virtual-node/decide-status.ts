@@ -1,8 +1,8 @@
 import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION } from "../../api/cluster.ts";
+import { jsonEqual } from "../../api/json.ts";
 import { virtualNodeName } from "../../api/keys.ts";
+import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
-import { timestamp } from "../../api/timestamp.ts";
-import { jsonEqual } from "../../pods/equal.ts";
 import type { Observed } from "./model.ts";
 
 /**

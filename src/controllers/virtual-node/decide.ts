@@ -1,8 +1,8 @@
+import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
-import { jsonEqual } from "../../pods/equal.ts";
 import {
   clusterTaints,
   desiredLabels,

@@ -1,6 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
-import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
 /** What is known of a member by its connection. */

@@ -1,6 +1,6 @@
 import { Agent, request } from "node:https";
 
-/** How to reach an API server. */
+/** The address of an API server and credentials for it. */
 export interface ApiAccess {
   readonly server: string;
   /** PEM. */
@@ -26,8 +26,8 @@ export interface ApiRequestOptions {
 const resuming = new Agent({ keepAlive: false });
 
 /**
- * One request; rejects when there is no answer in time.
- * The clusters must come up whether Legation's own client works or not.
+ * Sends one request. Rejects without an answer in time. Does not use Legation's client, so that clusters start
+ * whether or not that works.
  */
 export function apiRequest(
   access: ApiAccess,

@@ -48,22 +48,22 @@ const auditEvent: z.ZodType<AuditEvent> = z.object({
 
 const READS: ReadonlySet<string> = new Set(["get", "list", "watch"]);
 
-/** True for a request that changed something, or was meant to; a dry run is not. */
+/** Reports whether the request was a write, refused or not. A dry run is not. */
 export function isWrite({ verb, requestURI }: AuditEvent): boolean {
   return !READS.has(verb) && !requestURI.includes("dryRun=");
 }
 
-// Where reading begins, by the log's path.
+// Offsets to read from, by the log's path.
 const starts = new Map<string, number>();
 
-/** Leaves out what the cluster's log holds by now: who shares clusters asks for what comes of its own doing. */
+/** Skips what the cluster's log holds by now: files that share clusters want their own requests. */
 export function auditFromHere({ auditLog }: Pick<ClusterInfo, "auditLog">): void {
   starts.set(auditLog, statSync(auditLog).size);
 }
 
 /**
- * All completed requests that `which` accepts, in the order of their end. Watches appear when they end. Lines with none of
- * the words, e.g. the namespaces that are asked for, are not even parsed.
+ * Returns completed requests that `which` accepts, in the order of their end; watches when they end. Lines without
+ * any of the words are not parsed.
  */
 export async function auditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
@@ -73,7 +73,7 @@ export async function auditEvents(
   return eventsFrom(starts.get(cluster.auditLog) ?? 0, cluster, which, words);
 }
 
-/** The same, of all that the cluster's log holds, whoever did it. */
+/** Returns requests of the whole log, whoever sent them. */
 export async function allAuditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
   which: (event: AuditEvent) => boolean,
@@ -88,7 +88,7 @@ async function eventsFrom(
   which: (event: AuditEvent) => boolean,
   words: readonly string[],
 ): Promise<AuditEvent[]> {
-  // From a line break on, unless from the beginning: the line before it may be half there.
+  // Starts behind a line break: the line before it may be incomplete.
   const start = Math.max(0, place - 1);
   const log = await text(createReadStream(auditLog, { start }));
   const first = start === 0 ? 0 : log.indexOf("\n") + 1;

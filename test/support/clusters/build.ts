@@ -18,7 +18,7 @@ export interface GoPrograms extends GoSources {
   /** Ends that error: what else would help. */
   readonly instead?: string;
   readonly tags?: string;
-  /** Without C, so that they run where the machine's libraries are not. */
+  /** Disables cgo, so that binaries run without the machine's libraries. */
   readonly isStatic?: boolean;
   /** Compiles the packages' tests into the binaries, as `go test -c` does. */
   readonly isTest?: boolean;
@@ -26,9 +26,9 @@ export interface GoPrograms extends GoSources {
   readonly extras?: Readonly<Record<string, (path: string, sources: string) => void>>;
 }
 
-/** Where the sources of programs come from. */
+/** The sources of programs. */
 export interface GoSources {
-  /** All that decides which versions go into the binaries. */
+  /** Input of the cache's key: all that decides versions. */
   pins(): readonly string[];
   /** Folder in which `go build` runs; `work` is an empty folder for what has to be made for that. */
   sources(work: string): string;
@@ -65,7 +65,7 @@ export function cacheDirectory(): string {
   return join(xdg === undefined || xdg === "" ? join(homedir(), ".cache") : xdg, "legation");
 }
 
-/** Where programs are kept; the key changes with everything that goes into them. */
+/** Returns the cache folder of programs. Its key covers everything that goes into them. */
 export function cacheOf(programs: GoPrograms): string {
   const hash = createHash("sha256");
   for (const pin of programs.pins()) hash.update(pin).update("\0");

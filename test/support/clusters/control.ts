@@ -24,7 +24,7 @@ function ask(socket: string, body: ControlRequest): Promise<void> {
   });
 }
 
-/** True while a keeper listens on this socket; the file alone may be left from one that was killed. */
+/** Reports whether a keeper listens on this socket; a killed one leaves the file behind. */
 export function keeperAnswers(socket: string): Promise<boolean> {
   return new Promise((resolve) => {
     const connection = connect(socket);

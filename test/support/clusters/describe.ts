@@ -47,7 +47,7 @@ function isReady({ status }: z.infer<typeof nodeSchema>): boolean {
   return status.conditions.some((condition) => condition.type === "Ready" && condition.status === "True");
 }
 
-/** True when the API server calls this node ready. */
+/** Reports whether the node is Ready. */
 export function nodeReady(access: ApiAccess, name: string): Promise<boolean> {
   return answers(access, `${NODES}/${name}`, (text) => isReady(nodeSchema.parse(JSON.parse(text))));
 }

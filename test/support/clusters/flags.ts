@@ -6,7 +6,7 @@ export interface ClusterFiles {
   readonly directory: string;
   readonly etcdPort: number;
   readonly apiPort: number;
-  /** From 0 to 15; service addresses of different slots do not overlap. */
+  /** Slot from 0 to 15; service addresses of slots do not overlap. */
   readonly slot: number;
 }
 
@@ -27,7 +27,7 @@ export function etcdFlags({ directory, etcdPort }: ClusterFiles): string[] {
     "--listen-peer-urls=http://127.0.0.1:0",
     // Data need not outlive the machine.
     "--unsafe-no-fsync",
-    // No elections take place: with a tenth of the ticks and commits, an idle etcd costs a fifth less.
+    // A single member holds no elections: a tenth of the ticks saves a fifth of an idle etcd's time.
     "--heartbeat-interval=1000",
     "--election-timeout=10000",
     "--backend-batch-interval=1s",
@@ -96,7 +96,7 @@ export function controllerManagerFlags({ directory }: ClusterFiles, options: Clu
     "--kube-api-qps=300",
     "--kube-api-burst=600",
     "--concurrent-deployment-syncs=10",
-    // No volume here is attached to a node; whoever looks for some ten times a second is a third of what an idle one costs.
+    // No volume is attached: the attach controller's loop would take a third of an idle manager's time.
     "--controllers=*,-persistentvolume-attach-detach-controller",
     ...(options.controllerManagerFlags ?? []),
   ];
@@ -119,7 +119,7 @@ export function kwokFlags({ directory }: ClusterFiles, options: ClusterOptions):
     `--kubeconfig=${join(directory, "kwok.kubeconfig")}`,
     "--manage-all-nodes=false",
     `--manage-nodes-with-annotation-selector=${KWOK_NODE_ANNOTATION}=fake`,
-    // Without leases the node controller marks the nodes Unknown every 50 s.
+    // The node controller marks nodes without leases Unknown every 50 s.
     "--node-lease-duration-seconds=40",
     `--config=${join(directory, "kwok-stages.yaml")}`,
     ...(options.kwokFlags ?? []),

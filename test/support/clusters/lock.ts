@@ -10,7 +10,7 @@ function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
 }
 
-/** True while a process with this id exists. */
+/** Reports whether a process with this id exists. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -55,7 +55,7 @@ export function acquireNow(path: string): Lock | undefined {
   return tryLock(path) ? lock : undefined;
 }
 
-/** True for the lock or ticket of a process that died. */
+/** Reports whether the lock or ticket is a dead process's. */
 function isLeft(path: string): boolean {
   const holder = holderOf(path);
   return holder !== undefined && !isAlive(holder);

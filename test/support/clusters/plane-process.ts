@@ -7,14 +7,14 @@ import { DEATH_SIGNAL } from "./death-signal.ts";
 const STOP_MS = 15_000;
 const LOG_TAIL_LINES = 15;
 
-/** How one process is started, each time it is. */
+/** The command of a process. */
 export interface PlaneSpec {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
   /** Variables beside those of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Both outputs are appended here. */
+  /** File to which both outputs are appended. */
   readonly logFile: string;
   /** Done before each start. */
   readonly prepare?: () => Promise<void>;
@@ -25,7 +25,7 @@ export interface PlaneSpec {
   readonly onEnded?: (tail: string) => void;
 }
 
-/** True for a thread that is neither stopped nor over, by its `stat` in /proc: the state is the first word after the name in brackets. */
+/** Reports whether a thread runs, by its `stat` in /proc: the state follows the name in brackets. */
 function mayRun(stat: string): boolean {
   try {
     const text = readFileSync(stat, "utf8");
@@ -61,7 +61,7 @@ export class PlaneProcess {
     return this.#child !== undefined;
   }
 
-  /** True once it has been started, however it fared since. */
+  /** Reports whether the process was ever started. */
   get wanted(): boolean {
     return this.#wanted;
   }

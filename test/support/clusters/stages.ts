@@ -12,11 +12,11 @@ export const KWOK_ANNOTATIONS = {
   outcome: "kwok.test/outcome",
   /** Exit code of every container when the outcome is `failed`; default 1. */
   exitCode: "kwok.test/exit-code",
-  /** From being scheduled to running. */
+  /** Time from scheduled to running. */
   startsAfter: "kwok.test/starts-after",
-  /** From running to the outcome. */
+  /** Time from running to the outcome. */
   endsAfter: "kwok.test/ends-after",
-  /** From being asked to end to being gone. */
+  /** Time from deletion to gone. */
   stopsAfter: "kwok.test/stops-after",
 } as const;
 

@@ -46,7 +46,7 @@ function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Prom
   // for Go code each, which is all that they find free, none of them looks on a second one for what there is to do.
   const env = { GOGC: "400", GOMAXPROCS: "1", ...inherited };
   const logFile = join(order.directory, "keeper.log");
-  // Not this process' own output: a detached keeper would hold a pipe open that someone reads to its end.
+  // A file, not this process's output: a detached keeper would keep a pipe open.
   const log = openSync(logFile, "a");
   const keeper = fork(KEEPER, [], { detached: true, execArgv: [], env, stdio: ["ignore", log, log, "ipc"] });
   closeSync(log);
@@ -67,7 +67,7 @@ function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Prom
           return;
         case "ready":
           for (const event of ["error", "exit", "message"]) keeper.removeAllListeners(event);
-          // From here on the channel only tells the keeper that this process lives.
+          // The channel now only tells the keeper that this process lives.
           keeper.unref();
           keeper.channel?.unref();
           if (order.detached) keeper.disconnect();

@@ -10,7 +10,7 @@ export interface KwokNodes {
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** How one cluster differs from the defaults. */
+/** Options of one cluster. */
 export interface ClusterOptions {
   /** Default: three kwok nodes, or none beside a real one; `[]` for none. Several entries make several kinds of nodes, numbered on. */
   readonly nodes?: readonly KwokNodes[];
@@ -34,11 +34,11 @@ export interface ClusterOptions {
 
 /** The clusters to start. */
 export interface StartOptions {
-  /** One cluster per name; names are DNS labels. */
+  /** Names of the clusters, DNS labels. */
   readonly names: readonly string[];
   /** Options per cluster name. */
   readonly clusters?: Readonly<Record<string, ClusterOptions>>;
-  /** Where all files go; default: a new temporary folder. Removed when the clusters stop. */
+  /** Folder of all files; default: a new temporary one. Removed when the clusters stop. */
   readonly directory?: string;
   /** Leave the clusters running when this process ends; `openClusters(directory).stop()` ends them. Default false. */
   readonly detached?: boolean;
@@ -49,14 +49,14 @@ export interface StartOptions {
 /** The processes that make one cluster. */
 export type Plane = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler" | "kwok" | "node";
 
-/** Where one cluster is and how to get in; plain data. */
+/** Address and credentials of a cluster; plain data. */
 export interface ClusterInfo {
   readonly name: string;
   /** Folder with all files of the cluster, e.g. `kube-apiserver.log`. */
   readonly directory: string;
   /** `https://127.0.0.1:PORT` of the API server itself. */
   readonly server: string;
-  /** The same API server behind the cluster's fault proxy. */
+  /** Address of the API server behind the cluster's fault proxy. */
   readonly proxiedServer: string;
   /** PEM of the authority that signed the API server's certificate and its client certificate for kubelets. */
   readonly caData: string;
@@ -65,13 +65,13 @@ export interface ClusterInfo {
   readonly token: string;
   /** Kubeconfig file with that token. */
   readonly kubeconfig: string;
-  /** The same through the fault proxy. */
+  /** Kubeconfig file through the fault proxy. */
   readonly proxiedKubeconfig: string;
   /** JSON lines of audit.k8s.io/v1 events; missing when auditing is off. */
   readonly auditLog: string;
 }
 
-/** All that another process needs to use and control running clusters; plain data. */
+/** Data by which another process controls running clusters. */
 export interface ClustersInfo {
   readonly directory: string;
   /** Unix socket that the keeper listens on. */

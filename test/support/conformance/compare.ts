@@ -1,7 +1,7 @@
 import type { KnownDifference, Side } from "./scenario.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** How two transcripts differ. */
+/** Differences of two transcripts. */
 export interface Comparison {
   /** Lines that are in one alone and that nothing explains: `-` the plain cluster's, `+` Legation's. */
   readonly unexplained: readonly string[];

@@ -23,7 +23,7 @@ export function pod({ metadata, ...spec }: Partial<PodSpec> & { readonly metadat
       containers: [{ name: "main", image: IMAGE, command: [...WAITS] }],
       restartPolicy: "Never",
       terminationGracePeriodSeconds: 2,
-      // Without a cluster's DNS, kubelets warn of the default.
+      // Kubelets warn of the default policy without a cluster's DNS.
       dnsPolicy: "Default",
       automountServiceAccountToken: false,
       ...spec,
@@ -56,7 +56,7 @@ export function endsIn(phase: string): Call {
   };
 }
 
-/** The same for all pods with a label, when each is in its last phase. */
+/** Waits until all pods with a label are in their last phase. */
 export function sandboxesGone(selector: string): Call {
   return {
     kubectl: `get pods -l ${selector} -o 'jsonpath={range .items[*]}${SANDBOX} {end}'`,

@@ -1,4 +1,4 @@
-/** Which of the two clusters that are compared. */
+/** The plain cluster, or the one with Legation. */
 export type Side = "plain" | "legation";
 
 /** A call of kubectl. */

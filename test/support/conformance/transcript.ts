@@ -58,7 +58,7 @@ const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [UUID, "<uid>"],
   // The API server says it so to those who ask by WebSocket; kubectl may then ask again by SPDY.
   [/\bInternal error occurred: (?=unable to upgrade connection: )/g, ""],
-  // No limit at all, as a kubelet tells it that has looked into the container's cgroup while it ran.
+  // The value of a kubelet that read the cgroup of a container without limit.
   [/\bresources:\n\s+limits:\n\s+memory: 9007199254740988Ki(?=\n)/g, "resources: {}"],
   // kubectl, when it was still sending as the command ended.
   [/^.*\bE\d{4} .* v2\.go:\d+\] "Copying stdin failed" .*$\n?/gm, ""],

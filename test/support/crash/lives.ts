@@ -1,8 +1,8 @@
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { events, pods } from "../../../src/kube/resources.ts";
-import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
 import { conditionOf, unschedulableMessage } from "../../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { replicated, template } from "../builders/workload.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import { createKwokNodes } from "../clusters/nodes.ts";
@@ -20,16 +20,16 @@ import type { GatedLegation } from "../write-gate/gated-legation.ts";
 
 /** Name of the pod that lives. */
 export const NAME = "one";
-/** As long as a life may take to go on, with a controller that is started again some times meanwhile. */
+/** Deadline of a life, with restarts of the controller in between. */
 export const patient = { timeoutMs: 150_000 };
 
-/** Where a pod lives. */
+/** The place of a pod. */
 export interface Scene {
   readonly clients: Clients;
   readonly namespace: string;
   /** Duration after which the delegate ends, such as `5s`. */
   readonly endsAfter?: string | undefined;
-  /** From now on a write that is waited for is the one. */
+  /** A write that is awaited from now on counts. */
   readonly arm: () => void;
   readonly trap: GatedLegation["trap"];
   readonly onFinished: (cleanUp: () => Promise<void>) => void;
@@ -44,7 +44,7 @@ export interface Life {
   readonly name?: string;
   /** Every phase that it may be seen in, in this order. */
   readonly phases: readonly string[];
-  /** How many pods of the name there are on the host, one after the other; default 1. */
+  /** The number of consecutive pods of the name on the host; default 1. */
   readonly proxies?: number;
   readonly delegates: number;
 }

@@ -30,7 +30,7 @@ export interface Point {
   readonly at: readonly Place[];
   /** Duration after which the delegate ends, such as `5s`; ended too early, the write would not come. */
   readonly endsAfter?: string;
-  /** Not beside others: it changes what a cluster is for all of them. */
+  /** Runs alone: it changes the cluster for all tests. */
   readonly once?: true;
 }
 
@@ -99,7 +99,7 @@ export const points: readonly Point[] = [
   { write: "its delegate is swept", of: leavesItsDelegate, at: withdrawal },
 ];
 
-/** True for what makes the pod's namespace in a member. */
+/** Reports whether the write creates the pod's namespace in a member. */
 export function isNamespace({ path }: Place): boolean {
   return path === "";
 }

@@ -19,7 +19,7 @@ export function delegatedPod(namespace: string, name: string, parts: DelegatedPo
   };
 }
 
-/** How many of the pods are in each phase. */
+/** Returns the number of pods per phase. */
 export function countPhases(pods: readonly Pod[]): Record<string, number> {
   const phases: Record<string, number> = {};
   for (const { status } of pods) {

@@ -14,11 +14,11 @@ function writeOf({ verb, objectRef, responseStatus }: AuditEvent): string {
 
 /** Returns Legation's writes in one cluster that concern a namespace. */
 export interface NamespaceWrites {
-  /** By the pod's name, in their order; subresources included. */
+  /** Writes by the pod's name, in their order, subresources included. */
   readonly pods: ReadonlyMap<string, readonly string[]>;
-  /** On events: what happens to a delegate is told on its proxy, as a kubelet would tell it. */
+  /** Writes of events, which a kubelet would write on a plain cluster. */
   readonly events: readonly string[];
-  /** On the namespace itself and everything else in it. */
+  /** Writes of the namespace and everything else in it. */
   readonly others: readonly string[];
 }
 

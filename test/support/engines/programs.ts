@@ -62,7 +62,7 @@ const NAMES = ["argo", "tekton", "jobset"] as const;
 /** Name of one of them. */
 export type ProgramEngine = (typeof NAMES)[number];
 
-/** Each is built from its own sources, and keeps the objects that it needs in a cluster. */
+/** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   argo: {
     module: "github.com/argoproj/argo-workflows/v3",

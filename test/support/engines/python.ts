@@ -32,7 +32,7 @@ function findPython(): { readonly command: string; readonly version: string } | 
   return undefined;
 }
 
-/** Why no engine can be installed here; undefined when it can. */
+/** Returns why no engine can be installed here. */
 function enginesPossible(): string | undefined {
   return findPython() === undefined
     ? "engines need Python 3.11 to 3.13 with venv and sqlite3 (on Debian: apt-get install python3-venv)"

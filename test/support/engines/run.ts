@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { createWriteStream } from "node:fs";
 import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 
-/** How a program of an engine ended. */
+/** The result of an engine's program. */
 export interface EngineRun {
   readonly code: number | null;
-  /** Both of its streams, as they came. */
+  /** Both output streams, interleaved. */
   readonly output: string;
 }
 

@@ -21,7 +21,7 @@ export function findJava(): string {
 /** Fewer threads and less compiling: a test is over before more would pay. */
 export const JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
 
-/** Where a container finds Spark. */
+/** Path of Spark in containers. */
 const HOME = "/opt/spark";
 
 // An image of Spark's has one entrypoint, which its pods tell by an argument what to be. Here each is a command.

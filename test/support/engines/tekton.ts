@@ -121,7 +121,7 @@ export async function startTekton(host: Cluster, directory: string): Promise<Tek
   return { given: programsInPods(programs, directory), stop };
 }
 
-/** True when Tekton's admission gives an object its defaults. */
+/** Reports whether Tekton's admission defaults an object. */
 async function answers(host: Cluster): Promise<boolean> {
   const taskSpec = { steps: [{ name: "step", image: IMAGE, command: ["true"] }] };
   const run = { apiVersion: "tekton.dev/v1", kind: "TaskRun", metadata: { name: "probe" }, spec: { taskSpec } };

@@ -33,7 +33,7 @@ export class FaultServer {
   readonly world: World = new World();
   /** Every request, in order of arrival. */
   readonly requests: FaultRequest[] = [];
-  /** Each is used by the first request it does not refuse. */
+  /** Faults, each used by the first request that it does not refuse. */
   readonly faults: Fault[] = [];
   /** Asked first for every request. */
   always: Fault | undefined;
@@ -196,7 +196,7 @@ export class FaultServer {
         resourceVersion: String(snapshot.version),
         ...(end < snapshot.items.length ? { continue: `${key}@${end}` } : {}),
       },
-      // As the real server, items come without kind and apiVersion.
+      // Items have no kind and apiVersion, as a real server's.
       items: snapshot.items.slice(begin, end).map(({ kind: _kind, apiVersion: _version, ...item }) => item),
     });
   }

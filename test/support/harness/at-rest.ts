@@ -3,7 +3,7 @@ import type { NamespaceState } from "./final-state.ts";
 /** Says whether a namespace has come to the state that is waited for. */
 export type AtRest = (state: NamespaceState) => boolean;
 
-/** Some workload has this condition. */
+/** Reports whether the workload has the condition. */
 export function condition(type: string): AtRest {
   return ({ workloads }) => workloads.some(({ status }) => hasTrue(status?.conditions, type));
 }
@@ -18,7 +18,7 @@ export function scheduled({ pods }: NamespaceState): boolean {
   return pods.length > 0 && pods.every(({ spec }) => spec?.nodeName !== undefined);
 }
 
-/** So many pods of this image run, no other is left, and the workload knows it. */
+/** Reports whether exactly this many pods of the image run, and the workload's status says so. */
 export function ready(count: number, image = "main:1"): AtRest {
   return (state) =>
     state.pods.length === count &&
@@ -31,7 +31,7 @@ export function ready(count: number, image = "main:1"): AtRest {
     });
 }
 
-/** So many pods of the one Job run, and it knows it. */
+/** Reports whether exactly this many pods of the Job run, and its status says so. */
 export function jobRuns(count: number): AtRest {
   return ({ pods, workloads }) =>
     pods.filter(({ status }) => status?.phase === "Running").length === count && workloads[0]?.status?.ready === count;

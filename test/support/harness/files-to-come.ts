@@ -14,7 +14,7 @@ export function fileCame(turns: string, place: SharedPlace, path: string): void 
   rmSync(join(folderOf(turns, place), basename(path)), { force: true });
 }
 
-/** True when every file of the place has got its set, so that whoever has done with one needs it no more. */
+/** Reports whether every file of the place has its set, so that a released one is not needed again. */
 export function noneToCome(turns: string, place: SharedPlace): boolean {
   const folder = folderOf(turns, place);
   return existsSync(folder) && readdirSync(folder).length === 0;

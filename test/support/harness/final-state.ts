@@ -45,7 +45,7 @@ const RUN_FIELDS: ReadonlySet<string> = new Set([
   "lastScheduleTime",
   "lastSuccessfulTime",
   SCHEDULED_ANNOTATION,
-  // Where a pod runs.
+  // The cluster and namespace of a pod.
   "nodeName",
   "containerID",
   "hostIP",

@@ -36,7 +36,7 @@ export interface RightsRun {
   readonly folder: string;
   /** Clusters that may still be there. */
   readonly sets: readonly ClustersInfo[];
-  /** Why what was not used by now may be used all the same; undefined when everything runs that could use it. */
+  /** Returns why an unused right may still be used. Undefined after a whole run. */
   readonly unseen: string | undefined;
 }
 
@@ -83,7 +83,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     return sets;
   };
   if (files.some(needsUnused)) reserve(turnFile(turns, UNUSED_TURN));
-  // All processes of the tests are told by this.
+  // Tells all processes of the tests.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;
   // Started hundreds of times.

@@ -10,7 +10,7 @@ const VERSION = "metrics.k8s.io/v1beta1";
 const API_SERVICE = "apiservice/v1beta1.metrics.k8s.io";
 const SERVICE = "service/metrics-server";
 
-// As metrics-server writes them: a list without a version.
+// Lists as metrics-server writes them, without a version.
 const ANSWERS: Readonly<Record<string, object>> = {
   [`/apis/${VERSION}`]: {
     kind: "APIResourceList",

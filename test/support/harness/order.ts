@@ -3,7 +3,7 @@ import { type Place, TURNS } from "./place-of-file.ts";
 /** A test file, as far as it matters when it runs. */
 export interface Timed {
   readonly place: Place;
-  /** How long it probably takes. */
+  /** The expected duration. */
   readonly seconds: number;
   /** The file needs a set of clusters that no other file has used. */
   readonly first?: boolean;

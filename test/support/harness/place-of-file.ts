@@ -18,7 +18,7 @@ export type SharedPlace = Exclude<Place, "own">;
 /** The turn with which a file that needs an unused set gets one. */
 export const UNUSED_TURN = "simulated-0";
 
-// As many files run at the same time: two cores have no more to give. Files on real nodes mostly wait.
+// The number of files that run at once: two cores allow no more. Files on real nodes mostly wait.
 const SIMULATED: readonly string[] = [UNUSED_TURN, "simulated-1"];
 const REAL: readonly string[] = ["real"];
 const OWN: readonly string[] = ["own"];
@@ -36,24 +36,24 @@ export function turnFile(turns: string, name: string): string {
   return join(turns, `${name}.turn`);
 }
 
-/** True for a test file whose pods run on real nodes, and false for one on the clusters with simulated ones. */
+/** Reports whether the file's pods run on real nodes. */
 export function isOnRealNodes(path: string): boolean {
   return path.includes("/test/integration/real-nodes/");
 }
 
-/** True for a file that takes Legation out of its clusters. */
+/** Reports whether the file uninstalls Legation from its clusters. */
 export function needsPristine(path: string): boolean {
   return readFileSync(path, "utf8").includes("/harness/pristine.ts");
 }
 
-/** Where an integration test's file runs. */
+/** The clusters on which a test file runs. */
 export function placeOf(path: string): Place {
   if (path.includes("/own-clusters/")) return "own";
   if (isOnRealNodes(path)) return "real";
   return needsPristine(path) ? "pristine" : "simulated";
 }
 
-/** True for a file that ranks members by what they hold, and would wait until what others have left is gone. */
+/** Reports whether the file ranks members by load, and so must wait until earlier pods are gone. */
 export function needsUnused(path: string): boolean {
   return path.endsWith("/test/integration/deployment.test.ts");
 }

@@ -4,8 +4,8 @@ import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
 /**
- * One pod of one cluster, from audit logs: it surely existed between these two moments. They are the API server's own
- * clock, RFC 3339 with microseconds, so that they compare as text, also between clusters of one machine.
+ * A pod from audit logs, and two moments between which it surely existed: the API servers' RFC 3339 times, comparable
+ * as text between clusters of one machine.
  */
 export interface PodLife {
   readonly cluster: string;
@@ -18,7 +18,7 @@ export interface PodLife {
   readonly alive?: true;
 }
 
-/** All pods that a namespace of the cluster ever had, in the order of their creation. `present`: names of those it has now. */
+/** Returns all pods that a namespace ever had, by creation. `present`: names of existing ones. */
 export async function podLives(
   cluster: Cluster,
   namespace: string,

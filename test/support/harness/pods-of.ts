@@ -1,14 +1,14 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
 import { isDeleting } from "../../../src/pods/phase.ts";
+import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { type EventuallyOptions, eventually } from "./wait.ts";
 
 // Pods of one namespace under test; nobody here has a thousand.
 const PAGE = 1000;
 
-/** All pods of a namespace, by name. */
+/** Returns the pods of a namespace by name. */
 export async function podsOf(client: ClusterClient, namespace: string): Promise<Stored<Pod>[]> {
   const { items } = await client.list(pods, { namespace, limit: PAGE });
   return items.sort((a, b) => (a.metadata.name < b.metadata.name ? -1 : 1));
@@ -61,12 +61,12 @@ export async function podGone(
   );
 }
 
-/** True when the pod is in this phase. */
+/** Reports whether the pod is in this phase. */
 export function inPhase(phase: string): (pod: Pod) => boolean {
   return ({ status }) => status?.phase === phase;
 }
 
-/** How many pods that stay each node has; those without one count as `none`. */
+/** Returns the number of live pods per node, `none` for those without one. */
 export async function podsPerNode(client: ClusterClient, namespace: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const pod of await podsOf(client, namespace)) {

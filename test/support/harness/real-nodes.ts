@@ -9,7 +9,7 @@ import { clientOf } from "./clients.ts";
 import { hostCluster, memberCluster, plainCluster } from "./clusters.ts";
 import { freshNamespace, type NamespaceOptions } from "./namespace.ts";
 
-/** Where a manifest is tried: a namespace of one cluster, and a client of it. */
+/** A namespace and a client of one cluster. */
 export interface Place {
   readonly cluster: Cluster;
   readonly client: ClusterClient;
@@ -23,7 +23,7 @@ export interface RealNodes {
   places(
     options?: Pick<NamespaceOptions, "onFinished">,
   ): Promise<{ readonly plain: Place; readonly delegating: Place }>;
-  /** The same namespace in the member. */
+  /** The namespace in the member. */
   inMember(place: Place): Place;
 }
 
@@ -66,7 +66,7 @@ function useRealNodes(): () => RealNodes {
       legation,
       places: async (options = {}) => {
         const labels = { "legation.dev/delegation": "all" };
-        // With the identity of the place where they run, as on the plain cluster.
+        // Pods use the API server where they run, as on the plain cluster.
         const annotations = { "legation.dev/api": "member" };
         const [direct, delegated] = await Promise.all([
           freshNamespace(plainSide, { ...options, prefix: "plain" }),

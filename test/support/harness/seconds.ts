@@ -75,7 +75,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
 // About what the middle one takes.
 const UNKNOWN = 30;
 
-/** How long a file probably takes, by its path. */
+/** Expected seconds of test files, by path. */
 export function secondsOf(path: string): number {
   return SECONDS[path.replace(/^.*\/test\/integration\//, "")] ?? UNKNOWN;
 }

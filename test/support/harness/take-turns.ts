@@ -30,7 +30,7 @@ process.env.GOMAXPROCS ??= "1";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(turns, "compiled");
 const wanted = placeOf(testPath);
-// Where no real node can run, files say why.
+// Files report why no real node can run.
 const place = wanted === "real" && inject("sets").real.length === 0 ? "own" : wanted;
 const shared = place === "own" ? undefined : { place, sets: inject("sets")[place] };
 const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => turnFile(turns, name));

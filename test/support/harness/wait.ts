@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 
-/** How long to go on asking. */
+/** Deadline of the wait. */
 export interface EventuallyOptions {
   /** Default 30 s. */
   readonly timeoutMs?: number;

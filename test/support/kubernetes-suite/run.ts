@@ -7,7 +7,7 @@ import { parseReport, type Results, type SpecResult } from "./results.ts";
 import type { Side } from "./sides.ts";
 import { batchesOf } from "./specs.ts";
 
-/** How the suite is run on a side. */
+/** Options of a run of the suite. */
 export interface RunOptions {
   readonly suite: string;
   readonly results: Results;
@@ -21,7 +21,7 @@ export interface RunOptions {
 
 // Ginkgo matches it together with a spec's text.
 const SUITE_NAME = "Kubernetes e2e suite";
-// Each process spends some seconds before its first spec.
+// A process needs seconds before its first spec.
 const BATCH = 5;
 
 /** Runs specs on a side, and keeps the result of each that came to its end. */

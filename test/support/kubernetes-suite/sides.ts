@@ -11,7 +11,7 @@ import type { SuitePrograms } from "./programs.ts";
 /** The clusters that the suite runs on: an ordinary one, and a host whose pods all run in a member. */
 export type SideName = "plain" | "delegated";
 
-/** Both sides, in the order in which they are shown. */
+/** The sides, in the order of the report. */
 export const SIDES: readonly SideName[] = ["plain", "delegated"];
 
 /** A cluster that is ready for the suite. */
@@ -66,7 +66,7 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
   writeSuiteImages(images, busybox, options.programs);
   const cluster: ClusterOptions = {
     realNode: true,
-    // The same on host and member: specs name a node of the host, and delegates find one of that name in the member.
+    // Host and member share node names: specs name a node of the host, and delegates need one of that name.
     realNodeName: "worker",
     images: [images],
     audit: false,

@@ -4,7 +4,7 @@ import { createServer, connect as dial, type Socket } from "node:net";
 export interface Balancer extends AsyncDisposable {
   readonly port: number;
   add(backend: number): void;
-  /** No new connection goes there; those it has stay. */
+  /** Stops new connections to a target. Open ones stay. */
   remove(backend: number): void;
 }
 

@@ -26,7 +26,7 @@ export function installedPort(host: Cluster): number | undefined {
   return url === undefined ? undefined : Number(new URL(url).port);
 }
 
-/** True when the API server calls the webhook at this address: nobody has installed or uninstalled anything else since. */
+/** Reports whether the API server calls the webhook at this address. */
 async function calledAt(host: Cluster, url: string): Promise<boolean> {
   const path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/legation";
   const { status, text } = await apiRequest(host, "GET", path);

@@ -8,7 +8,7 @@ export function legationOn(host: Cluster, ...args: string[]): Promise<CliResult>
   return runCli([...args, `--kubeconfig=${host.kubeconfig}`]);
 }
 
-/** The same in a process of its own: for what `main.ts` does, and for how a process ends. */
+/** Runs the command in a process of its own, for tests of `main.ts` and of exits. */
 export function legationProcessOn(host: Cluster, ...args: string[]): Promise<CliResult> {
   return runProcess([...args, `--kubeconfig=${host.kubeconfig}`]);
 }

@@ -77,7 +77,7 @@ const PORT_TAKEN = /is in use by another process|EADDRINUSE/;
 export async function startLegation(options: LegationOptions): Promise<Legation> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      // All starts on a host share one port, so that the installation need not change.
+      // Starts on one host share a port, so that the installation stays valid.
       const port = attempt === 1 ? installedPort(options.host) : undefined;
       return await startOnFreePorts(options, port ?? (await freePort()));
     } catch (error) {

@@ -1,8 +1,8 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { memberOf } from "../../../src/pods/member-of.ts";
 import { hasStarted, isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
+import { memberOf } from "../../../src/pods/proxy.ts";
 import { isForeign } from "./environment.ts";
 import { runsOnHost } from "./overflow.ts";
 import { recorded, statusSource } from "./pods.ts";

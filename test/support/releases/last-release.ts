@@ -14,7 +14,7 @@ export interface Release {
   readonly main: string;
 }
 
-/** Where the package of the last release is kept, so that a clone needs neither history nor a registry to upgrade from it. */
+/** The package of the last release, in the tree so that a clone needs no history or registry. */
 export const RELEASES: string = join(ROOT, "test", "releases");
 // In node_modules the package finds the dependencies of this version, and no tool of the project looks at it.
 const CACHE = join(ROOT, "node_modules", ".cache", "legation-releases");

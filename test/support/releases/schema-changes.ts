@@ -31,8 +31,8 @@ const COMPARED = new Set([
 ]);
 
 /**
- * Why objects that were valid under `older` may be invalid, lose a field or mean something else under `newer`; one line each,
- * with the field's path. What it cannot judge (a pattern, say) counts when it has changed.
+ * Returns changes by which valid objects of `older` break under `newer`, one line each with the field's path. Changes
+ * that it cannot judge, such as of a pattern, count.
  */
 export function schemaChanges(older: Schema, newer: Schema, path = ""): string[] {
   const at = path === "" ? "the object" : path;
@@ -152,7 +152,7 @@ const definition = z.looseObject({
   }),
 });
 
-/** The same of a whole CustomResourceDefinition. */
+/** Returns the changes of a whole CustomResourceDefinition. */
 export function definitionChanges(older: unknown, newer: unknown): string[] {
   const [before, now] = [definition.parse(older), definition.parse(newer)];
   const { name } = before.metadata;

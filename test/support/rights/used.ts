@@ -52,8 +52,8 @@ export function readNoted(folder: string): Noted {
 }
 
 /**
- * Whether Legation's accounts had all their rights when a request came: not before they were given, nor while `legation
- * uninstall` or `unjoin` has taken some of them from those that still run.
+ * Reports whether Legation's accounts had all rights at a request: not before installation, nor while `uninstall` or
+ * `unjoin` removes them.
  */
 function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => boolean {
   return ({ requestReceivedTimestamp: at, user }) => {
@@ -72,7 +72,7 @@ function isOwn({ user }: AuditEvent): boolean {
   return user.username.startsWith(PREFIX);
 }
 
-/** True for what has changed a role or a binding. */
+/** Reports whether the request changed a role or a binding. */
 function isChange(event: AuditEvent): boolean {
   return isWrite(event) && event.objectRef?.apiGroup === RBAC && (event.responseStatus?.code ?? 500) < 300;
 }
@@ -103,5 +103,5 @@ export function describeRight(right: {
   return `${account}: ${verb} ${what}${NAMED.has(namespace) ? ` in ${namespace}` : ""}`;
 }
 
-// Where a Role of its own gives more than the ClusterRole does.
+// Namespaces where a Role gives more than the ClusterRole.
 const NAMED: ReadonlySet<string> = new Set(["legation-system", "kube-system", "kube-public", "kube-node-lease"]);

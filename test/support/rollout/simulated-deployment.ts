@@ -5,7 +5,7 @@ import { Divisions } from "../../../src/controllers/preferences/divisions.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import type { Replicas } from "../../../src/placement/division.ts";
 import { rank } from "../../../src/placement/rank.ts";
-import { memberOf } from "../../../src/pods/member-of.ts";
+import { memberOf } from "../../../src/pods/proxy.ts";
 import { proxyPod } from "../builders/pod.ts";
 
 /** A Deployment and its update strategy. */
@@ -15,7 +15,7 @@ export interface DeploymentParts {
   readonly replicas: number;
   readonly maxSurge: number;
   readonly maxUnavailable: number;
-  /** From 0 to 1: what happens next of all that may. */
+  /** Chooses the next event, from 0 to 1. */
   readonly random: () => number;
   /** Replicas are ready as soon as they have a place. */
   readonly ready?: boolean;
@@ -34,7 +34,7 @@ interface ReplicaSet {
  * may happen next happens in any order: a pod is placed, one or many become ready, the Deployment is looked at again.
  */
 export class SimulatedDeployment {
-  /** All live replicas by cluster, after each that came or went. */
+  /** Live replicas by cluster after each change. */
   readonly moments: { readonly placed: Replicas; readonly what: string }[] = [];
   replicas: number;
   readonly #parts: DeploymentParts;

@@ -10,7 +10,7 @@ const TWO_TO_ONE = divide({ west: { weight: 2 }, east: { weight: 1 } });
 const EVERYWHERE = { spec: { tolerations: [GOLD, SPOT] } };
 const notDivided = "legation.dev/scheduling-preferences does not name it";
 
-/** How replicas are divided, in Legation's words and those of others. */
+/** Scenarios of divided replicas, with annotations of Legation and of other projects. */
 export const DIVISION: readonly Scenario[] = [
   scenario("weights of a Deployment", [replicated("two-to-one", 6, { annotations: TWO_TO_ONE })], {
     "two-to-one": { in: { west: 4, east: 2 } },

@@ -50,7 +50,7 @@ const SMALL: NodeParts = {
 // Long enough for a scheduler, short enough for those who wait for it to give up.
 const IMPATIENT = { scheduleTimeoutSeconds: 5 };
 
-/** Two large open members; one with GPUs, for gold alone; and a small one that admits team blue, within limits. */
+/** Members: two large and open, one with GPUs for gold, a small one for team blue with limits. */
 export const MEMBERS: Readonly<Record<MemberName, ScenarioMember>> = {
   west: { labels: { region: "eu", provider: "own" }, spec: IMPATIENT, nodes: large("west") },
   east: { labels: { region: "us", provider: "cloud" }, spec: IMPATIENT, nodes: large("east") },

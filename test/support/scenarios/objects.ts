@@ -1,7 +1,7 @@
 import { DELEGATE_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Toleration } from "../../../src/api/kubernetes.ts";
 
-/** How an object of a scenario differs from one of which nothing is said. */
+/** Settings of a scenario's object. */
 export interface Parts {
   /** Beside `legation.dev/delegate`, which is "true" unless written here. */
   readonly annotations?: Readonly<Record<string, string>>;
@@ -30,7 +30,7 @@ function specOf({ requests, spec }: Parts): PodSpec {
     ...(requests === undefined ? {} : { requests }),
     ...(extended.length === 0 ? {} : { limits: Object.fromEntries(extended) }),
   };
-  // No token for each of them: it would be a write more.
+  // Saves a write per pod for its token.
   return { automountServiceAccountToken: false, containers: [{ name: "main", image: "main:1", resources }], ...spec };
 }
 
@@ -57,7 +57,7 @@ export interface Workload extends KubeObject {
   };
 }
 
-/** True for what makes pods of a template. */
+/** Reports whether the object makes pods of a template. */
 export function isWorkload(object: Pod | Workload): object is Workload {
   return object.kind !== "Pod";
 }

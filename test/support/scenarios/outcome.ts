@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { memberOf } from "../../../src/pods/member-of.ts";
-import { whyNotPlaced } from "../../../src/pods/not-placed.ts";
+import { memberOf } from "../../../src/pods/proxy.ts";
+import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { OBJECT_LABEL } from "./objects.ts";
 import type { Expected } from "./scenario.ts";
 import { SCHEDULER } from "./words.ts";

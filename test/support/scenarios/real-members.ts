@@ -82,7 +82,7 @@ export async function makeTrouble({ host }: ScenarioClients, lost: Cluster): Pro
   );
 }
 
-/** All is as it was. */
+/** Members are in their initial state. */
 export async function endTrouble({ host }: ScenarioClients, lost: Cluster): Promise<void> {
   await host.delete(placementDefaults, { name: "default" });
   await cordon(host, false);

@@ -4,21 +4,21 @@ import type { Workload } from "./objects.ts";
 
 /** The expected placement of one object's pods. */
 export interface Expected {
-  /** How many pods each member has. */
+  /** The number of pods per member. */
   readonly in?: Partial<Readonly<Record<MemberName, number>>>;
-  /** So many pods, in these members only, however they share them. */
+  /** The number of pods in these members together. */
   readonly among?: { readonly members: readonly MemberName[]; readonly pods: number };
-  /** So many pods, all in one member, whichever. */
+  /** The number of pods, all in any one member. */
   readonly together?: number;
   /** Message of each waiting pod; `{namespace}` and `{scheduler}` stand for values that tests cannot know. */
   readonly waits?: string | RegExp;
-  /** How many pods wait; default 1 where any does. */
+  /** The number of waiting pods; default 1 if there is a reason. */
   readonly waiting?: number;
-  /** Why the object is refused at admission. */
+  /** Admission's message. */
   readonly refused?: RegExp;
 }
 
-/** How all members are while a step is taken. */
+/** The state of all members during a step. */
 export type Stage = "well" | "trouble";
 
 /** Objects that are made once those of the steps before have their places. */
@@ -26,7 +26,7 @@ export interface Step {
   /** Default: all members are well. */
   readonly stage?: Stage;
   readonly make?: readonly (Pod | Workload)[];
-  /** By the name of the object, also of one of an earlier step. */
+  /** Expectations by object name, of earlier steps, too. */
   readonly expect: Readonly<Record<string, Expected>>;
 }
 

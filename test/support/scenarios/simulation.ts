@@ -15,9 +15,8 @@ import type { Action, Observed } from "../../../src/controllers/delegation/decis
 import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement/placement-rules.ts";
 import { PLACEMENT_INDEXES, PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
-import { memberOf } from "../../../src/pods/member-of.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
-import { isProxy } from "../../../src/pods/proxy.ts";
+import { isProxy, memberOf } from "../../../src/pods/proxy.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";

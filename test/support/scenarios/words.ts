@@ -1,6 +1,6 @@
 import { MEMBER_NAMES, type MemberName } from "./members.ts";
 
-/** Why members refuse a pod in the namespace that all scenarios share, where nothing else does. */
+/** Default refusals of members in the namespace that scenarios share. */
 export const CLOSED = {
   north: "the pod does not tolerate its taint team=gold:NoSchedule",
   south: "its namespaceSelector does not admit namespace {namespace}",
@@ -24,7 +24,7 @@ export function says(
   return all.sort().join("; ");
 }
 
-/** The same words of every member. */
+/** Returns the same refusal for every member. */
 export function allSay(words: string): Record<MemberName, string> {
   return { west: words, east: words, north: words, south: words };
 }

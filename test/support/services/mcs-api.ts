@@ -7,7 +7,7 @@ const NAME = "serviceexports.multicluster.x-k8s.io";
 const VERSIONS = ["v1alpha1", "v1beta1"] as const;
 type Version = (typeof VERSIONS)[number];
 
-// As in both versions of sigs.k8s.io/mcs-api/config/crd, without descriptions.
+// CRDs of both versions, from sigs.k8s.io/mcs-api/config/crd without descriptions.
 const SCHEMA = {
   type: "object",
   properties: {

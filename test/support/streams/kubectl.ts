@@ -4,7 +4,7 @@ import { inject } from "vitest";
 import type {} from "../harness/global-setup.ts";
 import { eventually } from "../harness/wait.ts";
 
-/** How a kubectl speaks of a stream, as its two environment variables say. */
+/** A stream protocol of kubectl, chosen by two environment variables. */
 export type Transport = "SPDY" | "WebSocket";
 
 /** The arguments of a kubectl that opens a stream. */
@@ -19,7 +19,7 @@ export interface StreamingOptions {
   readonly terminal?: { readonly rows: number; readonly columns: number };
 }
 
-/** How one run of kubectl ended. */
+/** The result of a kubectl run. */
 export interface Ran {
   readonly code: number | null;
   readonly stdout: Buffer;
@@ -57,7 +57,7 @@ export class StreamingKubectl implements Disposable {
       this.child.once("error", reject);
       this.child.once("close", (code, signal) => {
         const seconds = (performance.now() - startedAt) / 1000;
-        // By its own time, unless a test has ended it.
+        // kubectl ended by itself, or by the test.
         if (signal === "SIGKILL" && seconds * 1000 >= timeoutMs) {
           reject(new Error(`kubectl ${args.join(" ")} did not end within ${timeoutMs} ms: ${this.#stderr}`));
           return;

@@ -7,7 +7,7 @@ import { freePort } from "../clusters/ports.ts";
 /** A write on its way to an API server. */
 export interface Write {
   readonly method: string;
-  /** Without the query. */
+  /** The path without the query. */
   readonly path: string;
   readonly body: string;
 }
@@ -43,7 +43,7 @@ export interface WriteGate {
 
 const LIFETIME_MS = 24 * 60 * 60_000;
 const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
-// Each connection's own affair (RFC 9110, 7.6.1): node writes them anew.
+// Hop-by-hop headers (RFC 9110, 7.6.1): node writes its own.
 const HOP_BY_HOP = ["connection", "keep-alive", "transfer-encoding", "host"];
 
 /** Starts a gate on a loopback port in front of an API server. */

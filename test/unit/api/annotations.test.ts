@@ -6,8 +6,8 @@ function problemsOf(annotations: Record<string, string>, defaults?: Record<strin
   return parsed.ok ? [] : parsed.problems.map(({ message }) => message);
 }
 
-describe("what an author writes is read", () => {
-  test("every key, with names trimmed and said once", () => {
+describe("parsePlacement", () => {
+  test("reads every key, and trims and deduplicates names", () => {
     const parsed = parsePlacement({
       "legation.dev/delegate": "true",
       "legation.dev/clusters": "west, east,west",
@@ -30,7 +30,7 @@ describe("what an author writes is read", () => {
     });
   });
 
-  test("affinity, spread and groups", () => {
+  test("reads affinity, spread and groups", () => {
     const parsed = parsePlacement({
       "legation.dev/cluster-affinity":
         "preferredDuringSchedulingIgnoredDuringExecution:\n- weight: 5\n  preference:\n    matchFields: [{key: metadata.name, operator: In, values: [west]}]\n",
@@ -50,7 +50,7 @@ describe("what an author writes is read", () => {
     });
   });
 
-  test("the pod wins over the namespace, key by key", () => {
+  test("prefers the pod's value over the namespace's, key by key", () => {
     const parsed = parsePlacement(
       { "legation.dev/clusters": "west" },
       { "legation.dev/clusters": "east", "legation.dev/cluster-selector": "gpu" },
@@ -73,13 +73,13 @@ describe("what an author writes is read", () => {
     [{ "legation.dev/cluster-selector": "" }, true],
     [{ "legation.dev/delegate": "false", "legation.dev/clusters": "west" }, false],
     [{ "legation.dev/api": "host" }, false],
-  ])("%j asks for delegation: %j", (annotations, expected) => {
+  ])("asks for delegation with %j: %j", (annotations, expected) => {
     const parsed = parsePlacement(annotations);
     expect(parsed.ok && asksForDelegation(parsed.placement)).toBe(expected);
   });
 });
 
-describe("a malformed value is a problem that names the key, the fault and the remedy", () => {
+describe("a malformed value is reported with key, fault and remedy", () => {
   test.each([
     ["delegate", "yes", 'annotation legation.dev/delegate: "yes" is neither "true" nor "false"; write one of them'],
     [
@@ -167,7 +167,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
         "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: Exists takes no values; remove them; " +
         "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[1]: Gt takes one value, an integer in quotes",
     ],
-  ])("every problem of the affinity %j is named with its field", (value, problems) => {
+  ])("reports every problem of the affinity %j with its field", (value, problems) => {
     expect(problemsOf({ "legation.dev/cluster-affinity": value })).toEqual([
       `annotation legation.dev/cluster-affinity: ${problems}${affinityRemedy}`,
     ]);
@@ -182,7 +182,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
     ],
     ["[{topologyKey: a b}]", "[0].topologyKey: is no label key: at most 63"],
     ["{", "is neither JSON nor YAML: "],
-  ])("every problem of the spread %j is named with its field", (value, problem) => {
+  ])("reports every problem of the spread %j with its field", (value, problem) => {
     const [message] = problemsOf({ "legation.dev/cluster-spread": value });
     expect(message).toContain(`annotation legation.dev/cluster-spread: ${problem}`);
     expect(message).toContain("; write a list as a pod's topologySpreadConstraints");
@@ -202,7 +202,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
     expect(message.length).toBeLessThan(4_000);
   });
 
-  test("all problems are listed, those of the namespace's defaults too", () => {
+  test("lists all problems, those of the namespace's defaults included", () => {
     const problems = problemsOf(
       { "legation.dev/delegate": "", "legation.dev/clusters": "-" },
       { "legation.dev/cluster-selector": "(" },
@@ -210,13 +210,13 @@ describe("a malformed value is a problem that names the key, the fault and the r
     expect(problems).toHaveLength(3);
   });
 
-  test("a long value is cut in the message", () => {
+  test("truncates a long value in the message", () => {
     const [message = ""] = problemsOf({ "legation.dev/delegate": "x".repeat(1_000_000) });
     expect(message.length).toBeLessThan(300);
   });
 });
 
-describe("a member is left out with a reason", () => {
+describe("placementExcludes gives a reason", () => {
   const member = { name: "west", labels: { region: "eu" } };
   const anyOf = (...expressions: string[]): string => {
     const terms = expressions.map((all) => `{matchExpressions: ${all}}`);

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { clusterNameProblem, clusterSchema } from "../../../src/api/cluster.ts";
 
-describe("a Cluster's name", () => {
-  test.each(["w", "west", "west-1", "1", "x".repeat(54)])("%j is one", (name) => {
+describe("clusterNameProblem", () => {
+  test.each(["w", "west", "west-1", "1", "x".repeat(54)])("accepts %j", (name) => {
     expect(clusterNameProblem(name)).toBeUndefined();
   });
-  test.each(["", "West", "-west", "west-", "west.eu", "wést", "a b", "x".repeat(55)])("%j is none", (name) => {
+  test.each(["", "West", "-west", "west-", "west.eu", "wést", "a b", "x".repeat(55)])("refuses %j", (name) => {
     expect(clusterNameProblem(name)).toBeTypeOf("string");
   });
 });
 
 describe("a Cluster", () => {
-  test("gets every default when only its credentials are named", () => {
+  test("gets every default if only its credentials are set", () => {
     const parsed = clusterSchema.parse({ spec: { credentialsSecret: { name: "west" } } });
     expect(parsed.spec).toEqual({
       credentialsSecret: { name: "west", key: "kubeconfig" },

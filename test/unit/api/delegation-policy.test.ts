@@ -11,7 +11,7 @@ const CONSTRAINTS = "multicluster.admiralty.io/proxy-pod-scheduling-constraints"
 // The webhook refuses every pod that has it.
 const REFUSED = "multicluster.admiralty.io/use-constraints-from-spec-for-proxy-pod-scheduling";
 
-/** For each key, a value with which it says as much as it can. */
+/** A value of each key that has as many effects as possible. */
 const VALUES: Readonly<Record<string, string>> = {
   "legation.dev/delegate": "true",
   "legation.dev/clusters": "west",
@@ -44,7 +44,7 @@ const asks = (key: string, value: string): boolean => {
 
 const specSchema = z.object({ variables: z.array(z.object({ name: z.string(), expression: z.string() })) });
 
-/** What the policy says a pod is that is to be delegated. */
+/** Expression of the policy for pods to delegate. */
 async function policyText(): Promise<string> {
   const manifests = await loadManifests(join(packageRoot(), "manifests"));
   const policy = manifests.find(
@@ -57,14 +57,14 @@ async function policyText(): Promise<string> {
     .join("\n");
 }
 
-describe("the policy that looks for pods that should have become proxies", () => {
-  test("knows every annotation by which a pod asks for delegation, and no other", async () => {
+describe("the policy legation-delegation", () => {
+  test("knows every annotation that asks for delegation, and no other", async () => {
     const known = [...(await policyText()).matchAll(/"([a-z.]+\/[a-z-]+)"/g)].map(([, key]) => key);
     const asking = Object.entries(VALUES).filter(([key, value]) => asks(key, value));
     expect(new Set(known)).toEqual(new Set(asking.map(([key]) => key)));
   });
 
-  test("is held against every key of another project that the webhook understands", () => {
+  test("covers every key of another project that the webhook understands", () => {
     expect(Object.keys(VALUES)).toEqual(expect.arrayContaining([...FOREIGN_KEYS]));
   });
 
@@ -76,7 +76,7 @@ describe("the policy that looks for pods that should have become proxies", () =>
     "nodeSelector: {}",
     '{"nodeSelector": { }, "affinity": {}}',
     '{"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "region", "operator": "Exists"}]}]}}}}',
-  ])("takes the constraints %j as the webhook does", async (text) => {
+  ])("reads the constraints %j as the webhook does", async (text) => {
     const [, pattern = ""] = /\.matches\(r'([^']+)'\)/.exec(await policyText()) ?? [];
     expect(new RegExp(pattern).test(text)).toBe(asks(CONSTRAINTS, text));
   });

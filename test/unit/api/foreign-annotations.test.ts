@@ -25,7 +25,7 @@ describe("annotations of other projects", () => {
     [{ [`${ADMIRALTY}/no-reservation`]: "" }, false],
     [{ [`${FEDERATION}/replica-set-preferences`]: '{"clusters": {"*": {"weight": 1}}}' }, true],
     [{ [`${FEDERATION}/other`]: "" }, false],
-  ])("%j asks for delegation: %j", (annotations, asks) => {
+  ])("ask for delegation with %j: %j", (annotations, asks) => {
     const parsed = parsePlacement(annotations);
     expect(parsed.ok && asksForDelegation(parsed.placement)).toBe(asks);
   });
@@ -42,11 +42,11 @@ describe("annotations of other projects", () => {
     ],
     // Legation's own say more.
     [{ "legation.dev/clusters": "west", [`${ADMIRALTY}/clustername`]: "east" }, ["west"]],
-  ])("%j choose %j", (annotations, clusters) => {
+  ])("with %j choose %j", (annotations, clusters) => {
     expect(allowed(annotations)).toEqual(clusters);
   });
 
-  test("of Federation v1 are scheduling preferences", () => {
+  test("of Federation v1 become scheduling preferences", () => {
     const text = '{"rebalance": true, "clusters": {"west": {"minReplicas": 1, "maxReplicas": 3, "weight": 2}}}';
     const read = (key: string) => {
       const parsed = parsePlacement({ [key]: text });
@@ -61,14 +61,14 @@ describe("annotations of other projects", () => {
     ["proxy-pod-scheduling-constraints", "tolerations: []", "nodeSelector and affinity.nodeAffinity are understood"],
     ["clustername", "We$t", "is not a DNS label"],
     ["sourcepod-manifest", "{}", "is not known to Legation; remove it"],
-  ])("that Legation does not understand are refused: %s", (key, value, message) => {
+  ])("are refused if Legation does not understand them: %s", (key, value, message) => {
     const parsed = parsePlacement({ [`${ADMIRALTY}/${key}`]: value });
     const [problem] = parsed.ok ? [] : parsed.problems;
     expect(problem?.message).toContain(`annotation ${ADMIRALTY}/${key}: `);
     expect(problem?.message).toContain(message);
   });
 
-  test("are copied into pod templates as they are", () => {
+  test("are copied into pod templates unchanged", () => {
     const written = { [`${ADMIRALTY}/elect`]: "", [`${FEDERATION}/other`]: "x", "example.com/a": "b" };
     expect(authorAnnotations(written)).toEqual({ [`${ADMIRALTY}/elect`]: "" });
   });

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { homeAddress, isLocalAddress } from "../../../src/api/home-address.ts";
 
-describe("the address of an API server", () => {
+describe("homeAddress", () => {
   test.each([
     ["https://10.0.0.1:6443", { host: "10.0.0.1", port: "6443" }],
     ["https://host.example.com", { host: "host.example.com", port: "443" }],
     ["https://host.example.com/", { host: "host.example.com", port: "443" }],
     ["https://[fd00::1]:6443", { host: "fd00::1", port: "6443" }],
-  ])("is in %s", (server, address) => {
+  ])("parses %s", (server, address) => {
     expect(homeAddress(server)).toEqual(address);
   });
 
@@ -20,7 +20,7 @@ describe("the address of an API server", () => {
     "https://host/#x",
     "https://",
     "",
-  ])("is not in %j", (server) => {
+  ])("refuses %j", (server) => {
     expect(homeAddress(server)).toBeUndefined();
   });
 
@@ -32,7 +32,7 @@ describe("the address of an API server", () => {
     ["https://kubernetes.default.svc.cluster.local", true],
     ["https://10.0.0.1", false],
     ["https://localhost.example.com", false],
-  ])("%s is of use on one machine or in one cluster only: %j", (server, local) => {
+  ])("reports whether %s is local: %j", (server, local) => {
     const address = homeAddress(server);
     expect(address !== undefined && isLocalAddress(address)).toBe(local);
   });

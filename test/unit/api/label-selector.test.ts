@@ -10,7 +10,7 @@ function matches(text: string, labels: Labels): boolean {
   return selectorMatches(parsed.selector, labels);
 }
 
-describe("a label selector matches as kubectl get -l does", () => {
+describe("selectorMatches agrees with kubectl get -l", () => {
   test.each<[string, Labels, boolean]>([
     ["", {}, true],
     ["  ", { a: "b" }, true],
@@ -49,7 +49,7 @@ describe("a label selector matches as kubectl get -l does", () => {
   });
 });
 
-describe("a malformed selector is refused with the place and what was expected", () => {
+describe("parseLabelSelector reports the place and what was expected", () => {
   test.each([
     ["region=eu us", "expected a comma or the end at character 11"],
     ["region in eu", "expected ( at character 11"],
@@ -111,7 +111,7 @@ const requirement = fc
   });
 
 describe("for all selectors and labels", () => {
-  test("the text means what its requirements mean, one by one", () => {
+  test("parses any selector to its requirements", () => {
     fc.assert(
       fc.property(fc.array(requirement, { maxLength: 4 }), fc.dictionary(key, value), (requirements, labels) => {
         const text = requirements.map((each) => each.text).join(",");
@@ -121,7 +121,7 @@ describe("for all selectors and labels", () => {
     );
   });
 
-  test("any text at all is parsed or refused, never thrown at", () => {
+  test("parses or refuses any text without throwing", () => {
     const noise = fc.oneof(fc.string({ unit: "binary" }), fc.string({ unit: fc.constantFrom(..."a1-/.=!<>(), in") }));
     fc.assert(
       fc.property(noise, (text) => {

@@ -7,10 +7,10 @@ test.each([
   ["1h30m", 5400],
   ["0s", 0],
   ["24h", 86_400],
-])("%s is a time", (text, seconds) => {
+])("reads %s as %j seconds", (text, seconds) => {
   expect(readOverflowAfter(text)).toBe(seconds);
 });
 
-test.each(["", "30", "s", "1d", "-1s", "24h1s", "30s ", "1m1h", "0.5s"])("%j is none", (text) => {
+test.each(["", "30", "s", "1d", "-1s", "24h1s", "30s ", "1m1h", "0.5s"])("refuses the duration %j", (text) => {
   expect(readOverflowAfter(text)).toBeUndefined();
 });

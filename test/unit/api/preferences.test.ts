@@ -5,22 +5,25 @@ describe("scheduling preferences", () => {
   test.each([
     ["JSON", '{"rebalance": true, "clusters": {"west": {"weight": 2, "minReplicas": 1, "maxReplicas": 4}}}'],
     ["YAML", "rebalance: true\nclusters:\n  west: {weight: 2, minReplicas: 1, maxReplicas: 4}\n"],
-  ])("are read from %s", (_, text) => {
+  ])("are parsed from %s", (_, text) => {
     expect(parsePreferences(text)).toEqual({
       rebalance: true,
       clusters: { west: { weight: 2, minReplicas: 1, maxReplicas: 4 } },
     });
   });
 
-  test.each(["{}", '{"clusters": {}}', "rebalance: false"])("that name no cluster mean all alike: %s", (text) => {
-    expect(parsePreferences(text)).toEqual({ rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } });
-  });
+  test.each(["{}", '{"clusters": {}}', "rebalance: false"])(
+    "without clusters weigh all clusters equally: %s",
+    (text) => {
+      expect(parsePreferences(text)).toEqual({ rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } });
+    },
+  );
 
-  test("are the same object for the same text", () => {
+  test("return the same object for the same text", () => {
     expect(parsePreferences('{"clusters": {"a": {}}}')).toBe(parsePreferences('{"clusters": {"a": {}}}'));
   });
 
-  test("for a cluster without an entry are those of any cluster", () => {
+  test("use the entry * for a cluster without one", () => {
     const parsed = parsePreferences('{"clusters": {"west": {"weight": 2}, "*": {"weight": 1}}}');
     if ("problem" in parsed) throw new Error(parsed.problem);
     expect(preferencesFor(parsed, "west")?.weight).toBe(2);
@@ -51,7 +54,7 @@ describe("scheduling preferences", () => {
       '{"clusters": {"West": {"weight": -1}}, "x": 1}',
       ['clusters: "West" ', "clusters.West.weight: must not be negative", "x: is no"],
     ],
-  ])("%s: every problem is named, with an example", (text, problems) => {
+  ])("report every problem of %s, with an example", (text, problems) => {
     const parsed = parsePreferences(text);
     const problem = "problem" in parsed ? parsed.problem : "none";
     for (const part of [...problems, "write e.g. {"]) expect(problem).toContain(part);

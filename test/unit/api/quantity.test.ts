@@ -9,10 +9,10 @@ test.each([
   ["memory", 0, "0"],
   ["cpu", 1.5, "1500m"],
   ["nvidia.com/gpu", 4, "4"],
-])("of %s, %d is written for people as %s", (resource, value, text) => {
+])("formats %s of %d for people as %s", (resource, value, text) => {
   expect(writeQuantity(resource, value)).toBe(text);
 });
 
-test("nodes are told of memory in Ki, as kubelets do", () => {
+test("formats memory of nodes in Ki, as kubelets do", () => {
   expect(formatAmounts({ memory: 2 ** 30 })).toEqual({ memory: "1048576Ki" });
 });

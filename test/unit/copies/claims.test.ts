@@ -17,7 +17,7 @@ import { pod } from "../../support/builders/pod.ts";
 const volumeOf = (name: string, claimName: string): Volume => ({ name, persistentVolumeClaim: { claimName } });
 const sized = (storage: string): PersistentVolumeClaim["spec"] => ({ resources: { requests: { storage } } });
 
-describe("the claims that a pod names", () => {
+describe("claims that a pod names", () => {
   test.each<[string, Volume[], string[]]>([
     ["none", [{ name: "a", emptyDir: {} }], []],
     [
@@ -35,7 +35,7 @@ describe("the claims that a pod names", () => {
   });
 });
 
-describe("a claim that no member can have", () => {
+describe("claimProblem", () => {
   test.each<[string, PersistentVolumeClaim["spec"], string]>([
     [
       "is bound to a volume of the host",
@@ -61,7 +61,7 @@ describe("a claim that no member can have", () => {
       },
       "spec.dataSourceRef: ",
     ],
-  ])("%s, and says what to write instead", (_case, spec, says) => {
+  ])("refuses a claim that %s, and says what to write instead", (_case, spec, says) => {
     const problem = claimProblem(claim({ spec }));
     expect(problem).toContain(says);
     expect(problem).toContain("write a claim");
@@ -70,18 +70,18 @@ describe("a claim that no member can have", () => {
   test.each<[string, PersistentVolumeClaim["spec"]]>([
     ["an ordinary one", {}],
     ["one whose volume name is empty", { volumeName: "" }],
-  ])("is not %s", (_case, spec) => {
+  ])("accepts %s", (_case, spec) => {
     expect(claimProblem(claim({ spec }))).toBeUndefined();
   });
 
-  test("is not one whose data is in a member, whatever the host's provisioner did afterwards", () => {
+  test("accepts a claim that is in a member, whatever the host's provisioner did since", () => {
     const metadata = { annotations: { "legation.dev/cluster": "west" } };
     expect(claimProblem(claim({ metadata, spec: { volumeName: "pv-1" } }))).toBeUndefined();
   });
 });
 
-describe("the claim in a member", () => {
-  test("asks for what the host's does, has its labels, and says whose it is", () => {
+describe("a new claim in a member", () => {
+  test("has the host's request and labels, and its owner annotation", () => {
     const spec = {
       accessModes: ["ReadWriteMany"],
       resources: { requests: { storage: "3Gi" }, limits: { storage: "4Gi" } },
@@ -98,7 +98,7 @@ describe("the claim in a member", () => {
     expect(isCopy(made, "another")).toBe(false);
   });
 
-  test("has nothing that binds it, marks it as Legation's on the host, or says what the host's controllers did", () => {
+  test("has no binding, mark or annotation of the host", () => {
     const metadata = {
       labels: { "legation.dev/delegate": "true" },
       annotations: {
@@ -153,7 +153,7 @@ describe("the claim in a member", () => {
   });
 });
 
-describe("the size to ask for", () => {
+describe("the wanted size", () => {
   test.each<[string, string, string, string | undefined]>([
     ["is the host's where the member's is smaller", "2Gi", "1Gi", "2Gi"],
     ["is none where both are alike", "1Gi", "1Gi", undefined],
@@ -165,8 +165,8 @@ describe("the size to ask for", () => {
   });
 });
 
-describe("what the host's claim says of the member's", () => {
-  test("is its uid, phase, size and volume, and why it did not grow", () => {
+describe("the status annotation on the host's claim", () => {
+  test("holds uid, phase, size and volume, and why the claim did not grow", () => {
     const bound = memberClaim(claim(), { spec: { volumeName: "pv-9" } });
     const said = { uid: "member-uid", phase: "Bound", capacity: "1Gi", volumeName: "pv-9" };
     expect(JSON.parse(claimStatus(bound, undefined))).toEqual(said);
@@ -176,12 +176,12 @@ describe("what the host's claim says of the member's", () => {
     });
   });
 
-  test("is Pending while nothing is known of it", () => {
+  test("is Pending while the member reports nothing", () => {
     const { status: _, ...fresh } = memberClaim(claim());
     expect(JSON.parse(claimStatus(fresh, undefined))).toEqual({ uid: "member-uid", phase: "Pending" });
   });
 
-  test("tells that there was one, and where", () => {
+  test("shows that a claim was seen, and where", () => {
     const annotations = { "legation.dev/cluster": "west", "legation.dev/claim-status": "{}" };
     expect([clusterOf(claim()), wasSeen(claim())]).toEqual([undefined, false]);
     expect([clusterOf(claim({ metadata: { annotations } })), wasSeen(claim({ metadata: { annotations } }))]).toEqual([

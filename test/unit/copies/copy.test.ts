@@ -3,13 +3,13 @@ import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from
 import { toCopy } from "../../../src/copies/dependencies.ts";
 import { host, source, stored } from "./builders.ts";
 
-test("a copy is told by its labels, and gets back the annotations that somebody has taken off", () => {
+test("recognises a copy by its labels, and restores removed annotations", () => {
   const before = source();
   const copy = stored(toCopy("Secret", before, host));
   const { annotations: _, ...metadata } = copy.metadata;
   const stripped = { ...copy, metadata };
   expect(isLabelled(stripped, "host-id")).toBe(true);
-  // As EndpointSlices have them, which a member's controller makes for the copy of a Service.
+  // EndpointSlices of a copied Service carry its labels over.
   expect(isCopy(stripped, "host-id")).toBe(false);
   expect(standsFor(stripped, before)).toBe(false);
   expect(wantedMetadata(stripped, before, host)?.annotations).toEqual(copy.metadata.annotations);
@@ -17,7 +17,7 @@ test("a copy is told by its labels, and gets back the annotations that somebody 
   expect(isLabelled({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
 });
 
-test("labels and annotations follow by key: what others added to the copy stays, what the source lost goes", () => {
+test("updates labels and annotations by key: others' additions stay, removed ones go", () => {
   const before = source({ metadata: { labels: { gone: "1", app: "web" } } });
   const copy = stored(toCopy("ConfigMap", before, host));
   expect(wantedMetadata(copy, before, host)).toBeUndefined();
@@ -32,7 +32,7 @@ test("labels and annotations follow by key: what others added to the copy stays,
   });
 });
 
-test("a patch of metadata names the copy that it is for, and touches no content", () => {
+test("a metadata patch names uid and version, and touches no content", () => {
   const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
   const patch = copyMetadataPatch(stored(toCopy("ConfigMap", source(), host)), after, host);
   expect(patch).toEqual([

@@ -4,7 +4,7 @@ import { contentOf, copyPatch, hasMetadataOf, toCopy } from "../../../src/copies
 import type { DependencyKind } from "../../../src/pods/dependencies.ts";
 import { host, source, stored } from "./builders.ts";
 
-test("a copy has its source's name, labels and content, and no more", () => {
+test("a copy has its source's name, labels and content only", () => {
   const copy = toCopy(
     "Secret",
     source({
@@ -41,7 +41,7 @@ test("a copy has its source's name, labels and content, and no more", () => {
   expect(standsFor(copy, source())).toBe(true);
 });
 
-test("a token Secret is copied as an ordinary one: a member would fill it with tokens of its own", () => {
+test("copies a token Secret as Opaque, which the member does not fill", () => {
   const annotations = { "kubernetes.io/service-account.name": "worker", "kubernetes.io/service-account.uid": "u" };
   const copy = toCopy(
     "Secret",
@@ -53,12 +53,12 @@ test("a token Secret is copied as an ordinary one: a member would fill it with t
 });
 
 test.each<[DependencyKind, string[]]>([
-  // By these the member's cloud gives its pods an identity.
+  // The member's cloud reads these for the pods' identity.
   ["ServiceAccount", ["eks.amazonaws.com/role-arn"]],
-  // By these the member's controllers would spread them over its namespaces.
+  // Replicators in the member would act on these.
   ["Secret", []],
   ["ConfigMap", []],
-])("of annotations, a copy of a %s has %j", (kind, kept) => {
+])("a copy of a %s keeps the annotations %j", (kind, kept) => {
   const annotations = {
     "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a",
     "kubectl.kubernetes.io/last-applied-configuration": "{}",
@@ -73,7 +73,7 @@ test.each<[DependencyKind, string[]]>([
   expect(hasMetadataOf(kind, stored(copy), from, host)).toBe(true);
 });
 
-test("an unset field is no content, and `automountServiceAccountToken: false` is", () => {
+test("treats an unset field as no content, but `automountServiceAccountToken: false` as content", () => {
   expect(contentOf("ConfigMap", { data: {}, immutable: false })).toEqual({});
   expect(contentOf("Secret", {})).toEqual({ type: "Opaque" });
   expect(contentOf("ServiceAccount", { imagePullSecrets: [], automountServiceAccountToken: false })).toEqual({
@@ -81,7 +81,7 @@ test("an unset field is no content, and `automountServiceAccountToken: false` is
   });
 });
 
-test("a patch of a copy whose content differs sets every field of the content", () => {
+test("a content patch sets every field of the content", () => {
   const after = source({ data: { k: "v" }, immutable: true });
   const copy = stored(toCopy("ConfigMap", source(), host));
   const patch = copyPatch("ConfigMap", copy, after, host);

@@ -62,7 +62,7 @@ describe("the status of a ServiceExport", () => {
     );
   });
 
-  test("names ten members, and counts the others", () => {
+  test("names ten members, and counts the rest", () => {
     const reports = Array.from({ length: 12 }, (_, index) => says(`m${index}`, "Valid", "False"));
     const [condition] = hostConditions(exported(), reports);
     expect(condition?.message).toMatch(/^m0: of m0; .*; m7: of m7; and 2 more$/);
@@ -93,7 +93,7 @@ describe("the status of a ServiceExport", () => {
       [],
       EARLY,
     ],
-  ])("the time of a change is %s", (_, reports, shown, expected) => {
+  ])("the transition time is %s", (_, reports, shown, expected) => {
     expect(hostConditions(exported(...shown), reports)[0]?.lastTransitionTime).toBe(expected);
   });
 
@@ -116,7 +116,7 @@ describe("the status of a ServiceExport", () => {
       [],
     ],
     ["it shows nothing", [], [{ type: "Valid", condition: wanted[0] }]],
-  ])("in what the host differs when %s", (_, shown, expected) => {
+  ])("finds what to change on the host if %s", (_, shown, expected) => {
     expect(differences(exported(...shown), wanted)).toEqual(expected);
   });
 });

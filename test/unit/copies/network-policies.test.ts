@@ -27,7 +27,7 @@ function stored(copy: NetworkPolicy): Stored<NetworkPolicy> {
   return { ...rest, metadata: { ...metadata, name: metadata?.name ?? "", uid: "c", resourceVersion: "3" } };
 }
 
-describe("a copy", () => {
+describe("a copy of a NetworkPolicy", () => {
   test("selects the host's delegates alone", () => {
     const all = toPolicyCopy(policy({ podSelector: {}, policyTypes: ["Ingress"] }), HOST);
     expect(all.spec).toEqual({ podSelector: { matchLabels: OURS }, policyTypes: ["Ingress"] });
@@ -39,7 +39,7 @@ describe("a copy", () => {
     expect(some.spec?.podSelector).toEqual({ matchLabels: { app: "web", ...OURS }, matchExpressions: expressions });
   });
 
-  test("takes peers of its own namespace for delegates, and leaves those elsewhere as they are", () => {
+  test("restricts peers of its own namespace to delegates, and leaves others", () => {
     const dns = {
       namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
       podSelector: {},
@@ -67,21 +67,21 @@ describe("a copy", () => {
     });
   });
 
-  test("has a name of its own, however long the policy's is", () => {
+  test("has a name of its own, also for a long source name", () => {
     const nameOf = (name: string) => policyCopyName(policy({}, { name }), HOST.id);
     expect(nameOf("web")).toBe("web.legation-0f8fad5b");
     expect(nameOf("a".repeat(235))).toHaveLength(253);
     expect(nameOf("a".repeat(236))).toBe("u.legation-0f8fad5b");
   });
 
-  test("has none of its labels and annotations, by which tools would take it for one of theirs", () => {
+  test("has no labels and annotations of its source", () => {
     const labels = { "app.kubernetes.io/instance": "shop" };
     const { metadata } = toPolicyCopy(policy({}, { labels, annotations: { note: "kept" } }), HOST);
     expect(metadata?.labels).toEqual({ ...OURS, "legation.dev/copy": "true" });
     expect(Object.keys(metadata?.annotations ?? {}).sort()).toEqual(["legation.dev/forwarded", "legation.dev/owner"]);
   });
 
-  test("is like its source until one of the two changes, and the patch makes it so again", () => {
+  test("equals its source until either changes, and again after the patch", () => {
     const source = policy({ podSelector: {}, policyTypes: ["Ingress"] });
     const copy = stored(toPolicyCopy(source, HOST));
     const likes = (a: Stored<NetworkPolicy>, b: Stored<NetworkPolicy>) => [
@@ -105,14 +105,14 @@ describe("a copy", () => {
   });
 });
 
-test("a policy stays on the host when its author says so, and not by any other word", () => {
+test("keeps a policy on the host only if its author says so", () => {
   const said = (value: string) => staysOnHost(policy({}, { annotations: { "legation.dev/copy": value } }));
   expect(said("false")).toBe(true);
   expect(["true", "False", "no", ""].map(said)).toEqual([false, false, false, false]);
   expect(staysOnHost(policy({}))).toBe(false);
 });
 
-test("does not copy a policy that another host made for its delegates", () => {
+test("does not copy another host's copy", () => {
   const theirs = toPolicyCopy(policy({ podSelector: {} }), { id: "another-host", name: "fermi" });
   expect(staysOnHost(theirs)).toBe(true);
 });

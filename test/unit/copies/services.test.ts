@@ -24,7 +24,7 @@ function service(spec: ServiceSpec, metadata: object = {}): Stored<ServiceObject
   };
 }
 
-/** What a member's API server keeps of a copy. */
+/** The copy as a member's API server stores it. */
 function kept(copy: ServiceObject): Stored<ServiceObject> {
   const { name = "" } = copy.metadata ?? {};
   return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3" } };
@@ -42,18 +42,18 @@ describe("the endpoints of a Service", () => {
     expect(selects(service(spec), labels)).toBe(expected);
   });
 
-  test("come from a selector, unless the name is an external one", () => {
+  test("come from a selector, except for an external name", () => {
     expect(hasSelector(service({ selector: { a: "1" } }))).toBe(true);
     expect(hasSelector(service({ type: "ExternalName", selector: { a: "1" } }))).toBe(false);
   });
 });
 
-test("every cluster keeps the Service of its own API server", () => {
+test("does not copy the API server's Service", () => {
   expect(mayBeCopied(service({}, { name: "kubernetes", namespace: "default" }))).toBe(false);
   expect(mayBeCopied(service({}, { name: "kubernetes", namespace: "team" }))).toBe(true);
 });
 
-describe("what an implementation of the Multi-Cluster Services API makes", () => {
+describe("an object of the Multi-Cluster Services API", () => {
   const importedBy = (kind: string): object => ({
     ownerReferences: [{ apiVersion: "multicluster.x-k8s.io/v1alpha1", kind, name: "web", uid: "u" }],
   });
@@ -64,7 +64,7 @@ describe("what an implementation of the Multi-Cluster Services API makes", () =>
     ["a Service, or a slice, with the API's label is not copied", { labels: { [label]: "web" } }, false],
     ["a Service of something else is copied", importedBy("Broker"), true],
     ["a slice of an ordinary Service is copied", { labels: { "kubernetes.io/service-name": "web" } }, true],
-  ])("is left alone: %s", (_, metadata, expected) => {
+  ])("copied or not: %s", (_, metadata, expected) => {
     expect(mayBeCopied(service({}, metadata))).toBe(expected);
   });
 });
@@ -109,7 +109,7 @@ describe("the copy of a Service", () => {
     },
   );
 
-  test("says how its pods are reached, and not where the host's load balancer is", () => {
+  test("keeps ports and affinity, and drops the host's load balancer", () => {
     const spec = {
       selector: { a: "1" },
       ports: [{ name: "http", port: 80, targetPort: "http", protocol: "TCP", nodePort: 30_080 }],
@@ -128,7 +128,7 @@ describe("the copy of a Service", () => {
     });
   });
 
-  test("is like its source whatever the member fills in, and is changed when that says otherwise", () => {
+  test("equals its source whatever the member fills in, and is patched if the source changes", () => {
     const source = service({ selector: { a: "1" }, ports: [{ port: 80, targetPort: 80, nodePort: 30_080 }] });
     const copy = kept(toServiceCopy("Service", source, host));
     const filledIn = { ...copy, spec: { ...copy.spec, clusterIP: "10.9.9.9", ipFamilies: ["IPv4"] } };
@@ -150,7 +150,7 @@ describe("the copy of a Service", () => {
     expect(JSON.stringify(patch)).not.toContain("clusterIP");
   });
 
-  test("follows a source that was made anew", () => {
+  test("follows a source that was re-created", () => {
     const source = service({ selector: { a: "1" } });
     const copy = kept(toServiceCopy("Service", source, host));
     expect(isLike("Service", copy, service({ selector: { a: "1" } }, { uid: "other" }), host)).toBe(false);
@@ -191,7 +191,7 @@ describe("the copy of an EndpointSlice", () => {
     ports: [{ port: 80 }],
   };
 
-  test("has the addresses, and is kept by nobody in the member", () => {
+  test("has the addresses, and Legation as its manager", () => {
     const copy = toServiceCopy("EndpointSlice", source, host);
     expect(copy).toMatchObject({ addressType: "IPv6", endpoints: source.endpoints, ports: [{ port: 80 }] });
     expect(copy.metadata?.labels).toMatchObject({
@@ -207,7 +207,7 @@ describe("the copy of an EndpointSlice", () => {
     expect(copy.endpoints).toEqual([{ addresses: ["192.0.2.1"] }]);
   });
 
-  test("without endpoints is like one whose API server says null", () => {
+  test("equals a slice whose API server writes null endpoints", () => {
     const empty = { ...source, endpoints: null };
     const copy = kept(toServiceCopy("EndpointSlice", empty, host));
     expect(isLike("EndpointSlice", { ...copy, endpoints: null }, empty, host)).toBe(true);

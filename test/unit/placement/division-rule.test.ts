@@ -45,7 +45,7 @@ const preferences = fc.dictionary(fc.constantFrom(...names, "*"), own, { minKeys
 );
 
 describe("replicas that are placed one by one", () => {
-  test("are after each of them divided as all of them together would be", () => {
+  test("are divided after each one as all together would be", () => {
     fc.assert(
       fc.property(preferences, fc.nat({ max: 60 }), (given, total) => {
         const placed: Record<string, number> = {};
@@ -56,7 +56,7 @@ describe("replicas that are placed one by one", () => {
     );
   });
 
-  test("complete what is there to the division, where nothing is above it", () => {
+  test("complete existing replicas to the division, if none exceeds its share", () => {
     const some = fc.record(Object.fromEntries(names.map((name) => [name, fc.nat({ max: 30 })])));
     fc.assert(
       fc.property(preferences, fc.nat({ max: 60 }), some, (given, total, lacking) => {
@@ -83,7 +83,7 @@ describe("replicas that are placed one by one", () => {
     [5_000, "ab", { a: 3_000, b: 0 }, { a: 3_000, b: 2_000 }],
     [50, "ab", { a: 10, b: 0 }, { a: 25, b: 25 }],
     [50, "ab", { a: 10, b: 20 }, { a: 25, b: 25 }],
-  ])("%i over %s, which have %j, leave what is there", (total, of, placed, expected) => {
+  ])("%i over %s with %j placed keep what is there", (total, of, placed, expected) => {
     const clusters = Object.fromEntries([...of].map((name) => [name, { weight: 1, minReplicas: 0 }]));
     const there = Object.values(placed).reduce((sum, one) => sum + one, 0);
     place({ rebalance: false, clusters }, placed, total - there);
@@ -138,7 +138,7 @@ describe("replicas that are placed one by one", () => {
     expect(placed).toEqual({ a: 9, b: 3 });
   });
 
-  test("are worth waiting for where the API server of the next cluster is late", () => {
+  test("are worth a wait if the next cluster's API server is late", () => {
     const given = {
       rebalance: false,
       clusters: { a: { weight: 1, minReplicas: 0 }, b: { weight: 1, minReplicas: 0 } },
@@ -150,7 +150,7 @@ describe("replicas that are placed one by one", () => {
     expect(rank({ requests: { cpu: 1 }, rules, candidates: late }).awaited).toBe(next);
   });
 
-  test("are placed in well under a millisecond, 50 clusters and 20,000 replicas", () => {
+  test("are placed in well under a millisecond for 50 clusters and 20,000 replicas", () => {
     const many = Array.from({ length: 50 }, (_, index) => `c${index}`);
     const clusters = Object.fromEntries(many.map((name, index) => [name, { weight: index + 1, minReplicas: 1 }]));
     const given = { rebalance: false, clusters };

@@ -22,7 +22,7 @@ function input(clusters: Preferences, total: number, names: string, more: Partia
 const anyOne = { "*": { weight: 1 } };
 
 // The cases that KubeFed publishes for its replica planner, and what it answers. What is where already: division-rule.test.ts.
-describe("divides as KubeFed does", () => {
+describe("divides like KubeFed", () => {
   test.each<[Preferences, number, string, Replicas]>([
     [anyOne, 50, "ABC", { A: 16, B: 17, C: 17 }],
     [anyOne, 50, "AB", { A: 25, B: 25 }],
@@ -83,7 +83,7 @@ test.each<[string, (nth: number) => string]>([
   ["Deployments of one application", (nth) => `shop/web-${nth}`],
   ["Jobs of a CronJob, by the minute", (nth) => `ci/build-${29_000_000 + nth}`],
   ["namespaces", (nth) => `team-${nth}/web`],
-])("single replicas of many %s are spread over clusters of one weight", (_, keyOf) => {
+])("spreads single replicas of many %s over clusters of equal weight", (_, keyOf) => {
   const names = ["prod-eu", "prod-us", "prod-ap"];
   const counts = new Map(names.map((name) => [name, 0]));
   for (let nth = 0; nth < 300; nth++) {
@@ -125,7 +125,7 @@ describe("the division of any total", () => {
   }
   const sum = (replicas: Replicas): number => Object.values(replicas).reduce((all, one) => all + one, 0);
 
-  test("adds up to it as far as limits allow", () => {
+  test("adds up to the total as far as limits allow", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         const possible = sum(Object.fromEntries(given.clusters.map((cluster) => [cluster, limitOf(given, cluster)])));
@@ -134,7 +134,7 @@ describe("the division of any total", () => {
     );
   });
 
-  test("respects each greatest number and each room, and each least number when the total allows", () => {
+  test("respects maximums and room, and minimums if the total allows", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         const { replicas } = divide(given);
@@ -153,7 +153,7 @@ describe("the division of any total", () => {
     );
   });
 
-  test("gives one cluster one more when there is one more, and takes from none", () => {
+  test("gives one replica more to one cluster, and takes none away", () => {
     fc.assert(
       fc.property(anyInput, (given) => {
         const before = divide(given).replicas;
@@ -165,7 +165,7 @@ describe("the division of any total", () => {
     );
   });
 
-  test("is each cluster's exact share, rounded up or down, where no limit is in the way", () => {
+  test("rounds each exact share up or down without limits", () => {
     const weights = fc.uniqueArray(fc.constantFrom(...names), { minLength: 1 }).chain((clusters) =>
       fc.record({
         clusters: fc.constant(clusters),

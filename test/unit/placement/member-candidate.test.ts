@@ -23,7 +23,7 @@ function taintsOf(...keys: string[]): string[] {
   return taints.map(({ key }) => key);
 }
 
-test("taints of a virtual node count for pods, unless they tell of its state or are Legation's own", () => {
+test("counts taints of a virtual node, except state taints and Legation's own", () => {
   const outOfService = "node.kubernetes.io/out-of-service";
   expect(taintsOf("team/batch", outOfService)).toEqual(["team/batch", outOfService]);
   expect(
@@ -31,7 +31,7 @@ test("taints of a virtual node count for pods, unless they tell of its state or 
   ).toEqual([]);
 });
 
-test("a taint of a Cluster counts once, as the Cluster has it now, whatever its virtual node has still", () => {
+test("counts a Cluster's taint once, in its present form", () => {
   const own = { key: "team", value: "gold", effect: "NoSchedule" } as const;
   const other = { key: "team", value: "iron", effect: "NoExecute" };
   const nodeTaints = [{ ...own, value: "iron" }, other];
@@ -39,7 +39,7 @@ test("a taint of a Cluster counts once, as the Cluster has it now, whatever its 
   expect(candidateOf(factsOf({ taints: [own] })).taints).toEqual([own]);
 });
 
-test("a candidate combines the operator's settings with the member's state", () => {
+test("combines the operator's settings with the member's state", () => {
   const spec = { namespaceSelector: { matchLabels: { team: "gold" } }, limits: { total: { cpu: "500m" } } };
   const facts = factsOf(spec, { closed: CORDONED, overdue: true, foreign: { cpu: 2 } });
   expect(candidateOf(facts)).toMatchObject({

@@ -13,7 +13,7 @@ function node(name: string, parts: { readonly taints?: Taint[]; readonly ready?:
   };
 }
 
-describe("a node with a taint of a resource's name takes a pod that requests it", () => {
+describe("a node with an extended resource's taint takes a pod that requests it", () => {
   const gpu = "nvidia.com/gpu";
   test.each<[string, string, string, Record<string, string>, number]>([
     ["since a member's admission may tolerate it", gpu, "NoSchedule", {}, 1],
@@ -45,11 +45,11 @@ describe("the terms of required affinity select a node", () => {
   });
 });
 
-test("a node of which nobody has heard lately takes no pods", () => {
+test("does not use a node whose readiness is unknown", () => {
   expect(fitOf(nodeNeeds(pod(), {}), [node("a", { ready: "Unknown" })]).selected).toBe(0);
 });
 
-test("one node must have all that is requested, whichever it is", () => {
+test("requires all requested resources on one node", () => {
   const small = { ...node("small"), status: { ...node("small").status, allocatable: { cpu: "1" } } };
   for (const nodes of [
     [node("large"), small],
@@ -59,7 +59,7 @@ test("one node must have all that is requested, whichever it is", () => {
   }
 });
 
-test("a taint that a member makes endless is told in few characters", () => {
+test("truncates a member's overlong taint in the message", () => {
   const taints = [{ key: "k", value: "v".repeat(10_000), effect: "NoSchedule" }];
   const [reason = ""] = fitOf(nodeNeeds(pod(), {}), [node("a", { taints })]).against.keys();
   expect(reason.length).toBeLessThan(200);

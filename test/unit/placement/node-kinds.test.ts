@@ -24,7 +24,7 @@ const many = (count: number, labels: (index: number) => Record<string, string>):
   Array.from({ length: count }, (_, index) => node(labels(index)));
 
 describe("kinds of nodes", () => {
-  test("are those alike in labels, taints and size, and none that takes no pods", () => {
+  test("group schedulable nodes by labels, taints and size", () => {
     const gpu = [{ key: "gpu", value: "a100", effect: "NoSchedule" }];
     const told = nodeKindsOf([
       node({ zone: "a" }),
@@ -44,7 +44,7 @@ describe("kinds of nodes", () => {
     ]);
   });
 
-  test("leave out labels that make too many of them, those with the most values first", () => {
+  test("leave out labels with the most values first", () => {
     const told = nodeKindsOf(many(100, (index) => ({ host: `n${index}`, zone: `z${index % 3}`, os: "linux" })));
     expect(told?.unlistedLabels).toEqual(["host"]);
     expect(told?.kinds.map(({ count, labels }) => [count, labels])).toEqual([
@@ -54,7 +54,7 @@ describe("kinds of nodes", () => {
     ]);
   });
 
-  test("leave out no more labels than they must, and count the nodes that are alike without these", () => {
+  test("leave out no more labels than needed, and count the merged nodes", () => {
     const told = nodeKindsOf(many(40, (index) => ({ pool: `p${index % 5}`, zone: `z${index % 4}`, os: "linux" })));
     expect(told?.unlistedLabels).toEqual(["pool"]);
     expect(told?.kinds.map(({ count, labels }) => [count, labels?.zone])).toEqual([
@@ -65,20 +65,20 @@ describe("kinds of nodes", () => {
     ]);
   });
 
-  test("stay small, however long labels are, and are none where sizes alone are too many", () => {
+  test("stay small with long labels, and are undefined if sizes alone are too many", () => {
     const told = nodeKindsOf(many(16, (index) => ({ a: String(index), b: "x".repeat(60), c: "y".repeat(900) })));
     expect(JSON.stringify(told).length).toBeLessThan(9000);
     expect(nodeKindsOf(Array.from({ length: 17 }, (_, index) => node({}, {}, String(2 ** index))))).toBeUndefined();
   });
 
-  test("thousands of nodes are summed up in a moment", () => {
+  test("summarise thousands of nodes quickly", () => {
     const startedAt = performance.now();
     nodeKindsOf(many(5000, (index) => ({ host: `n${index}`, zone: `z${index % 3}`, pool: `p${index % 40}`, os: "l" })));
     expect(performance.now() - startedAt).toBeLessThan(2000);
   });
 });
 
-test("a member with labels without end, or made to be many kinds, costs little and tells nothing, or little", () => {
+test("bounds the cost of a member with endless labels or kinds", () => {
   const startedAt = performance.now();
   const endless = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`l${index}`, "x"]));
   expect(nodeKindsOf([node(endless)])).toBeUndefined();
@@ -91,7 +91,7 @@ test("a member with labels without end, or made to be many kinds, costs little a
   expect(performance.now() - startedAt).toBeLessThan(10_000);
 });
 
-describe("what kinds tell of a pod's nodes", () => {
+describe("a judgement by kinds", () => {
   const nodes = [node({ zone: "a", host: "1" }), node({ zone: "b" }, {}, "2"), node({ zone: "b" }, {}, "2", false)];
   const kinds = nodeKindsOf(nodes) ?? { kinds: [], unlistedLabels: [] };
 
@@ -100,15 +100,15 @@ describe("what kinds tell of a pod's nodes", () => {
     ["a zone", { nodeSelector: { zone: "b" } }],
     ["one node", { nodeSelector: { host: "1" } }],
     ["a zone that there is not", { nodeSelector: { zone: "c" } }],
-  ])("is what the nodes themselves tell of one that selects %s", (_, spec) => {
+  ])("equals that of the nodes for a pod that selects %s", (_, spec) => {
     const needs = nodeNeeds(pod({ spec }), { cpu: 4 });
-    // Why nodes take no pods at all, kinds do not tell.
+    // Kinds do not tell why nodes take no pods.
     const { against: _against, ...fit } = fitOf(needs, nodes);
     expect(fitOf(needs, nodesOf(kinds, nodes.length))).toMatchObject(fit);
     expect(untold(needs, kinds)).toBeUndefined();
   });
 
-  test("is nothing of labels that are left out, and of names", () => {
+  test("is unknown for labels left out and for names", () => {
     const told = { kinds: [], unlistedLabels: ["host"] };
     const named = { matchFields: [{ key: "metadata.name", operator: "In", values: ["n"] }] };
     const affinity = {

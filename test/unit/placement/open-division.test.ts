@@ -62,6 +62,6 @@ test.each<[string, Partial<Candidate>, Partial<OpenDivisionInput>, Record<string
     { closed: new Set(["north"]), placed: { north: 12 } },
     { west: 0, east: 0, north: 12 },
   ],
-])("a member of two is to have %s", (_, west, more, replicas) => {
+])("gives one of two members %s", (_, west, more, replicas) => {
   expect(divided(west, more)).toEqual(replicas);
 });

@@ -52,7 +52,7 @@ describe("members are ranked for one pod", () => {
     expect(rank({ requests, candidates }).fitting).toEqual(order);
   });
 
-  test("load is by what the pod requests in each of them", () => {
+  test("computes load by the pod's requests in each member", () => {
     const requestsIn = ({ name }: Candidate) => ({ ...requests, cpu: name === "a" ? 4 : 1 });
     expect(rank({ requests, requestsIn, candidates: [candidate("a"), candidate("b")] }).fitting).toEqual(["b", "a"]);
   });
@@ -69,7 +69,7 @@ describe("members are ranked for one pod", () => {
     ["it would be fuller", { foreign: { cpu: 3 } }, [], "would be 50 % full, b 25 %"],
     ["it has more pods", { foreign: {}, used: { cpu: 1, pods: 2 } }, [], "has more pods than b"],
     ["its name comes later", { foreign: {}, used: { cpu: 1, pods: 1 } }, [], "is as good as b"],
-  ])("one is behind another, and it is said why, when %s", (_, parts, rules, why) => {
+  ])("explains why a member ranks behind another: %s", (_, parts, rules, why) => {
     const [own, better] = [candidate("a", parts), candidate("b", { used: { cpu: 1, pods: 1 }, foreign: {} })];
     expect(whyBehind({ requests, rules, candidates: [] }, own, better)).toBe(why);
   });
@@ -87,13 +87,13 @@ describe("members are ranked for one pod", () => {
       { closed: { reason: "Cordoned", message: "its virtual node is cordoned" } },
       "w: its virtual node is cordoned",
     ],
-  ])("a member is refused with its reason when %s", (_, parts, words) => {
+  ])("refuses a member with a reason: %s", (_, parts, words) => {
     const ranking = rank({ requests, candidates: [candidate("w", parts)] });
     expect(ranking.fitting).toEqual([]);
     expect(explain(ranking.refusals)).toBe(words);
   });
 
-  test("a member that lacks room may still hold the pod while it waits; a closed or excluded one may not", () => {
+  test("lets the pod wait in a full member, not in a closed or excluded one", () => {
     const candidates = [
       candidate("full", { used: { cpu: 8 } }),
       candidate("fuller", { used: { cpu: 9 } }),
@@ -125,24 +125,24 @@ describe("members are ranked for one pod", () => {
     ["none that is best by another rule", costs({ a: 1, c: 1 }), true, undefined],
     ["none that answers in time", { ...costs({ a: 1, c: 1 }), awaits: true }, false, undefined],
     ["none that is late and not the best", { ...costs({ b: 1 }), awaits: true }, true, undefined],
-  ])("is worth waiting for: %s", (_, rule, overdue, awaited) => {
+  ])("waits for a late member: %s", (_, rule, overdue, awaited) => {
     const candidates = [candidate("a"), candidate("b", { overdue }), candidate("c")];
     expect(rank({ requests, rules: [rule], candidates }).awaited).toBe(awaited);
   });
 
-  test("the first rule that refuses a member gives the reason, before that it is closed", () => {
+  test("reports the first refusing rule, before that the member is closed", () => {
     const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
     const later: Rule = { refusal: () => ({ reason: "Full", message: "never heard" }) };
     const { refusals } = rank({ requests, rules: [excludes("a"), later], candidates: [candidate("a", { closed })] });
     expect(refusals).toEqual([{ cluster: "a", reason: "NotSelected", message: "not named" }]);
   });
 
-  test("fractions that add up to the whole are not refused for their rounding", () => {
+  test("does not refuse for rounding of fractions", () => {
     const used = { cpu: 0.1 + 0.2 + 6.7 };
     expect(rank({ requests, candidates: [candidate("a", { used })] }).fitting).toEqual(["a"]);
   });
 
-  test("every member is either fitting or refused, exactly once", () => {
+  test("puts every member exactly once among fitting or refused", () => {
     const amount = fc.nat({ max: 12 });
     const members = fc.uniqueArray(fc.record({ name: fc.string(), used: amount, has: amount }), {
       selector: ({ name }) => name,

@@ -7,7 +7,7 @@ function asking(cpu: string, parts: Partial<Container> = {}): Container {
   return { name: "c", image: "i", resources: { requests: { cpu } }, ...parts };
 }
 
-describe("a pod requests what kube-scheduler would reserve for it", () => {
+describe("podRequests equals kube-scheduler's", () => {
   test.each<[string, Partial<PodSpec>, number]>([
     ["its containers together", { containers: [asking("500m"), asking("1")] }, 1.5],
     [

@@ -6,12 +6,11 @@ import type { ClusterSpread } from "../../../src/api/cluster-spread.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { type GroupFacts, groupRule } from "../../../src/placement/group-rule.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf, type NodeNeeds } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
-import { placementRules, policyRules } from "../../../src/placement/rules.ts";
+import { type GroupFacts, groupRule, placementRules, policyRules } from "../../../src/placement/rules.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
 const big = { cpu: 8, memory: 2 ** 34, pods: 100 };
@@ -58,7 +57,7 @@ describe("an operator's policy", () => {
     expect(words([candidate("west", { admits })], { namespaceLabels })).toBe(message);
   });
 
-  test("keeps a member from every pod of a namespace that it does not admit, whatever its author writes", () => {
+  test("refuses every pod of a namespace that is not admitted, whatever its author writes", () => {
     const expression = fc.record({
       key: fc.constantFrom("region", "metadata.name"),
       operator: fc.constantFrom("In", "NotIn", "Exists", "DoesNotExist"),
@@ -92,7 +91,7 @@ describe("an operator's policy", () => {
     );
   });
 
-  test("is the first thing that is said of a member", () => {
+  test("is the first reason reported of a member", () => {
     const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
     const west = candidate("west", { admits, closed, taints: [{ key: "a", effect: "NoSchedule" }] });
     expect(words([west])).toContain("does not admit");
@@ -117,7 +116,7 @@ describe("an operator's policy", () => {
     expect(words([west], { spec: requesting({ cpu: "2" }) })).toBe(message);
   });
 
-  test("does not count against a pod the room that is kept for itself", () => {
+  test("does not count a pod's own reservation against it", () => {
     const limits = limitAmounts({ total: { pods: "1" }, perNamespace: { pods: "1" } });
     const kept = { pods: 1 };
     const west = candidate("west", {
@@ -143,7 +142,7 @@ describe("taints of a Cluster", () => {
     ["everything", [{ operator: "Exists" }], ""],
     ["a key that is missing, with Equal", [{ operator: "Equal", value: "gold" }], refused],
     ["a value that is no number, by one", [{ key: "team", operator: "Lt", value: "5" }], refused],
-  ])("are tolerated as those of nodes: %s", (_, tolerations, message) => {
+  ])("are tolerated like taints of nodes: %s", (_, tolerations, message) => {
     expect(words([candidate("west", { taints: [gold] })], { spec: { tolerations } })).toBe(message);
   });
 
@@ -160,7 +159,7 @@ describe("taints of a Cluster", () => {
     expect(fitting).toEqual(tolerated ? ["west"] : []);
   });
 
-  test("of effect PreferNoSchedule put it behind others, unless they are tolerated", () => {
+  test("of effect PreferNoSchedule rank a member behind others unless tolerated", () => {
     const taints: Taint[] = [{ key: "old", effect: "PreferNoSchedule" }];
     const candidates = [candidate("a", { taints }), candidate("b", { used: { pods: 50 } })];
     expect(ranked(candidates).fitting).toEqual(["b", "a"]);
@@ -170,7 +169,7 @@ describe("taints of a Cluster", () => {
 });
 
 describe("preferred affinity", () => {
-  test("prefers by the sum of weights", () => {
+  test("ranks by the sum of weights", () => {
     const term = (key: string, weight: number) => ({
       weight,
       preference: { matchExpressions: [{ key, operator: "Exists" as const }] },
@@ -255,12 +254,12 @@ describe("a member's nodes", () => {
       ),
       "4 otherwise, 1 with taint k0:NoSchedule, 1 with taint k1:NoSchedule, 1 with taint k2:NoSchedule",
     ],
-  ])("say what is against the pod when none of them is %s", (_, these, message) => {
+  ])("report why none of them is %s", (_, these, message) => {
     const member = candidate("west", { nodesFor: (needs) => fitOf(needs, these) });
     expect(words([member], { spec: { nodeSelector: { disk: "ssd" } } })).toContain(message);
   });
 
-  test("take a pod that requests just what one of them has, also as a sum of fractions", () => {
+  test("take a pod that requests exactly one node's amount, also as a sum of fractions", () => {
     const containers = ["1000m", "930m"].map((cpu) => ({ name: cpu, image: "x", resources: { requests: { cpu } } }));
     const exact = [node("exact", { disk: "ssd" }, {}, "1930m")];
     const member = candidate("west", { ...capacityOf(exact), nodesFor: (needs) => fitOf(needs, exact) });
@@ -273,7 +272,7 @@ describe("a member's nodes", () => {
     expect(fitsLargest({ cpu: 1 + 0.93 }, capacityOf(exact).largestNode)).toBe(true);
   });
 
-  test("must have all that is requested on one of them", () => {
+  test("must have all requested resources on one of them", () => {
     const lopsided = [node("wide", {}, {}, "8"), { ...node("tall", {}, {}, "1") }];
     const [wide, tall] = lopsided;
     if (wide?.status !== undefined) wide.status.allocatable = { cpu: "8", memory: "1Gi", pods: "10" };
@@ -289,8 +288,8 @@ describe("a member's nodes", () => {
   });
 });
 
-describe("what others use", () => {
-  test("counts when members are ranked, and refuses nobody", () => {
+describe("requests of other tenants", () => {
+  test("count in ranking, and refuse no member", () => {
     const candidates = [
       candidate("a", { foreign: { pods: 99, cpu: 8 } }),
       candidate("b", { used: { pods: 20 }, foreign: {} }),
@@ -299,7 +298,7 @@ describe("what others use", () => {
   });
 });
 
-test("a region whose members do not admit the namespace is no domain of a spread: the others are not held back for it", () => {
+test("leaves out a region that does not admit the namespace from a spread's domains", () => {
   const admits = [{ key: "team", operator: "In", values: ["gold"] }] as const;
   const candidates = [
     candidate("west", { labels: { region: "eu" } }),
@@ -343,7 +342,7 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   ["the author's own word alone", {}, [], ["west"]],
   ["members that the pod can go to", { nodeAffinityPolicy: "Honor" }, ["west"], ["west"]],
   ["all members", { nodeAffinityPolicy: "Ignore" }, [], []],
-])("domains of a spread by %s", (_, policy, besideOtherNodes, besideLeftOut) => {
+])("computes domains of a spread by %s", (_, policy, besideOtherNodes, besideLeftOut) => {
   const spec = { nodeSelector: { disk: "fast" } };
   const node = (disk: string): KubeNode => ({
     apiVersion: "v1",
@@ -392,7 +391,7 @@ test.each<[string, Omit<GroupFacts, "text">, string[], string]>([
     "east: group flow may be in north, which has not answered yet; west: group flow may be in north, which has not answered yet",
   ],
   ["is nowhere", { unread: [] }, ["east", "west"], ""],
-])("a pod whose group %s goes where it may", (_, facts, to, message) => {
+])("places a pod whose group %s", (_, facts, to, message) => {
   const rules = [groupRule({ text: "group flow", ...facts })];
   const { fitting, refusals } = rank({ requests: {}, rules, candidates: [candidate("west"), candidate("east")] });
   expect([fitting, refusals.length === 0 ? "" : explain(refusals)]).toEqual([to, message]);

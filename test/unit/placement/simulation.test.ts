@@ -14,12 +14,12 @@ const MEMBERS = 50;
 const PODS = 20_000;
 const GIB = 2 ** 30;
 
-// A decision is made so often, and takes as long as the fastest: what else the machine did meanwhile is not in it.
+// Takes the fastest of several repetitions, to leave out other load of the machine.
 const TIMES = 3;
 
-// To read it is work of which there is neither more nor less ever: how long it takes tells how fast the machine is now.
+// A constant amount of work, whose time measures the machine's present speed.
 const REFERENCE = JSON.stringify(Array.from({ length: 100 }, (_, index) => ({ name: `n${index}`, cpu: index })));
-// Among so many decisions it is read once.
+// Measured once per this many decisions.
 const EVERY = 10;
 
 function tookMs(work: () => void): number {
@@ -133,15 +133,15 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
     regions.set(region, (regions.get(region) ?? 0) + 1);
   }
 
-  test("take less than a millisecond each, but for one in a hundred at most", () => {
+  test("take less than a millisecond each, except one in a hundred", () => {
     decisionMs.sort();
     referenceMs.sort();
-    // So much is less than a millisecond on any machine but one that is slow, or busy.
+    // This bound is below a millisecond except on a slow or busy machine.
     const limitMs = Math.max(1, 20 * (referenceMs[(PODS / EVERY) * 0.99] ?? 0));
     expect(decisionMs[PODS * 0.99]).toBeLessThan(limitMs);
   });
 
-  test("all have a place, as evenly over regions as was asked, in none that is forbidden or avoided without need", () => {
+  test("are all placed, evenly over regions, in no forbidden or needlessly avoided member", () => {
     expect([...regions.values()].reduce((sum, one) => sum + one, 0)).toBe(PODS);
     expect(Math.max(...regions.values()) - Math.min(...regions.values())).toBeLessThanOrEqual(3);
     expect([...regions.keys()].sort()).toEqual(["r0", "r1", "r2", "r3"]);
@@ -150,7 +150,7 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
     }
   });
 
-  test("fill the members of a region evenly, relative to their size", () => {
+  test("fill the members of a region evenly by size", () => {
     for (const region of regions.keys()) {
       const loads = all
         .filter(({ name, labels }) => labels.region === region && counts.has(name))

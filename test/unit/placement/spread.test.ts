@@ -22,7 +22,7 @@ function ruleOf(counts: Record<string, number>, spread: Partial<ClusterSpread> =
   });
 }
 
-describe("a spread that must hold", () => {
+describe("a hard spread", () => {
   test.each<[string, Record<string, number>, Partial<ClusterSpread>, boolean, string[]]>([
     ["every domain may have the first", {}, {}, true, ["west", "north", "east"]],
     ["a domain that is ahead may not", { west: 1 }, {}, true, ["east"]],
@@ -43,7 +43,7 @@ describe("a spread that must hold", () => {
     expect(open.map(({ name }) => name)).toEqual(allowed);
   });
 
-  test("says what is uneven, and which label is missing", () => {
+  test("reports the uneven domain or the missing label", () => {
     const { refusal } = ruleOf({ west: 2, north: 1 });
     expect(refusal?.(north)?.message).toBe(
       "one more pod would be too many: region=eu has 3, the fewest is 0, and maxSkew is 1",
@@ -82,8 +82,8 @@ describe("a spread that must hold", () => {
   });
 });
 
-describe("a spread that is wished for", () => {
-  test("refuses nobody, and costs what a domain is ahead; a member outside all domains costs most", () => {
+describe("a soft spread", () => {
+  test("refuses no member and costs the excess, most outside all domains", () => {
     const { refusal, cost } = ruleOf({ west: 2, east: 1 }, { whenUnsatisfiable: "ScheduleAnyway" });
     expect(refusal).toBeUndefined();
     expect([west, north, east].map((member) => cost?.(member))).toEqual([2, 2, 1]);

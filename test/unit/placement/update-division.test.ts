@@ -61,8 +61,8 @@ describe("the next pod of a new ReplicaSet", () => {
   });
 });
 
-describe("what no placement can do", () => {
-  test("within one with weights 7, 5, 5, 5: eleven new replicas would be 4 at least and 3 at most in one cluster", () => {
+describe("a bound that no placement can meet", () => {
+  test("within one for weights 7, 5, 5, 5: eleven new replicas need at least 4 and at most 3 in one cluster", () => {
     const order = first(shares({ a: 7, b: 5, c: 5, d: 5 }), 80);
     const counts = Array.from(
       { length: order.length - 11 },
@@ -76,7 +76,7 @@ describe("what no placement can do", () => {
     expect(counts.lastIndexOf(5)).toBeGreaterThan(counts.indexOf(2));
   });
 
-  test("within two with 10 that a cluster has at least, when 5 more may come and 5 may go", () => {
+  test("within two for minReplicas 10 while 5 more may come and 5 may go", () => {
     // a is to have its 10 at each of these moments, b what is left of 25, 15, 25, 15.
     let best = Number.POSITIVE_INFINITY;
     for (let came = 0; came <= 5; came++) {

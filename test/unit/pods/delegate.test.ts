@@ -5,8 +5,8 @@ import { proxyPod } from "../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
 
-describe("a delegate is its proxy without what the host added", () => {
-  test("it has the proxy's name, namespace, labels and annotations, and says whose it is", () => {
+describe("a delegate", () => {
+  test("has the proxy's name, namespace, labels and annotations, and an owner annotation", () => {
     const proxy = proxyPod({
       metadata: { labels: { app: "web" }, annotations: { note: "kept" }, generateName: "web-" },
     });
@@ -29,11 +29,11 @@ describe("a delegate is its proxy without what the host added", () => {
     ["the proxy label", { metadata: { labels: { [PROXY_LABEL]: "true" } } }],
     ["zone labels of the virtual node", { metadata: { labels: { "topology.kubernetes.io/zone": "virtual" } } }],
     ["a forged host label", { metadata: { labels: { [HOST_LABEL]: "other" } } }],
-  ])("it does not have %s", (_, parts) => {
+  ])("does not have %s", (_, parts) => {
     expect(toDelegate(proxyPod(parts), host).metadata?.labels).toEqual({ [HOST_LABEL]: "host-id" });
   });
 
-  test("owner references and finalizers stay on the host", () => {
+  test("has no owner references and finalizers of the host", () => {
     const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "j", uid: "u", controller: true }];
     const proxy = proxyPod({ metadata: { ownerReferences, finalizers: ["batch.kubernetes.io/job-tracking"] } });
     const { metadata } = toDelegate(proxy, host);
@@ -41,7 +41,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(metadata).not.toHaveProperty("finalizers");
   });
 
-  test("labels and annotations of the host's queue stay on the host", () => {
+  test("has no labels and annotations of the host's queue", () => {
     const labels = { "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/queue-name": "team", app: "web" };
     const annotations = { "kueue.x-k8s.io/pod-suspending-parent": "job", note: "kept" };
     const admitted = toDelegate(proxyPod({ metadata: { labels, annotations } }), host).metadata;
@@ -57,7 +57,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(sent?.labels).toMatchObject(unmanaged);
   });
 
-  test("OpenShift's admission annotations stay on the host, and the author's required constraint travels", () => {
+  test("has no admission annotations of the host's OpenShift, but the author's required constraint", () => {
     const annotations = {
       "openshift.io/scc": "restricted-v2",
       "security.openshift.io/validated-scc-subject-type": "user",
@@ -71,7 +71,7 @@ describe("a delegate is its proxy without what the host added", () => {
     ]);
   });
 
-  test("a member's autoscaler may move what the host's would move", () => {
+  test("is safe to evict where the host's autoscaler would evict its proxy", () => {
     const key = "cluster-autoscaler.kubernetes.io/safe-to-evict";
     const moved = (apiVersion: string, kind: string, parts: { annotations?: object; spec?: object } = {}): unknown => {
       const ownerReferences = [{ apiVersion, kind, name: "web", uid: "u", controller: true }];
@@ -91,13 +91,13 @@ describe("a delegate is its proxy without what the host added", () => {
     ["Legation's scheduler name", { schedulerName: "legation" }],
     ["deprecated service account alias", { serviceAccount: "default" }],
     ["default tolerations", { tolerations: defaultTolerations() }],
-  ])("the %s is left to the member", (_, spec) => {
+  ])("leaves the %s to the member", (_, spec) => {
     const { tolerations, ...rest } = toDelegate(proxyPod({ spec }), host).spec ?? {};
     expect(rest).toEqual({ containers: [{ name: "main", image: "busybox" }] });
     expect(tolerations ?? []).toEqual([]);
   });
 
-  test("the author's own scheduler, classes, tolerations and unknown fields stay", () => {
+  test("keeps the author's scheduler, classes, tolerations and unknown fields", () => {
     const toleration = { key: "gpu", operator: "Exists", effect: "NoSchedule" };
     const spec = {
       priorityClassName: "high",
@@ -112,7 +112,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(delegate.metadata?.annotations).not.toHaveProperty("legation.dev/scheduler-name");
   });
 
-  test("tolerations that overrides add for its member stay, and those of virtual nodes do not", () => {
+  test("keeps tolerations of overrides, and drops those of virtual nodes", () => {
     const gpu = { key: "gpu", operator: "Exists" };
     const lost = {
       key: "node.kubernetes.io/not-ready",
@@ -125,7 +125,7 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(toDelegate(proxy, host, { mode: "none" }, overridden).spec?.tolerations).toEqual([gpu]);
   });
 
-  test("the host's API access volume goes with its mounts; the author's volumes stay", () => {
+  test("drops the host's API access volume with its mounts, and keeps the author's volumes", () => {
     const token = {
       name: "kube-api-access-x2x4z",
       projected: { sources: [{ serviceAccountToken: { path: "token" } }] },
@@ -148,7 +148,7 @@ describe("a delegate is its proxy without what the host added", () => {
 });
 
 describe("the owner annotation", () => {
-  test("names the proxy that the delegate was made for", () => {
+  test("names the proxy of the delegate", () => {
     const delegate = toDelegate(proxyPod(), host);
     expect(ownerOf(delegate)).toEqual({ cluster: "cern", namespace: "team", name: "web-0", uid: "uid-1" });
     expect(madeByHost(delegate, "host-id")).toBe(true);

@@ -15,7 +15,7 @@ function volume(source: Partial<Volume>): Partial<PodSpec> {
 
 const main = { name: "main", image: "busybox" };
 
-describe("a pod uses", () => {
+describe("dependencies of a pod", () => {
   test.each<[string, Partial<PodSpec>, string[]]>([
     ["nothing", {}, []],
     ["a ConfigMap volume", volume({ configMap: { name: "a" } }), ["ConfigMap a"]],
@@ -65,7 +65,7 @@ describe("a pod uses", () => {
     },
   );
 
-  test("each object once, and must have it when it must anywhere", () => {
+  test("lists each object once, required if any use requires it", () => {
     const spec: Partial<PodSpec> = {
       ...volume({ secret: { secretName: "a", optional: true } }),
       containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
@@ -74,11 +74,11 @@ describe("a pod uses", () => {
     expect(uses(spec)).toEqual(["Secret a"]);
   });
 
-  test("a Secret of the same name as the ConfigMap that every namespace has", () => {
+  test("lists a Secret named like the ConfigMap of every namespace", () => {
     expect(uses(volume({ secret: { secretName: "kube-root-ca.crt" } }))).toEqual(["Secret kube-root-ca.crt"]);
   });
 
-  test("what it mounts before what it has variables of, in what is said where it is missing", () => {
+  test("reports a missing volume before a missing variable", () => {
     const spec: Partial<PodSpec> = {
       ...volume({ secret: { secretName: "a" } }),
       containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
@@ -86,7 +86,7 @@ describe("a pod uses", () => {
     expect(dependenciesOf(pod({ spec })).map(({ missing }) => missing.reason)).toEqual(["FailedMount"]);
   });
 
-  test("nothing of the volume that admission adds for the token", () => {
+  test("ignores the token volume that admission adds", () => {
     const sources = [
       { serviceAccountToken: { path: "token" } },
       { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
@@ -115,16 +115,16 @@ test.each<[string, Partial<PodSpec>, string, string]>([
     "FailedMount",
     'failed to fetch token: serviceaccounts "a" not found',
   ],
-])("what is missing for %s is told as by kubelet", (_, spec, reason, message) => {
+])("reports a missing object of %s like the kubelet", (_, spec, reason, message) => {
   expect(dependenciesOf(pod({ spec }))[0]?.missing).toEqual({ reason, message });
 });
 
-test("a Secret of Helm's that is not found is said never to be copied", () => {
+test("explains that a Helm release Secret is never copied", () => {
   const [dependency] = dependenciesOf(pod({ spec: volume({ secret: { secretName: "sh.helm.release.v1.web.v1" } }) }));
   expect(dependency?.missing.message).toContain("helm.sh/release.v1 are not copied");
 });
 
-test("a key names a dependency", () => {
+test("converts a key back to its dependency", () => {
   const spec = { serviceAccountName: "worker" };
   const [key] = dependencyKeys(pod({ spec }));
   expect(key).toBe("ServiceAccount/team/worker");

@@ -8,7 +8,7 @@ function spec({ main = {}, ...parts }: Parts & { readonly main?: Parts }): PodSp
   return { containers: [{ name: "main", image: "main:1", ...main }], ...parts } as PodSpec;
 }
 
-describe("what an API server drops of a pod without a word", () => {
+describe("a droppable field", () => {
   test.each<[string, Parts, Parts]>([
     ["spec.hostUsers", { hostUsers: false }, {}],
     ["spec.resources", { resources: { limits: { cpu: "1" } } }, {}],

@@ -23,25 +23,25 @@ test.each<[string, Toleration[] | undefined, Toleration[]]>([
   ],
   ["shorter ones", [lost("unreachable", 5), own], [own, lost("not-ready"), lost("unreachable")]],
   ["one without an end", [lost("unreachable"), own], [lost("unreachable"), own, lost("not-ready")]],
-])("a pod that stays, with %s, tolerates a lost member without an end", (_, tolerations, expected) => {
+])("tolerates a lost member without end, with %s", (_, tolerations, expected) => {
   const once = staying(proxyPod({ spec: tolerations === undefined ? {} : { tolerations } }));
   expect(once.spec?.tolerations).toEqual(expected);
   expect(staying(once)).toEqual(once);
 });
 
-test("its delegate tolerates a lost node of the member as any pod there does", () => {
+test("lets the delegate tolerate a lost node like any pod there", () => {
   const tolerations = [own, lost("not-ready"), lost("unreachable")];
   expect(toDelegate(proxyPod({ metadata: never, spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({
     tolerations: [own],
   });
 });
 
-test("tolerations of the author without the annotation apply on both sides", () => {
+test("keeps the author's own tolerations on both sides without the annotation", () => {
   const tolerations = [lost("not-ready"), lost("unreachable", 5)];
   expect(toDelegate(proxyPod({ spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({ tolerations });
 });
 
-test("a pod that was made to stay leaves its delegate as it is when the annotation is taken off", () => {
+test("leaves the delegate unchanged if the annotation is removed", () => {
   const tolerations = [own, lost("not-ready"), lost("unreachable")];
   const { metadata = {}, spec = { containers: [] } } = toDelegate(
     proxyPod({ metadata: never, spec: { tolerations } }),

@@ -9,8 +9,8 @@ import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../.
 const waiting = (type: string): PodCondition => ({ type, status: "False", reason: "NotPlaced", message: "west: full" });
 const placedBefore = { type: PLACED_CONDITION, status: "True", reason: "Placed" };
 
-describe("a proxy's status is its delegate's", () => {
-  test("verbatim, fields of the future included", () => {
+describe("a proxy's status", () => {
+  test("copies the delegate's verbatim, with unknown fields", () => {
     const status = { ...runningStatus(), fieldOfTheFuture: [1, { two: 3 }] };
     expect(statusFrom(proxyPod(), pod({ status }))).toEqual(status);
   });
@@ -19,12 +19,12 @@ describe("a proxy's status is its delegate's", () => {
     ["nominatedNodeName", "node-7"],
     ["resourceClaimStatuses", [{ name: "gpu" }]],
     ["qosClass", "Burstable"],
-  ])("but for %s, which the host's own components write", (field, value) => {
+  ])("keeps the host's %s", (field, value) => {
     const delegate = pod({ status: { ...runningStatus(), [field]: value } });
     expect(statusFrom(proxyPod(), delegate)).not.toHaveProperty(field);
   });
 
-  test("statuses of containers that the member injected are dropped", () => {
+  test("drops statuses of containers that the member injected", () => {
     const injected = containerStatus({ name: "mesh-sidecar" });
     const own = containerStatus();
     const delegate = pod({
@@ -35,7 +35,7 @@ describe("a proxy's status is its delegate's", () => {
     expect(status).not.toHaveProperty("initContainerStatuses");
   });
 
-  test("devices that the proxy has not asked for are dropped, since its API server takes no word of them", () => {
+  test("drops devices that the proxy did not request", () => {
     const health = (...names: string[]): object[] => names.map((name) => ({ name, resources: [] }));
     const told = (...names: string[]) =>
       containerStatus({ allocatedResourcesStatus: health(...names), state: { running: {} } } as object);
@@ -48,7 +48,7 @@ describe("a proxy's status is its delegate's", () => {
     expect(shown("other/gpu")?.[0]).not.toHaveProperty("allocatedResourcesStatus");
   });
 
-  test("mounts have the names of the proxy's volumes, and those of the member's own volumes are dropped", () => {
+  test("renames mounts to the proxy's volumes, and drops the member's own", () => {
     const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
     const mounted = { mountPath, readOnly: true, recursiveReadOnly: "Disabled" };
     const main = (...volumeMounts: { name: string; mountPath: string }[]) =>
@@ -69,13 +69,13 @@ describe("a proxy's status is its delegate's", () => {
     ["True, once it is bound", [scheduled], unschedulable],
     ["False, as long as it is not bound", [waiting("PodScheduled")], scheduled],
     ["absent, as long as nothing has been reported", [], scheduled],
-  ])("the host's PodScheduled stays %s, whatever the delegate's says", (_, conditions, theirs) => {
+  ])("keeps the host's PodScheduled %s, whatever the delegate's is", (_, conditions, theirs) => {
     const proxy = proxyPod({ status: { phase: "Pending", conditions } });
     const delegate = pod({ status: { phase: "Pending", conditions: [theirs] } });
     expect(statusFrom(proxy, delegate)?.conditions).toEqual(conditions);
   });
 
-  test("conditions that the host set, such as readiness gates, stay", () => {
+  test("keeps conditions that the host set, such as readiness gates", () => {
     const gate = { type: "example.com/gate", status: "True" };
     const proxy = proxyPod({ status: { phase: "Running", conditions: [gate] } });
     const conditions = statusFrom(proxy, pod({ status: runningStatus() }))?.conditions;
@@ -86,19 +86,19 @@ describe("a proxy's status is its delegate's", () => {
     ["said of an earlier version that it has no member", [waiting(PLACED_CONDITION)], []],
     ["waited in its member, whose kubelet has not told of it", [waiting("PodReadyToStartContainers")], []],
     ["has a member since an earlier version", [placedBefore], [placedBefore]],
-  ])("of a proxy that %s, that it waits is taken back", (_, conditions, kept) => {
+  ])("removes the waiting condition of a proxy that %s", (_, conditions, kept) => {
     const proxy = proxyPod({ status: { phase: "Pending", conditions } });
     const ready = { type: "Ready", status: "True" };
     expect(statusFrom(proxy, pod({ status: runningStatus() }))?.conditions).toEqual([...kept, ready]);
   });
 
-  test("a condition that somebody else set on the host is never taken away", () => {
+  test("never removes another controller's condition on the host", () => {
     const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" };
     const proxy = proxyPod({ status: { phase: "Running", conditions: [evicted] } });
     expect(statusFrom(proxy, pod({ status: endedStatus(1) }))?.conditions).toEqual([evicted]);
   });
 
-  test("a condition that ended in the member does not retract the host's eviction", () => {
+  test("keeps the host's eviction condition when the member's ends", () => {
     const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" };
     const over = { type: "DisruptionTarget", status: "False", reason: "" };
     const status = { ...endedStatus(1), conditions: [over] };
@@ -107,7 +107,7 @@ describe("a proxy's status is its delegate's", () => {
     expect(statusFrom(proxyPod(), pod({ status }))?.conditions).toEqual([]);
   });
 
-  test("containers of all kinds, with what they said last, are told in their order", () => {
+  test("copies statuses of all kinds of containers in their order", () => {
     const message = '{"a":"\u0000\ud83d\ude00\\n"}\n\u2028';
     const terminated = { exitCode: 3, message, reason: "Error" };
     const crashed = containerStatus({ restartCount: 4, lastState: { terminated }, state: { waiting: {} } });
@@ -129,19 +129,19 @@ describe("a proxy's status is its delegate's", () => {
   });
 });
 
-describe("generations count the proxy's changes", () => {
+describe("observedGeneration of a proxy", () => {
   const conditions = [{ type: "Ready", status: "True", observedGeneration: 1 }];
   const status: PodStatus = { ...runningStatus(), observedGeneration: 2, conditions };
   const shown = { observedGeneration: 3, conditions: [{ type: "Ready", status: "False", observedGeneration: 3 }] };
 
-  test("and are told when the delegate's is the newest", () => {
+  test("is the newest once the delegate's is", () => {
     const proxy = proxyPod({ metadata: { generation: 4 } });
     const told = statusFrom(proxy, pod({ metadata: { generation: 2 }, status }));
     expect(told?.observedGeneration).toBe(4);
     expect(told?.conditions).toEqual([{ type: "Ready", status: "True" }]);
   });
 
-  test("and stay as they were until then, since the API server lets nobody take one away", () => {
+  test("stays until then, since the API server lets no client remove it", () => {
     const proxy = proxyPod({ metadata: { generation: 4 }, status: shown });
     const told = statusFrom(proxy, pod({ metadata: { generation: 3 }, status }));
     expect(told?.observedGeneration).toBe(3);
@@ -151,7 +151,7 @@ describe("generations count the proxy's changes", () => {
     );
   });
 
-  test("and wait for a change that has still to reach the delegate", () => {
+  test("waits for a change that has still to reach the delegate", () => {
     const made = toDelegate(proxyPod(), { id: "host-id", name: "cern" });
     const delegate = pod({ metadata: { ...made.metadata, generation: 2 }, status });
     const changed = proxyPod({
@@ -171,7 +171,7 @@ describe("a phase never goes backwards", () => {
     ["Running", { phase: "Pending" }],
     ["Running", { phase: "Pending", conditions: [{ type: "PodScheduled", status: "True" }] }],
     ["Running", {}],
-  ])("from %s nothing follows from %j", (phase, status) => {
+  ])("%s ignores %j", (phase, status) => {
     expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))).toBeUndefined();
   });
 
@@ -179,11 +179,11 @@ describe("a phase never goes backwards", () => {
     ["Pending", runningStatus()],
     ["Running", endedStatus(0)],
     ["Pending", endedStatus(1)],
-  ])("from %s it goes on to %j", (phase, status) => {
+  ])("%s advances to %j", (phase, status) => {
     expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))?.phase).toBe(status.phase);
   });
 
-  test("but all else that a kubelet says while it runs the init containers again, in a new sandbox", () => {
+  test("takes all but the phase while init containers run again in a new sandbox", () => {
     const waiting = { name: "main", ready: false, state: { waiting: { reason: "PodInitializing" } } };
     const status = {
       phase: "Pending",
@@ -195,13 +195,13 @@ describe("a phase never goes backwards", () => {
     expect(statusFrom(proxy, pod({ status }))).toEqual({ ...status, phase: "Running" });
   });
 
-  test.each([undefined, []])("a pod does not run before its containers are told of: %j", (containerStatuses) => {
+  test.each([undefined, []])("waits for container statuses before Running: %j", (containerStatuses) => {
     const conditions = [{ type: "Initialized", status: "True" }];
     const status = { phase: "Running", conditions, ...(containerStatuses === undefined ? {} : { containerStatuses }) };
     expect(statusFrom(proxyPod(), pod({ status }))).toEqual({ phase: "Pending", conditions });
   });
 
-  test("under a final phase the rest is still told, but for why it is final", () => {
+  test("updates the rest of a terminal status, except reason and message", () => {
     const proxy = proxyPod({ status: { ...endedStatus(1), reason: "DeadlineExceeded", message: "too long" } });
     const conditions = [{ type: "PodReadyToStartContainers", status: "False" }];
     const shown = statusFrom(proxy, pod({ status: { ...endedStatus(1), message: "other", conditions } }));
@@ -210,11 +210,11 @@ describe("a phase never goes backwards", () => {
 });
 
 describe("a status patch", () => {
-  test("is nothing when the proxy shows the status already", () => {
+  test("is undefined if the proxy shows the status already", () => {
     expect(statusPatch(proxyPod({ status: runningStatus() }), runningStatus())).toBeUndefined();
   });
 
-  test("holds what changed, removes what went, and has the uid as precondition", () => {
+  test("holds changes and removals, with the uid as a precondition", () => {
     const proxy = proxyPod({ status: { phase: "Pending", message: "pulling", hostIP: "10.0.0.1" } });
     expect(statusPatch(proxy, { phase: "Running", hostIP: "10.0.0.1" })).toEqual({
       metadata: { uid: "uid-1" },
@@ -231,7 +231,7 @@ describe("a status patch", () => {
     });
   });
 
-  test("merges conditions by type: unchanged ones are left out, lost fields and types removed", () => {
+  test("merges conditions by type, and removes lost fields and types", () => {
     const ready = { type: "Ready", status: "False", reason: "ContainersNotReady" };
     const kept = { type: "Initialized", status: "True" };
     const gone = { type: "PodResizePending", status: "True" };
@@ -245,7 +245,7 @@ describe("a status patch", () => {
     });
   });
 
-  test("applied once, asks for nothing more, whatever the two statuses are", () => {
+  test("leaves no difference once applied, for any two statuses", () => {
     const text = fc.string({ maxLength: 4 });
     const condition = fc.record(
       { type: fc.constantFrom("A", "B", "C"), status: text, reason: text },
@@ -270,7 +270,7 @@ describe("a status patch", () => {
   });
 });
 
-/** What the API server makes of a strategic merge patch, for the fields the property uses. */
+/** Applies a strategic merge patch, for the fields that the property uses. */
 function strategicMerge(current: PodStatus, patch: Record<string, unknown>): PodStatus {
   const merged: Record<string, unknown> = { ...current };
   for (const [field, value] of Object.entries(patch)) {

@@ -33,7 +33,7 @@ class Pair {
     return this;
   }
 
-  /** What either side shows then. */
+  /** Conditions of both sides afterwards. */
   settle(): (string | undefined)[] {
     for (let round = 0; round < 5; round += 1) {
       this.show();
@@ -64,20 +64,20 @@ function withCondition(of: Stored<Pod>, condition?: PodCondition): Stored<Pod> {
   return { ...of, status: { ...of.status, conditions: condition === undefined ? others : [...others, condition] } };
 }
 
-describe("a condition that anybody may write", () => {
-  test("and the host sets on a pod that has ended stays, though the member once had one", () => {
+describe("a condition of other controllers", () => {
+  test("set by the host on a terminal pod stays, though the member once had one", () => {
     const pair = new Pair().member(checked("True"));
     pair.settle();
     pair.member();
     pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, ...endedStatus(0) } };
-    // With its end, what the member has withdrawn goes.
+    // The end removes what the member withdrew.
     pair.show();
     expect(conditionOf(pair.proxy, TYPE)).toBeUndefined();
     pair.host(checked("False")).show();
     expect(conditionOf(pair.proxy, TYPE)?.status).toBe("False");
   });
 
-  test("and somebody on the host has set stays, whatever the member says", () => {
+  test("set on the host stays, whatever the member has", () => {
     const pair = new Pair().host(checked("False"));
     expect(pair.member(checked("True")).settle()).toEqual(["False", "True"]);
     expect(pair.member(checked("Unknown")).settle()).toEqual(["False", "Unknown"]);
@@ -85,7 +85,7 @@ describe("a condition that anybody may write", () => {
     expect(pair.writes).toBe(0);
   });
 
-  test("and somebody in the member has set is shown on the host, follows, and goes again", () => {
+  test("set in the member is shown on the host, follows, and is removed again", () => {
     const pair = new Pair();
     expect(pair.member(checked("True")).settle()).toEqual(["True", "True"]);
     expect(pair.writes).toBe(1);
@@ -94,11 +94,11 @@ describe("a condition that anybody may write", () => {
     expect(pair.writes).toBe(1);
     expect(pair.member().settle()).toEqual([undefined, undefined]);
     expect(pair.writes).toBe(2);
-    // Whose it is next is open.
+    // Either side may set it next.
     expect(pair.host(checked("True")).settle()).toEqual(["True", undefined]);
   });
 
-  test("is not shown before it is on record whose it is: it may change in between", () => {
+  test("is not shown before the record names its owner", () => {
     const pair = new Pair().member(checked("True"));
     pair.show();
     expect(conditionOf(pair.proxy, TYPE)).toBeUndefined();
@@ -107,7 +107,7 @@ describe("a condition that anybody may write", () => {
     expect(conditionOf(pair.proxy, TYPE)).toEqual(checked("False"));
   });
 
-  test("is shown as its delegate says it at its end", () => {
+  test("is shown with its delegate's end", () => {
     const proxy = proxyPod({ status: runningStatus() });
     const ended = withCondition(pod({ uid: "delegate-uid", status: endedStatus(0) }), checked("True"));
     expect(statusFrom(proxy, ended)?.conditions).toContainEqual(checked("True"));
@@ -116,15 +116,15 @@ describe("a condition that anybody may write", () => {
     expect(statusFrom(proxy, running, { gone: true })?.conditions).toContainEqual(checked("True"));
   });
 
-  test("that an earlier version has shown follows its delegate", () => {
+  test("shown by an earlier version follows its delegate", () => {
     const earlier = (): Pair => new Pair({ labels: [], annotations: [] });
     expect(earlier().settle()).toEqual([undefined, undefined]);
-    // It has changed while the controller was replaced.
+    // The condition changed while the controller was replaced.
     const pair = earlier().host(checked("True")).member(checked("False"));
     expect(pair.settle()).toEqual(["False", "False"]);
     expect(pair.writes).toBe(1);
     expect(pair.member().settle()).toEqual([undefined, undefined]);
-    // From then on it is whose it was first.
+    // From then on it belongs to the first side.
     expect(pair.host(checked("True")).member(checked("False")).settle()).toEqual(["True", "False"]);
 
     const ended = earlier().host(checked("True")).member(checked("False"));
@@ -133,19 +133,19 @@ describe("a condition that anybody may write", () => {
     expect(conditionOf(ended.proxy, TYPE)).toEqual(checked("False"));
   });
 
-  test("stays the host's when an earlier version has copied nothing, and costs nothing", () => {
+  test("stays the host's at no cost if an earlier version copied none", () => {
     const pair = new Pair({ labels: [], annotations: [] }).host(checked("True"));
     expect(pair.settle()).toEqual(["True", undefined]);
     expect(pair.writes).toBe(0);
   });
 
-  test("stays the host's beside a delegate whose record is gone", () => {
+  test("stays the host's if the delegate's record is missing", () => {
     const pair = new Pair().host(checked("True")).member(checked("False"));
     pair.delegate = { ...pair.delegate, metadata: { ...pair.delegate.metadata, annotations: {} } };
     expect(pair.settle()).toEqual(["True", "False"]);
   });
 
-  test("follows when it is one of the first hundred that the member tells, and at the end, too", () => {
+  test("follows among the first hundred of the member, also at the end", () => {
     const pair = new Pair();
     const many = Array.from({ length: 150 }, (_, index) => ({ type: `example.com/${index}`, status: "True" }));
     pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, conditions: many } };
@@ -159,7 +159,7 @@ describe("a condition that anybody may write", () => {
     expect(types()).toEqual(["Ready", ...followed]);
   });
 
-  test("costs the member nothing when it is a kubelet's", () => {
+  test("costs no write if it is a kubelet's", () => {
     const pair = new Pair();
     const conditions = [{ type: "PodReadyToStartContainers", status: "True" }];
     pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, conditions } };

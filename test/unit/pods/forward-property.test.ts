@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { forwardPatches, specFollows } from "../../../src/pods/forward.ts";
-import type { ForwardPatch } from "../../../src/pods/forward-patch.ts";
+import type { ForwardPatch } from "../../../src/pods/forward-record.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const containers = z.array(
@@ -21,7 +21,7 @@ const specPatch = z.object({
   ephemeralContainers: z.array(z.object({ name: z.string(), image: z.string() })).optional(),
 });
 
-/** What an API server makes of a pod and a strategic merge patch, as far as forwarding uses one. */
+/** Applies a strategic merge patch to a pod, as far as forwarding needs it. */
 function applied(current: Stored<Pod>, { body }: ForwardPatch): Stored<Pod> {
   const merged = (map: Record<string, string> = {}, changes: Readonly<Record<string, string | null>> = {}) =>
     Object.fromEntries(
@@ -68,7 +68,7 @@ const change = fc.record(
     toleration: fc.constantFrom("k", "l"),
     debugger: fc.constantFrom("d1", "d2"),
     shorter: fc.boolean(),
-    /** How many requests a controller sends before it is killed. */
+    /** The number of requests before the controller is killed. */
     sent: fc.nat(3),
   },
   { requiredKeys: ["sent"] },
@@ -95,7 +95,7 @@ function proxyOf({ image, cpu, label, tolerations, debuggers, deadline }: Writte
   });
 }
 
-test("a controller that is killed after any request leaves the delegate such that the next makes it follow", () => {
+test("makes the delegate follow after a controller was killed behind any request", () => {
   fc.assert(
     fc.property(fc.array(change, { maxLength: 6 }), (changes) => {
       const written: Written = { image: "a", cpu: "1", tolerations: new Set(), debuggers: new Set(), deadline: 100 };

@@ -3,7 +3,7 @@ import { FORWARDED_ANNOTATION, HOST_LABEL } from "../../../src/api/keys.ts";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { forwardPatches, specFollows } from "../../../src/pods/forward.ts";
-import type { ForwardPatch } from "../../../src/pods/forward-patch.ts";
+import type { ForwardPatch } from "../../../src/pods/forward-record.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
@@ -38,12 +38,12 @@ function recordedBy(patches: readonly ForwardPatch[], current: Stored<Pod>): Sto
   };
 }
 
-describe("labels and annotations go from the proxy to the delegate", () => {
-  test("nothing is written when nothing changed", () => {
+describe("forwarding of labels and annotations", () => {
+  test("sends nothing if nothing changed", () => {
     expect(forwardPatches(before, delegate())).toEqual([]);
   });
 
-  test("added, changed and removed keys follow, and the record of keys with them", () => {
+  test("forwards added, changed and removed keys with their record", () => {
     const proxy = proxyPod({
       metadata: { labels: { app: "web2" }, annotations: { note: "one", "tekton.dev/ready": "" } },
     });
@@ -64,13 +64,13 @@ describe("labels and annotations go from the proxy to the delegate", () => {
     ]);
   });
 
-  test("a removed key goes, whatever it is called", () => {
+  test("removes a removed key of any name", () => {
     const labelled = proxyPod({ metadata: { labels: { constructor: "acme" } } });
     const [patch] = forwardPatches(proxyPod(), delegate({}, labelled));
     expect(patch?.body.metadata.labels).toEqual({ constructor: null });
   });
 
-  test("keys that the member set are never touched", () => {
+  test("never touches keys that the member set", () => {
     const theirs = { labels: { "topology.kubernetes.io/zone": "a" }, annotations: { "cni.example/ip": "10.1.0.7" } };
     expect(forwardPatches(before, delegate(theirs))).toEqual([]);
   });
@@ -96,7 +96,7 @@ describe("labels and annotations go from the proxy to the delegate", () => {
     },
   );
 
-  test("a key that the member changed is the proxy's again", () => {
+  test("restores a key that the member changed", () => {
     const [patch] = forwardPatches(before, delegate({ labels: { app: "other" } }));
     expect(patch?.body.metadata.labels).toEqual({ app: "web" });
   });
@@ -109,7 +109,7 @@ describe("labels and annotations go from the proxy to the delegate", () => {
     },
   );
 
-  test("a record that names Legation's own keys does not make them go", () => {
+  test("keeps Legation's own keys even if the record names them", () => {
     const record = JSON.stringify({ labels: [HOST_LABEL], annotations: ["legation.dev/owner"] });
     const forged = delegate({ annotations: { [FORWARDED_ANNOTATION]: record } });
     expect(forwardPatches(before, forged)).toEqual([]);
@@ -143,7 +143,7 @@ function changed(parts: Partial<PodSpec>): Stored<Pod> {
 
 const debuggers = [{ name: "debugger", image: "busybox", targetContainerName: "main" }];
 
-describe("what changes in a proxy's spec changes in the delegate's", () => {
+describe("forwarding of the spec", () => {
   test.each<[string, Partial<PodSpec>, ForwardPatch["subresource"], object]>([
     [
       "an image, by the container's name",
@@ -187,17 +187,17 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
     expect(found?.body.spec).toEqual(patched);
     expect(found?.body.metadata.uid).toBe("delegate-uid");
     expect(patches.at(-1)?.subresource).toBeUndefined();
-    // Whether the member took it or not: once.
+    // Sent once, taken by the member or not.
     expect(forwardPatches(proxy, recordedBy(patches, current))).toEqual([]);
   });
 
-  test("a deadline that is set later", () => {
+  test("forwards a deadline set later", () => {
     const first = proxyPod();
     const proxy = proxyPod({ spec: { activeDeadlineSeconds: 7 } });
     expect(forwardPatches(proxy, delegate({}, first))[0]?.body.spec).toEqual({ activeDeadlineSeconds: 7 });
   });
 
-  test("the seconds of a toleration, in its place among the member's own", () => {
+  test("forwards a toleration's seconds in its place among the member's", () => {
     const theirs = { key: "member.example.com/pool", operator: "Exists" };
     const toleration = { ...notReady, tolerationSeconds: 20 };
     const proxy = changed({ tolerations: [...spec.tolerations, toleration] });
@@ -207,7 +207,7 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
     });
   });
 
-  test("a pod's own resources are resized", () => {
+  test("resizes pod-level resources", () => {
     const first = proxyPod({ spec: { resources: { requests: { cpu: "1" } } } });
     const proxy = proxyPod({ spec: { resources: { requests: { cpu: "2" } } } });
     const [opening, resize] = forwardPatches(proxy, delegate({}, first));
@@ -221,7 +221,7 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
     });
   });
 
-  test("an ephemeral container is added without the mounts that the member has no volume for", () => {
+  test("adds an ephemeral container without mounts the member has no volume for", () => {
     const volumeMounts = [
       { name: "kube-api-access-1", mountPath: "/token" },
       { name: "work", mountPath: "/work" },
@@ -233,7 +233,7 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
     });
   });
 
-  test("everything at once is one request for each subresource, and the record comes last", () => {
+  test("sends one request per subresource, and the record last", () => {
     const proxy = changed({
       containers: [{ ...main, image: "main:2", resources: cpu("150m", "200m") }, helper],
       ephemeralContainers: debuggers,
@@ -253,10 +253,10 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
   });
 });
 
-describe("what the member made of the spec stays until the proxy's own changes", () => {
+describe("the member's own changes of the spec stay until the proxy's change", () => {
   const mirrored = { ...main, image: "mirror.example.com/main:1", resources: cpu("300m", "300m") };
 
-  test("an image, resources, a sidecar, tolerations and a deadline of its own", () => {
+  test("with an image, resources, a sidecar, tolerations and a deadline", () => {
     const theirs = {
       containers: [mirrored, helper, { name: "mesh", image: "mesh:1" }],
       tolerations: [{ key: "member.example.com/pool", operator: "Exists" }],
@@ -265,13 +265,13 @@ describe("what the member made of the spec stays until the proxy's own changes",
     expect(forwardPatches(original, delegate({ spec: theirs }, original))).toEqual([]);
   });
 
-  test("another container's image changes without it", () => {
+  test("while another container's image changes", () => {
     const proxy = changed({ containers: [main, { ...helper, image: "nop" }] });
     const current = delegate({ spec: { containers: [mirrored, helper] } }, original);
     expect(forwardPatches(proxy, current)[0]?.body.spec).toEqual({ containers: [{ name: "helper", image: "nop" }] });
   });
 
-  test("a later deadline and an ephemeral container of the same name are kept", () => {
+  test("with a later deadline and an ephemeral container of the same name", () => {
     const proxy = changed({ activeDeadlineSeconds: 60, ephemeralContainers: debuggers });
     const theirs = { activeDeadlineSeconds: 30, ephemeralContainers: [{ name: "debugger", image: "other" }] };
     expect(forwardPatches(proxy, delegate({ spec: theirs }, original))).toEqual([]);

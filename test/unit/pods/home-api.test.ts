@@ -12,7 +12,7 @@ const SECRET = "legation-api-uid-1";
 const namespaceSource = {
   downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] },
 };
-// As the ServiceAccount admission plugin makes it.
+// The volume of the ServiceAccount admission plugin.
 const automounted: Volume = {
   name: "kube-api-access-x2x4z",
   projected: {
@@ -50,8 +50,8 @@ function delegate(access: ApiAccess, volumes: Volume[], container: Partial<Conta
   return toDelegate(proxyPod({ spec: { volumes, containers: [main], initContainers: [init] } }), host, access);
 }
 
-describe("a delegate that talks to the host's API server", () => {
-  test("has token and authority from its Secret, at the paths and with the modes of the proxy's volume", () => {
+describe("a delegate with the host's API", () => {
+  test("mounts token and authority from its Secret, with the volume's paths and modes", () => {
     const { spec } = delegate(home, [data, automounted]);
     expect(spec?.volumes).toEqual([
       data,
@@ -72,7 +72,7 @@ describe("a delegate that talks to the host's API server", () => {
     expect(spec?.automountServiceAccountToken).toBe(false);
   });
 
-  test("has the tokens of the author's own volumes, too, each under a key of its own", () => {
+  test("mounts the author's own tokens, too, each under its own key", () => {
     const { spec } = delegate(home, [automounted, authored]);
     expect(spec?.volumes?.[1]).toEqual({
       name: "vault",
@@ -102,7 +102,7 @@ describe("a delegate that talks to the host's API server", () => {
     // The kubelet gives it to the group then, and makes it 0640.
     ["for a group", { securityContext: { runAsUser: 7, fsGroup: 7 } }, 0o644, 0o600],
     ["for all", { securityContext: { runAsUser: 7 } }, 0o644, undefined],
-  ])("can be read by its pod where a token is %s", (_case, spec, defaultMode, mode) => {
+  ])("lets its pod read the token %s", (_case, spec, defaultMode, mode) => {
     const volume: Volume = { name: "t", projected: { defaultMode, sources: [{ serviceAccountToken: { path: "t" } }] } };
     const proxy = proxyPod({ spec: { containers: [{ name: "main", ...mounts("t") }], volumes: [volume], ...spec } });
     const [made] = toDelegate(proxy, host, home).spec?.volumes ?? [];
@@ -125,7 +125,7 @@ describe("a delegate that talks to the host's API server", () => {
     ]);
   });
 
-  test("has the host's authority in variables that the author takes it to", () => {
+  test("has the host's authority in variables of the author", () => {
     const reference = { name: "kube-root-ca.crt", key: "ca.crt", optional: true };
     const other = { name: "LEVEL", valueFrom: { configMapKeyRef: { name: "settings", key: "level" } } };
     const env = [{ name: "CA", valueFrom: { configMapKeyRef: reference } }, other];
@@ -136,14 +136,14 @@ describe("a delegate that talks to the host's API server", () => {
     expect(inMember.spec?.containers[0]?.env).toEqual(env);
   });
 
-  test("keeps a projected volume that has no sources, which an API server tells as null", () => {
+  test("keeps a projected volume with null sources", () => {
     const empty: Volume = JSON.parse('{"name": "empty", "projected": {"sources": null, "defaultMode": 420}}');
     for (const access of [home, { mode: "member" }, { mode: "none" }] as const) {
       expect(delegate(access, [empty]).spec?.volumes).toEqual([empty]);
     }
   });
 
-  test("keeps an address that the author has set, and reads the others before the author's own variables", () => {
+  test("keeps the author's address, and puts the others before the author's variables", () => {
     const env = [{ name: "KUBERNETES_SERVICE_HOST", value: "gateway" }];
     const { spec } = delegate(home, [automounted], { env });
     expect(spec?.containers[0]?.env).toEqual([variables[1], variables[2], ...env]);
@@ -158,13 +158,13 @@ describe("a delegate that talks to the host's API server", () => {
     ["an address at another port: not", { host: "10.0.0.1", port: "6443" }, aliases, aliases],
     ["a name: not", { host: "host.example", port: "443" }, undefined, undefined],
     ["an address, unless the author has one", { host: "10.0.0.1", port: "443" }, own, own],
-  ])("finds the host by the name of its Service, too, at %s", (_, at, hostAliases, expected) => {
+  ])("finds the host by its Service's name, too, at %s", (_, at, hostAliases, expected) => {
     const spec = { volumes: [automounted], ...(hostAliases === undefined ? {} : { hostAliases }) };
     const made = toDelegate(proxyPod({ spec }), host, { mode: "host", address: at });
     expect(made.spec?.hostAliases).toEqual(expected);
   });
 
-  test("is known by the Secret that it mounts", () => {
+  test("is recognised by the Secret that it mounts", () => {
     expect(mountsApiSecret(delegate(home, [automounted]), "uid-1")).toBe(true);
     expect(mountsApiSecret(delegate(home, [authored]), "uid-1")).toBe(true);
     const authority: Volume = { name: "ca", configMap: { name: "kube-root-ca.crt" } };
@@ -174,7 +174,7 @@ describe("a delegate that talks to the host's API server", () => {
   });
 });
 
-test("a delegate with a token Secret of its author's finds the host by the environment, and keeps its volume", () => {
+test("gives a delegate with its author's token Secret the host's address, and keeps its volume", () => {
   const volume: Volume = { name: "exec-sa-token", secret: { secretName: "executor-token" } };
   const { spec } = delegate(home, [volume]);
   expect(spec?.volumes).toEqual([volume]);
@@ -182,15 +182,15 @@ test("a delegate with a token Secret of its author's finds the host by the envir
   expect(spec?.automountServiceAccountToken).toBe(false);
 });
 
-describe("a delegate that talks to its member's API server", () => {
-  test("leaves the mounting to the member's admission, and the author's volumes to its kubelet", () => {
+describe("a delegate with the member's API", () => {
+  test("leaves token mounts to the member's admission, and keeps the author's volumes", () => {
     const { spec } = delegate({ mode: "member" }, [automounted, authored, data]);
     expect(spec?.volumes).toEqual([authored, data]);
     expect(spec?.containers).toEqual([{ name: "main", ...mounts("vault", "data") }]);
     expect(spec).not.toHaveProperty("automountServiceAccountToken");
   });
 
-  test("keeps all else, and a volume of the author's own that is called as admission's is", () => {
+  test("keeps all else, and an author's volume named like admission's", () => {
     const cache: Volume = { name: "kube-api-access-cache", emptyDir: {} };
     const rest = { nodeSelector: { disk: "ssd" }, terminationGracePeriodSeconds: 5 };
     for (const mode of ["member", "none"] as const) {
@@ -200,8 +200,8 @@ describe("a delegate that talks to its member's API server", () => {
   });
 });
 
-describe("a delegate that talks to no API server", () => {
-  test("has no token, and volumes and mounts only for what is left", () => {
+describe("a delegate without an API", () => {
+  test("has no token, and no volumes and mounts that are left empty", () => {
     const only: Volume = { name: "only", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } };
     const secret: Volume = { name: "vault", projected: { ...authored.projected, defaultMode: 256 } };
     const { spec } = delegate({ mode: "none" }, [automounted, secret, only, data]);
@@ -211,7 +211,7 @@ describe("a delegate that talks to no API server", () => {
     expect(spec?.automountServiceAccountToken).toBe(false);
   });
 
-  test("is all the same when its proxy has no volumes", () => {
+  test("equals its proxy if that has no volumes", () => {
     const { spec } = toDelegate(proxyPod(), host, { mode: "none" });
     expect(spec).toEqual({ containers: [{ name: "main", image: "busybox" }], automountServiceAccountToken: false });
   });

@@ -32,7 +32,7 @@ function written({ spec, ...of }: Stored<Pod>, host: HostAdmission): PodSpec | u
   return spec && withoutMerged(spec, mergedInto({ ...of, spec }, host));
 }
 
-describe("a pod is taken as its author wrote it,", () => {
+describe("removes what the host's admission merged", () => {
   test.each<[string, Host, Partial<PodSpec>, Partial<PodSpec>]>([
     [
       "without the node selector and the tolerations of its RuntimeClass",
@@ -99,7 +99,7 @@ describe("a pod is taken as its author wrote it,", () => {
     expect(written(pod({ spec: merged }), hostWith(host))).toEqual({ containers: CONTAINERS, ...own });
   });
 
-  test("as the same object where nothing was merged", () => {
+  test("returns the same object if nothing was merged", () => {
     const own = pod({ spec: { runtimeClassName: "sandbox", nodeSelector: { disk: "ssd" }, tolerations: [TEAM] } });
     expect(written(own, hostWith({ scheduling, usual: "usual" }))).toBe(own.spec);
   });
@@ -110,7 +110,7 @@ describe("what the host merged into a pod", () => {
   const merged = { nodeSelector: { sandbox: "host-pool" }, tolerations: [SANDBOX], priorityClassName: "usual" };
   const proxy = proxyPod({ spec: { runtimeClassName: "sandbox", ...merged } });
 
-  test("is there for its author's overrides, which may name it", () => {
+  test("is visible to its author's overrides", () => {
     const paths = ["/spec/priorityClassName", "/spec/nodeSelector/sandbox", "/spec/tolerations/0"];
     const overrides: Override[] = [{ patch: paths.map((path) => ({ op: "remove", path })) }];
     const there = inMembers(proxy, overrides, mergedInto(proxy, host))({ name: "west", labels: {} });
@@ -118,7 +118,7 @@ describe("what the host merged into a pod", () => {
     expect(there.pod.spec).not.toHaveProperty("priorityClassName");
   });
 
-  test("does not come to a running delegate with a toleration that its author adds", () => {
+  test("does not reach a running delegate with a toleration that its author adds", () => {
     const added = { ...proxy, spec: { containers: CONTAINERS, ...proxy.spec, tolerations: [SANDBOX, TEAM] } };
     const { metadata, spec } = toDelegate(proxy, { id: "host-id", name: "cern" }, undefined, written(proxy, host));
     const delegate = pod({ metadata: { ...metadata, uid: "delegate" }, ...(spec && { spec }) });
@@ -133,7 +133,7 @@ const selector = fc.dictionary(key, value, { maxKeys: 3 });
 const toleration = fc.record({ key, operator: fc.constant("Equal"), value, effect: fc.constant("NoSchedule") });
 const tolerations = fc.array(toleration, { maxLength: 3 });
 
-test("what the host's RuntimeClass merged is taken away again, and nothing else that its author wrote", () => {
+test("removes what the host's RuntimeClass merged, and nothing of the author's", () => {
   fc.assert(
     fc.property(selector, tolerations, selector, tolerations, (own, ownTolerations, added, addedTolerations) => {
       const conflicts = Object.entries(added).some(([name, text]) => own[name] !== undefined && own[name] !== text);

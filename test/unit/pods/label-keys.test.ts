@@ -6,7 +6,7 @@ const merged = { key: "pod-template-hash", operator: "In", values: ["abc"] };
 const excluded = { key: "tenant", operator: "NotIn", values: ["a"] };
 const selector = { matchLabels: { app: "web" }, matchExpressions: [own, merged, excluded] };
 
-test("label keys that the host has written into selectors are left out beside them, wherever they are", () => {
+test("removes label keys that the host merged into selectors, wherever they are", () => {
   const keys = { matchLabelKeys: ["pod-template-hash"], mismatchLabelKeys: ["tenant"] };
   const term = { topologyKey: "zone", labelSelector: selector };
   expect(withoutMergedKeys([{ ...term, ...keys, maxSkew: 1 }])).toEqual([{ ...term, maxSkew: 1 }]);
@@ -25,11 +25,11 @@ test.each([
   ["the host is too old to write them", { labelSelector: { matchLabels: { app: "web" } }, matchLabelKeys: ["team"] }],
   ["there is no selector", { matchLabelKeys: ["team"] }],
   ["nothing names them", { labelSelector: selector }],
-])("the rest stays as it is when %s", (_case, term) => {
+])("changes nothing if %s", (_case, term) => {
   expect(withoutMergedKeys(term)).toEqual(term);
 });
 
-test("of several keys those stay that are not in the selector", () => {
+test("keeps those of several keys that are not in the selector", () => {
   const term = { labelSelector: selector, matchLabelKeys: ["team", "pod-template-hash"], mismatchLabelKeys: ["team"] };
   expect(withoutMergedKeys(term)).toEqual({ ...term, matchLabelKeys: ["team"] });
 });

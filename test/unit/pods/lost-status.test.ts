@@ -6,7 +6,7 @@ import { containerStatus, endedStatus, proxyPod, runningStatus } from "../../sup
 const now = Date.parse("2026-02-03T04:05:06.789Z");
 
 describe("the status of a proxy whose delegate is gone", () => {
-  test("is Failed, with running containers as kubelet tells of those it cannot find", () => {
+  test("is Failed, with running containers as the kubelet reports ones it cannot find", () => {
     const status = lostStatus(proxyPod({ status: runningStatus() }), { message: "deleted", now });
     expect(status.phase).toBe("Failed");
     expect(status.containerStatuses?.[0]?.state).toEqual({
@@ -22,7 +22,7 @@ describe("the status of a proxy whose delegate is gone", () => {
     expect(status.conditions?.map(({ type }) => type)).not.toContain("DisruptionTarget");
   });
 
-  test("keeps where and since when it ran, and which containers they were", () => {
+  test("keeps node, start time and container ids", () => {
     const running = { ...runningStatus(), startTime: "2026-01-01T00:00:00Z", podIP: "10.1.2.3" };
     const containerStatuses = [containerStatus({ state: { running: {} }, containerID: "containerd://abc" })];
     const status = lostStatus(proxyPod({ status: { ...running, containerStatuses } }), { message: "deleted", now });
@@ -30,7 +30,7 @@ describe("the status of a proxy whose delegate is gone", () => {
     expect(status.containerStatuses?.[0]?.state?.terminated).toMatchObject({ containerID: "containerd://abc" });
   });
 
-  test("says since when the pod is not ready: it may have been so before", () => {
+  test("keeps the time since when the pod is not ready", () => {
     const before = "2026-01-15T00:00:00Z";
     const conditions = [
       { type: "Ready", status: "False", lastTransitionTime: before },
@@ -43,7 +43,7 @@ describe("the status of a proxy whose delegate is gone", () => {
     ]);
   });
 
-  test("is a disruption when nobody on the host had asked for it", () => {
+  test("is a disruption if the host did not ask for the end", () => {
     const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
     const { reason, conditions } = lostStatus(proxyPod({ status: runningStatus() }), options);
     expect(reason).toBe("DeletedInMember");
@@ -52,14 +52,14 @@ describe("the status of a proxy whose delegate is gone", () => {
     );
   });
 
-  test("keeps the reason of an eviction that had announced itself", () => {
+  test("keeps the reason of an announced eviction", () => {
     const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI", message: "drained" };
     const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
     const { conditions } = lostStatus(proxyPod({ status: { ...runningStatus(), conditions: [evicted] } }), options);
     expect(conditions).toContainEqual(evicted);
   });
 
-  test("keeps what containers that had ended said", () => {
+  test("keeps statuses of terminated containers", () => {
     const ended = endedStatus(3);
     const status = lostStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });
     expect(status.containerStatuses).toEqual(ended.containerStatuses);
@@ -122,7 +122,7 @@ describe("the status of a proxy whose delegate is gone", () => {
       init,
       ["first", "main"],
     ],
-  ])("ends %s, as kubelet does", (_, status, initContainers, names) => {
+  ])("ends %s like the kubelet", (_, status, initContainers, names) => {
     const { initContainerStatuses = [], containerStatuses = [] } = lostStatus(
       proxyPod({ spec: { initContainers: [...initContainers] }, status: { phase: "Pending", ...status } }),
       { message: "deleted", now },

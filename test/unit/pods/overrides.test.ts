@@ -16,7 +16,7 @@ function overridden(text: string, member: typeof west | typeof east) {
 const image = (value: string): object => ({ op: "replace", path: "/spec/containers/0/image", value });
 
 describe("overrides", () => {
-  test("change the spec in the members that they are for, in their order, and nothing else", () => {
+  test("change the spec only in their members, in order", () => {
     const text = JSON.stringify([
       {
         clusters: ["west"],
@@ -37,7 +37,7 @@ describe("overrides", () => {
     expect(spec).toEqual(before);
   });
 
-  test("keep numbers that JavaScript has not", () => {
+  test("keep numbers beyond JavaScript's range", () => {
     const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
     const parsed = parseOverrides(JSON.stringify([{ patch: [image("mirror/web:1")] }]));
     if ("problem" in parsed) throw new Error(parsed.problem);
@@ -45,7 +45,7 @@ describe("overrides", () => {
     expect(JSON.stringify(changed)).toContain('"terminationGracePeriodSeconds":9223372036854775807');
   });
 
-  test("that say null take the field away, also where there is none", () => {
+  test("with null remove the field, also if there is none", () => {
     const nothing = (path: string): object => ({ op: "add", path, value: null });
     const patch = [nothing("/spec/topologySpreadConstraints"), nothing("/spec/containers/0/env")];
     expect(overridden(JSON.stringify([{ patch }]), west)).toEqual({
@@ -68,12 +68,12 @@ describe("overrides", () => {
       { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: null }] } },
       "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution.0.preference: ",
     ],
-  ])("that make of %s what no pod has, %j, do not fit", (path, value, field) => {
+  ])("that make an invalid pod of %s, %j, do not fit", (path, value, field) => {
     const result = overridden(JSON.stringify([{ patch: [{ op: "add", path, value }] }]), west);
     expect(result).toEqual({ problem: expect.stringContaining(`makes what is no pod's spec: ${field}`) });
   });
 
-  test("leave the very same spec to members that none is for", () => {
+  test("return the same spec for other members", () => {
     expect(overridden('[{"clusters": ["west"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', east)).toEqual(
       {
         spec,
@@ -92,7 +92,7 @@ describe("overrides", () => {
       { op: "copy", from: "/spec/containers/1/image", path: "/spec/containers/0/image" },
       "[0].patch[0]: copy /spec/containers/0/image from /spec/containers/1/image: ",
     ],
-  ])("that do not fit the pod say which operation: %j", (operation, problem) => {
+  ])("that do not fit name the operation: %j", (operation, problem) => {
     expect(overridden(JSON.stringify([{ patch: [operation] }]), west)).toEqual({
       problem: expect.stringContaining(problem) as string,
     });
@@ -121,7 +121,7 @@ describe("overrides", () => {
       message,
     ]),
     ['[{"patch": [{"op": "move", "from": "/metadata/name", "path": "/spec/hostname"}]}]', "[0].patch[0].from: "],
-  ])("that are wrong are refused with the place and what to write: %s", (text, message) => {
+  ])("that are malformed are refused with place and remedy: %s", (text, message) => {
     const parsed = parseOverrides(text);
     const problem = "problem" in parsed ? parsed.problem : "none";
     expect(problem).toContain(message);
@@ -129,7 +129,7 @@ describe("overrides", () => {
   });
 });
 
-describe("privileges that the host has judged in the pod as it is written", () => {
+describe("privileges that the host's admission judged", () => {
   const judged = {
     containers: [
       {
@@ -166,7 +166,7 @@ describe("privileges that the host has judged in the pod as it is written", () =
     ["spec.volumes[root].hostPath", add("volumes/-", { name: "root", hostPath: { path: "/" } })],
     ["spec.volumes[dev].hostPath", { op: "replace", path: "/spec/volumes/0/hostPath/path", value: "/" }],
     ["spec.volumes[share].nfs", add("volumes", [{ name: "share", nfs: { server: "a", path: "/" } }])],
-  ])("are not an author's to change: %s", (path, operation) => {
+  ])("cannot be changed by an author: %s", (path, operation) => {
     const text = JSON.stringify([{ clusters: ["east"], patch: [add("hostname", "a")] }, { patch: [operation] }]);
     const parsed = parseOverrides(text);
     if ("problem" in parsed) throw new Error(parsed.problem);
@@ -189,7 +189,7 @@ describe("privileges that the host has judged in the pod as it is written", () =
     ["a volume of its own", add("volumes/-", { name: "scratch", emptyDir: {} })],
     ["no port of the node", { op: "remove", path: "/spec/containers/0/ports/0/hostPort" }],
     ["another path of its probe", add("containers/0/readinessProbe/httpGet/path", "/ready")],
-  ])("leave the rest to the author: %s", (_, operation) => {
+  ])("do not include an author's change: %s", (_, operation) => {
     const parsed = parseOverrides(JSON.stringify([{ patch: [operation] }]));
     if ("problem" in parsed) throw new Error(parsed.problem);
     expect(overrideSpec(judged, parsed, west)).toHaveProperty("spec");
@@ -197,7 +197,7 @@ describe("privileges that the host has judged in the pod as it is written", () =
   });
 });
 
-describe("overrides that would reach what all objects share", () => {
+describe("overrides with a path to prototypes", () => {
   const paths = [
     "/spec/__proto__/polluted",
     "/spec/containers/0/__proto__/polluted",
@@ -210,7 +210,7 @@ describe("overrides that would reach what all objects share", () => {
     expect(parseOverrides(JSON.stringify([{ patch: [move] }]))).toHaveProperty("problem");
   });
 
-  test.each(paths)("change nothing, were they let through: %s", (path) => {
+  test.each(paths)("change nothing if applied: %s", (path) => {
     const made = overrideSpec(spec, [{ patch: [{ op: "add", path, value: "yes" }] }], west);
     expect(made).toHaveProperty("problem");
     expect(Object.keys(Object.prototype)).toEqual([]);

@@ -10,16 +10,19 @@ test.each<[number | undefined, number | undefined, string | undefined]>([
   [30, 30, "2026-01-01T00:00:30.000Z"],
   [0, 0, "2026-01-01T00:01:00.000Z"],
   [undefined, undefined, "2026-01-01T00:01:00.000Z"],
-  // What the API takes, and no date can say.
+  // Valid in the API, but beyond any date.
   [forever, Number.MAX_SAFE_INTEGER, undefined],
-])("a deletion with a grace period of %s s", (deletionGracePeriodSeconds, grace, askedAt) => {
-  const graceful = deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds };
-  const deleted = pod({ metadata: { deletionTimestamp, ...graceful } });
-  expect(deletionGrace(deleted)).toBe(grace);
-  expect(deletionAskedAt(deleted)).toBe(askedAt === undefined ? undefined : Date.parse(askedAt));
-});
+])(
+  "reads the grace period and the request time of a deletion with %s s",
+  (deletionGracePeriodSeconds, grace, askedAt) => {
+    const graceful = deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds };
+    const deleted = pod({ metadata: { deletionTimestamp, ...graceful } });
+    expect(deletionGrace(deleted)).toBe(grace);
+    expect(deletionAskedAt(deleted)).toBe(askedAt === undefined ? undefined : Date.parse(askedAt));
+  },
+);
 
-test("a pod without a deletion timestamp has no requested deletion", () => {
+test("finds no requested deletion without a deletion timestamp", () => {
   expect(deletionAskedAt(pod({}))).toBeUndefined();
 });
 

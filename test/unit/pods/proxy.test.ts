@@ -5,8 +5,8 @@ import type { Pod } from "../../../src/api/kubernetes.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
-describe("a pod becomes a proxy", () => {
-  test("by three marks and nothing else", () => {
+describe("toProxy", () => {
+  test("adds three marks and nothing else", () => {
     const before = pod({
       metadata: { labels: { app: "web" }, finalizers: ["x.io/y"] },
       spec: { restartPolicy: "Never" },
@@ -28,12 +28,12 @@ describe("a pod becomes a proxy", () => {
     ["default-scheduler", undefined],
     ["", undefined],
     [undefined, undefined],
-  ])("the scheduler %j is kept as %j", (schedulerName, annotations) => {
+  ])("keeps the scheduler %j as %j", (schedulerName, annotations) => {
     const spec = schedulerName === undefined ? {} : { schedulerName };
     expect(toProxy(pod({ spec })).metadata?.annotations).toEqual(annotations);
   });
 
-  test("again when another webhook changed the scheduler in between, with that scheduler kept", () => {
+  test("keeps a scheduler that another webhook set in between", () => {
     const touched: Pod = toProxy(pod({ spec: { schedulerName: "volcano" } }));
     const again = toProxy({ ...touched, spec: { containers: [], ...touched.spec, schedulerName: "yunikorn" } });
     expect(isProxy(again)).toBe(true);
@@ -45,7 +45,7 @@ describe("a pod becomes a proxy", () => {
     expect(reset.metadata?.annotations).toEqual({});
   });
 
-  test("a proxy is itself already", () => {
+  test("returns a proxy unchanged", () => {
     const proxy = proxyPod();
     expect(toProxy(proxy)).toBe(proxy);
   });
@@ -54,12 +54,12 @@ describe("a pod becomes a proxy", () => {
     ["label", { metadata: { labels: { [PROXY_LABEL]: "false" } } }],
     ["finalizer", { metadata: { finalizers: [] } }],
     ["scheduler", { spec: { schedulerName: "default-scheduler" } }],
-  ])("one that has lost its %s gets that, and nothing twice", (_, lost) => {
+  ])("restores a lost %s, and nothing twice", (_, lost) => {
     const again = toProxy(proxyPod(lost));
     expect(again.metadata?.finalizers).toEqual([DELEGATE_FINALIZER]);
     expect(again.metadata?.labels?.[PROXY_LABEL]).toBe("true");
     expect(again.spec?.schedulerName).toBe(SCHEDULER_NAME);
-    // Its own name there would leave the delegate to a scheduler that no member has.
+    // The name Legation would leave the delegate to a scheduler that no member has.
     expect(again.metadata?.annotations).toBeUndefined();
   });
 });
@@ -92,7 +92,7 @@ const anyPod: fc.Arbitrary<Pod> = fc.record(
 );
 
 describe("for all pods", () => {
-  test("the result is a proxy, and asking again changes nothing", () => {
+  test("makes a proxy, and is idempotent", () => {
     fc.assert(
       fc.property(anyPod, (one) => {
         const proxy = toProxy(one);

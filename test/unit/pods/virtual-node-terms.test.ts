@@ -75,7 +75,7 @@ describe("required node affinity over the label of virtual nodes", () => {
     expect(wishedMembers(wish)).toEqual(named);
   });
 
-  test("names no members when they are too many to be told", () => {
+  test("names no members if they are too many", () => {
     const named = (count: number): unknown => {
       const names = Array.from({ length: count }, (_, index) => `m${index}`);
       return wishedMembers(virtualNodeWish(pod({ spec: specOf([cluster("In", ...names)]) })) ?? {});
@@ -84,12 +84,12 @@ describe("required node affinity over the label of virtual nodes", () => {
     expect(named(101)).toBeUndefined();
   });
 
-  test("says what leaves a member out", () => {
+  test("reports what excludes a member", () => {
     const wish = virtualNodeWish(pod({ spec: specOf([cluster("In", "west")]) })) ?? {};
     expect(wishExcludes(wish, "east")).toBe(`no term of the pod's nodeAffinity allows legation.dev/cluster: "east"`);
   });
 
-  test("is one of both with a node selector", () => {
+  test("combines with a node selector", () => {
     const spec = { ...specOf([cluster("In", "west", "east")]), nodeSelector: { "legation.dev/cluster": "east" } };
     const wish = virtualNodeWish(pod({ spec })) ?? {};
     expect(["east", "west", "north"].map((member) => wishExcludes(wish, member) === undefined)).toEqual([
@@ -105,19 +105,19 @@ describe("required node affinity over the label of virtual nodes", () => {
     ["other labels", specOf([onDisk])],
     ["the host's scheduler to keep away", specOf([cluster("DoesNotExist")])],
     ["both of these", specOf([cluster("DoesNotExist"), onDisk])],
-  ])("of a pod that says %s there is none", (_, spec) => {
+  ])("is absent for a pod with %s", (_, spec) => {
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
     expect(specForNodesOf(member("west"), spec)).toBe(spec);
   });
 });
 
 describe("preferred node affinity over the label of virtual nodes", () => {
-  test("counts the weights of terms that say nothing else", () => {
+  test("counts weights of terms about virtual nodes alone", () => {
     const spec = preferring([cluster("In", "west")], [cluster("NotIn", "east")], [cluster("In", "west"), onDisk]);
     expect(["west", "north", "east"].map((name) => specInMember(member(name), spec).weight)).toEqual([30, 20, 0]);
   });
 
-  test("leaves a member's scheduler what it says of nodes", () => {
+  test("leaves terms about nodes to the member's scheduler", () => {
     const spec = preferring([cluster("In", "west")], [cluster("In", "west"), onDisk], [onDisk]);
     const weightsIn = (name: string): unknown =>
       specForNodesOf(member(name), spec).affinity?.nodeAffinity?.preferredDuringSchedulingIgnoredDuringExecution;
@@ -141,7 +141,7 @@ describe("a spread over virtual nodes", () => {
   const overMembers = constraint("legation.dev/cluster", { labelSelector, nodeTaintsPolicy: "Honor", minDomains: 3 });
   const overZones = constraint("topology.kubernetes.io/zone", { labelSelector });
 
-  test("is the pod's own constraint, as it is written", () => {
+  test("equals the pod's own constraint", () => {
     const spec = { containers: [], topologySpreadConstraints: [overZones, overMembers] };
     expect(virtualNodeSpread(pod({ spec }))).toEqual([{ ...overMembers, nodeAffinityPolicy: "Honor" }]);
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
@@ -177,13 +177,13 @@ describe("a spread over virtual nodes", () => {
     expect(spread).not.toHaveProperty("matchLabelKeys");
   });
 
-  test("that counts no pods says nothing", () => {
+  test("that counts no pods is ignored", () => {
     const spec = { containers: [], topologySpreadConstraints: [constraint("legation.dev/cluster")] };
     expect(virtualNodeSpread(pod({ spec }))).toEqual([]);
     expect(specForNodesOf(member("west"), spec)).toEqual({ containers: [] });
   });
 
-  test("is none over a member's nodes", () => {
+  test("is removed for a member's nodes", () => {
     const constraints = (all: object[]): PodSpec => ({ containers: [], topologySpreadConstraints: all as [] });
     expect(specForNodesOf(member("west"), constraints([overMembers, overZones]))).toEqual(constraints([overZones]));
     expect(specForNodesOf(member("west"), constraints([overMembers]))).toEqual({ containers: [] });
@@ -192,7 +192,7 @@ describe("a spread over virtual nodes", () => {
   });
 });
 
-describe("for a member's own nodes", () => {
+describe("a pod's terms for a member's own nodes", () => {
   const required = (spec: PodSpec): unknown =>
     spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
 
@@ -200,28 +200,28 @@ describe("for a member's own nodes", () => {
     [{ "legation.dev/cluster": "west" }, undefined],
     [{ "legation.dev/cluster": "west", disk: "fast" }, { disk: "fast" }],
     [{ disk: "fast" }, { disk: "fast" }],
-  ])("the node selector %j is %j", (nodeSelector, selector) => {
+  ])("turn the node selector %j into %j", (nodeSelector, selector) => {
     expect(specForNodesOf(member("west"), { containers: [], nodeSelector }).nodeSelector).toEqual(selector);
   });
 
-  test("terms for other members go, and of the others what is for this one", () => {
+  test("drop terms for other members, and this member's name", () => {
     const spec = specOf([cluster("In", "west"), onDisk], [cluster("In", "east")], [onDisk]);
     const kept = { matchExpressions: [onDisk] };
     expect(required(specForNodesOf(member("west"), spec))).toEqual([kept, kept]);
     expect(required(specForNodesOf(member("north"), spec))).toEqual([kept]);
-    // It is there all the same: the terms have changed, or were not heeded when it came.
+    // The pod is there although its terms exclude the member: they changed later.
     const elsewhere = specOf([cluster("In", "west"), onDisk], [cluster("In", "east"), onDisk]);
     expect(required(specForNodesOf(member("north"), elsewhere))).toEqual([kept, kept]);
     expect(specForNodesOf(member("north"), specOf([cluster("In", "west")]))).toEqual({ containers: [] });
   });
 
-  test("a term that says nothing else holds for every node", () => {
+  test("let a term without other requirements match every node", () => {
     expect(specForNodesOf(member("east"), specOf([cluster("In", "west"), onDisk], [cluster("In", "east")]))).toEqual({
       containers: [],
     });
   });
 
-  test("a term that was empty holds for none", () => {
+  test("let an empty term match no node", () => {
     const spec = specOf([], [cluster("In", "west"), onDisk]);
     expect(required(specForNodesOf(member("west"), spec))).toEqual([{ matchExpressions: [onDisk] }]);
     expect(required(specForNodesOf(member("east"), spec))).toEqual([{ matchExpressions: [onDisk] }]);
@@ -229,7 +229,7 @@ describe("for a member's own nodes", () => {
     expect(required(specForNodesOf(member("west"), empty))).toEqual([{ matchExpressions: [] }]);
   });
 
-  test("terms about pods, fields and other labels stay", () => {
+  test("keep terms about pods, fields and other labels", () => {
     const { affinity } = specOf([cluster("In", "west")]);
     const podAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [] };
     const spec = { containers: [], hostname: "a", affinity: { ...affinity, podAffinity } };
@@ -282,7 +282,7 @@ describe("a virtual node's name", () => {
     expect(wishedMembers(wish)).toEqual(named);
   });
 
-  test("does not go to the member, whose nodes have other names", () => {
+  test("is removed from the member's spec", () => {
     const selected = { containers: [], nodeSelector: { "kubernetes.io/hostname": "legation-west", disk: "fast" } };
     expect(specForNodesOf(member("west"), selected)).toEqual({ containers: [], nodeSelector: { disk: "fast" } });
     expect(specForNodesOf(member("west"), field("In", "legation-west"))).toEqual({ containers: [] });
@@ -296,7 +296,7 @@ describe("a virtual node's name", () => {
     expect(specForNodesOf(member("east"), both)).toEqual(specOf([hostname("NotIn", "n1")]));
   });
 
-  test("that is only preferred is a weight of its member", () => {
+  test("adds its member's weight if only preferred", () => {
     const spec = preferring([hostname("In", "legation-west")]);
     expect(["west", "east"].map((name) => specInMember(member(name), spec))).toEqual([
       { spec: { containers: [] }, weight: 10 },
@@ -304,7 +304,7 @@ describe("a virtual node's name", () => {
     ]);
   });
 
-  test("of a node of the host or of a member is left to the member's nodes", () => {
+  test("of a real node is left to the member's nodes", () => {
     const spec = { ...specOf([hostname("In", "n1")]), nodeSelector: { "kubernetes.io/hostname": "n1" } };
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
     expect(specForNodesOf(member("west"), spec)).toBe(spec);
@@ -330,7 +330,7 @@ describe("a label of a virtual node", () => {
     ["a label of its Cluster", selecting({ region: "eu" })],
     ["a label of its Cluster, in a term", specOf([region("In", "eu", "us")])],
     ["another value to be left out, in a term", specOf([region("NotIn", "us")])],
-  ])("is met by the virtual node, and not asked of the member's nodes: %s", (_, spec) => {
+  ])("is met by the virtual node, and removed from the member's spec: %s", (_, spec) => {
     expect(specInMember(west, spec)).toEqual({ spec: { containers: [] }, weight: 0 });
   });
 
@@ -342,7 +342,7 @@ describe("a label of a virtual node", () => {
       specOf([region("NotIn", "eu")]),
       `no term of the pod's nodeAffinity allows region: "eu"`,
     ],
-  ])("of another value refuses the member, in a %s", (_, spec, refusal) => {
+  ])("with another value refuses the member, in a %s", (_, spec, refusal) => {
     expect(specInMember(west, spec).refusal).toBe(refusal);
   });
 
@@ -361,11 +361,11 @@ describe("a label of a virtual node", () => {
       { ...west, nodesHave: (key) => key === "type" },
     ],
     ["a role of real nodes alone", selecting({ "kubernetes.io/role": "agent" }), west],
-  ])("is asked of the member's nodes: %s", (_, spec, there) => {
+  ])("is left to the member's nodes: %s", (_, spec, there) => {
     expect(specInMember(there, spec)).toEqual({ spec, weight: 0 });
   });
 
-  test("that is only preferred is a weight of the member", () => {
+  test("adds the member's weight if only preferred", () => {
     const spec = preferring([region("In", "eu")], [region("In", "us")], [region("In", "eu"), onDisk]);
     expect(specInMember(west, spec)).toEqual({
       spec: {

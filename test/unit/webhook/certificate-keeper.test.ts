@@ -74,7 +74,7 @@ function trusts(bundle: string | undefined, { cert }: Certificate): boolean {
 }
 
 describe("a certificate of Legation's own", () => {
-  test("is made once, kept in a Secret, and trusted by every entry of the configurations", async () => {
+  test("is issued once, stored in a Secret, and trusted by every configuration entry", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -90,14 +90,14 @@ describe("a certificate of Legation's own", () => {
     expect(client.writes).toEqual([]);
   });
 
-  test("is for whatever names the configurations call", async () => {
+  test("covers all names that the configurations call", async () => {
     const client = new MemoryClient();
     install(client, { url: "https://admission.example:9443/mutate/all" });
     const { serving } = await replica(client, new FakeClock());
     expect(hostsOf(serving().cert)).toEqual(["127.0.0.1", "admission.example"]);
   });
 
-  test("is one and the same for replicas that are called by different names", async () => {
+  test("is shared by replicas called by different names", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -107,7 +107,7 @@ describe("a certificate of Legation's own", () => {
     expect(hostsOf(first.serving().cert)).toEqual(expect.arrayContaining(["10.0.0.1", "10.0.0.2"]));
   });
 
-  test("is the other replica's when that was faster", async () => {
+  test("is the other replica's if that one wrote first", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -122,7 +122,7 @@ describe("a certificate of Legation's own", () => {
     expect(second.serving().cert).toBe(first.serving().cert);
   });
 
-  test("is renewed after two thirds of its life, under the same authority", async () => {
+  test("is renewed after two thirds of its life by the same authority", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -137,7 +137,7 @@ describe("a certificate of Legation's own", () => {
     await advance(clock, 10_000, () => serving().cert === later.serving().cert);
   });
 
-  test("is served under a new authority only when the configurations have trusted that for a while", async () => {
+  test("is served under a new authority only after a while of trust", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -154,7 +154,7 @@ describe("a certificate of Legation's own", () => {
     expect(trusts(bundle, serving())).toBe(true);
   });
 
-  test("comes back as it was when its Secret is deleted", async () => {
+  test("is restored after its Secret was deleted", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -166,7 +166,7 @@ describe("a certificate of Legation's own", () => {
     expect(serving()).toBe(before);
   });
 
-  test("that a clock far ahead made is replaced, with its authority, also where it is held and its Secret is deleted", async () => {
+  test("from a clock far ahead is replaced with its authority, also in memory", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock(Date.now());
     clock.jump(3 * DAY_MS);
@@ -184,7 +184,7 @@ describe("a certificate of Legation's own", () => {
     expect(renewalReason(earlier, { now: clock.wall() })).toBe("early");
   });
 
-  test("has a new authority when the key of the present one is taken out of the Secret, trusted beside that before it is used", async () => {
+  test("gets a new authority if the key was removed, trusted before it is used", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -200,7 +200,7 @@ describe("a certificate of Legation's own", () => {
     expect(certificatesOf(bundle ?? "")).toHaveLength(2);
   });
 
-  test("of another replica stays trusted when its Secret is deleted and a new one starts", async () => {
+  test("of another replica stays trusted if the Secret is deleted and a new replica starts", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -216,7 +216,7 @@ describe("a certificate of Legation's own", () => {
     await advance(clock, 15_000, () => first.serving().cert === second.serving().cert);
   });
 
-  test("that was renewed stays trusted when a replica writes what it read before", async () => {
+  test("stays trusted after renewal if a replica writes a stale bundle", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -232,7 +232,7 @@ describe("a certificate of Legation's own", () => {
     expect(trusts(bundle, later.serving())).toBe(true);
   });
 
-  test("replaces a Secret that holds something else", async () => {
+  test("replaces a Secret with other content", async () => {
     const client = new MemoryClient();
     install(client);
     client.put(secrets, { metadata: SECRET });
@@ -240,7 +240,7 @@ describe("a certificate of Legation's own", () => {
     expect(bundles(client).every((bundle) => trusts(bundle, serving()))).toBe(true);
   });
 
-  test("is trusted a second after the configurations are installed, or made anew", async () => {
+  test("is trusted a second after the configurations are created or re-created", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     const { keeper } = await replica(client, clock);
@@ -253,7 +253,7 @@ describe("a certificate of Legation's own", () => {
     expect(bundles(client)).toEqual([expect.any(String), expect.any(String)]);
   });
 
-  test("is served on while the API server does not answer", async () => {
+  test("is served while the API server does not answer", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -294,7 +294,7 @@ describe("a certificate in files", () => {
     return { ca: authority.cert, serving: await issueServing(authority, ["a"], { now, lifetimeMs: DAY_MS }) };
   }
 
-  test("is read again when it changes, and its bundle is published", async () => {
+  test("is read again after a change, and its bundle published", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -312,7 +312,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([second.ca + first.ca, second.ca + first.ca]);
   });
 
-  test("of another replica, which has been renewed earlier or later, stays trusted beside its own", async () => {
+  test("of another replica stays trusted beside its own", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock(Date.now());
     install(client);
@@ -331,7 +331,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([after.ca + before.ca, after.ca + before.ca]);
   });
 
-  test("of a replica that writes at the same moment is not lost", async () => {
+  test("of a concurrent writer is not lost", async () => {
     const client = new MemoryClient();
     install(client);
     const [own, rival] = [await issue(), await issue()];
@@ -345,7 +345,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([own.ca + rival.ca, own.ca + rival.ca]);
   });
 
-  test("is trusted differently, by an empty line, where a webhook is asked once more", async () => {
+  test("gets an empty line in the bundle of the second call", async () => {
     const client = new MemoryClient();
     const { source, write } = await files();
     const { serving, ca } = await issue();
@@ -364,7 +364,7 @@ describe("a certificate in files", () => {
     expect(client.writes).toEqual([]);
   });
 
-  test("is not trusted any more once its authority has ended", async () => {
+  test("is no longer trusted after its authority expired", async () => {
     const client = new MemoryClient();
     const [old, now] = [await issue(), await issue()];
     install(client, { service, caBundle: Buffer.from(old.ca).toString("base64") });
@@ -374,7 +374,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([now.ca, now.ca]);
   });
 
-  test("whose bundle holds no certificate keeps the webhook from starting", async () => {
+  test("prevents the start if its bundle is empty", async () => {
     const { source, write } = await files();
     await write((await issue()).serving, "");
     await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow(
@@ -382,7 +382,7 @@ describe("a certificate in files", () => {
     );
   });
 
-  test("without a bundle the configurations are left to somebody else", async () => {
+  test("without a bundle leaves the configurations alone", async () => {
     const client = new MemoryClient();
     install(client, { service, caBundle: "aW5qZWN0ZWQ=" });
     const { source, write } = await files();
@@ -395,7 +395,7 @@ describe("a certificate in files", () => {
     expect(client.writes).toEqual([]);
   });
 
-  test("that is missing keeps the webhook from starting", async () => {
+  test("prevents the start if it is missing", async () => {
     const source: TlsSource = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: import.meta.filename };
     await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow("/nowhere/tls.crt");
   });

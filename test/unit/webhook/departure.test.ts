@@ -17,7 +17,7 @@ function begun(departure: Departure): { readonly over: () => boolean } {
   return { over: () => over };
 }
 
-test("a webhook that nobody asks ends at once", async () => {
+test("ends at once without reviews", async () => {
   const clock = new FakeClock();
   const departure = new Departure(clock);
   departure.reviewed();
@@ -27,7 +27,7 @@ test("a webhook that nobody asks ends at once", async () => {
   expect(over()).toBe(true);
 });
 
-test("a webhook that is asked stays until no review has come for a moment", async () => {
+test("stays until no review came for a moment", async () => {
   const clock = new FakeClock();
   const departure = new Departure(clock);
   departure.reviewed();
@@ -41,7 +41,7 @@ test("a webhook that is asked stays until no review has come for a moment", asyn
   expect(over()).toBe(true);
 });
 
-test("a webhook whose callers do not stop ends all the same", async () => {
+test("ends although callers do not stop", async () => {
   const clock = new FakeClock();
   const departure = new Departure(clock);
   const { over } = begun(departure);
@@ -53,7 +53,7 @@ test("a webhook whose callers do not stop ends all the same", async () => {
   expect(over()).toBe(true);
 });
 
-test("a webhook that is about to end answers, asks for the end of each connection, and is not ready", async () => {
+test("answers during shutdown, asks to close connections, and is not ready", async () => {
   const clock = new FakeClock();
   const departure = new Departure(clock);
   const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });

@@ -29,7 +29,7 @@ const specOf = (file: string): unknown => parse(read(`examples/webhook-certifica
 const named = (documents: readonly unknown[], schema: z.ZodType): unknown =>
   documents.find((document) => schema.safeParse(document).success);
 
-test("the manifests of examples/webhook-certificate fit the webhook's Deployment, its Service and its flags", () => {
+test("examples/webhook-certificate fits the webhook's Deployment, Service and flags", () => {
   const issued = parseAllDocuments(read("examples/webhook-certificate/certificate.yaml")).map((each) => each.toJS());
   const { spec, metadata } = certificate.parse(named(issued, certificate));
   const patch = podTemplate.parse(specOf("patch.yaml"));
@@ -53,7 +53,7 @@ test("the manifests of examples/webhook-certificate fit the webhook's Deployment
   expect(container.env).toEqual(wanted);
 });
 
-test("remove.yaml takes away all that patch.yaml adds", () => {
+test("remove.yaml removes all that patch.yaml adds", () => {
   const removal = z.object({
     containers: z.tuple([
       z.object({

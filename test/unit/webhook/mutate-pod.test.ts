@@ -44,7 +44,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
   });
 
-  test("by a patch of what it lacks and nothing else", () => {
+  test("by a minimal patch", () => {
     expect(verdict({ metadata: { ...asks, labels: { app: "web" }, finalizers: ["x.io/y"] } })).toEqual({
       kind: "patched",
       warnings: [],
@@ -56,7 +56,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     });
   });
 
-  test("that stays when its member is lost, by its tolerations", () => {
+  test("with endless tolerations for failover never", () => {
     const tolerations = [
       { key: "gpu", operator: "Exists" },
       { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
@@ -66,14 +66,14 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     expect(after).toEqual(staying(toProxy(before)));
   });
 
-  test("once: a proxy is not patched again", () => {
+  test("and is not patched again", () => {
     expect(verdict({ metadata: { ...proxyPod().metadata, ...asks }, spec: { schedulerName: "legation" } })).toEqual({
       kind: "allowed",
       warnings: [],
     });
   });
 
-  test("also without a name, labels or annotations", () => {
+  test("without a name, labels or annotations, too", () => {
     const object = {
       metadata: { generateName: "web-", creationTimestamp: null, labels: null },
       spec: { containers: [] },
@@ -168,7 +168,7 @@ describe("what cannot be delegated is refused with every problem", () => {
   );
 });
 
-describe("what is legal but unusual is let in with a warning", () => {
+describe("a legal but unusual pod gets a warning", () => {
   const on = (spec: PodParts["spec"]): PodParts => ({ metadata: asks, ...(spec === undefined ? {} : { spec }) });
   const main = { name: "main", image: "busybox" };
   test.each<[PodParts, string[]]>([
@@ -270,7 +270,7 @@ describe("what is legal but unusual is let in with a warning", () => {
   });
 });
 
-test("no other operation is touched", () => {
+test("operations other than CREATE are admitted unchanged", () => {
   expect(mutatePod(request({ operation: "UPDATE", object: pod({ metadata: asks }) }), "all")).toMatchObject({
     kind: "allowed",
   });

@@ -41,13 +41,13 @@ function changed(parts: ReviewParts): { readonly annotations: unknown; readonly 
   return { annotations: spec.template.metadata.annotations, warnings: verdict.warnings };
 }
 
-describe("what the author writes on a workload reaches its pod template", () => {
+describe("annotations of a workload are copied to the pod template", () => {
   test.each(["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])("of a %s", (kind) => {
     const object = workload({ [CLUSTERS]: "west", "example.com/other": "stays" });
     expect(changed({ kind, object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 
-  test("beside what the template has already", () => {
+  test("beside the template's own", () => {
     const object = workload({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { note: "kept" });
     expect(changed({ object }).annotations).toEqual({ note: "kept", [CLUSTERS]: "west", [DELEGATE]: "true" });
   });
@@ -57,7 +57,7 @@ describe("what the author writes on a workload reaches its pod template", () => 
     expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 
-  test("of a CronJob, also from its Job template, which wins over the CronJob", () => {
+  test("of a CronJob, also from its Job template, which wins", () => {
     const object = cronJob({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { [CLUSTERS]: "east" }, { note: "kept" });
     const changed = apply(object, mutateWorkload(request({ kind: "CronJob", object }), "all"));
     expect(changed).toMatchObject({
@@ -69,13 +69,13 @@ describe("what the author writes on a workload reaches its pod template", () => 
     });
   });
 
-  test("unless the template says otherwise: that counts, with a warning", () => {
+  test("unless the template has another value, with a warning", () => {
     const { annotations, warnings } = changed({ object: workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }) });
     expect(annotations).toEqual({ [CLUSTERS]: "east" });
     expect(warnings).toEqual([`${CLUSTERS}: the pod template says "east", and that counts for its pods`]);
   });
 
-  test("once: what was copied is not copied again", () => {
+  test("once only", () => {
     const object = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
     expect(mutateWorkload(request({ kind: "Deployment", object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });
@@ -104,7 +104,7 @@ describe("a change of the workload's annotations follows in the template", () =>
     ["is not suspended", { spec: { suspend: false } }],
     ["has started before it was suspended", { spec: { suspend: true }, status: { startTime: "2026-01-01T00:00:00Z" } }],
     ["has pods", { spec: { suspend: true }, status: { active: 1 } }],
-  ])("except in a Job that %s, whose template cannot change: a warning says so", (_, { spec, status }) => {
+  ])("except in a Job that %s, with a warning", (_, { spec, status }) => {
     const parts = { operation: "UPDATE", kind: "Job" } as const;
     const job = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
     const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
@@ -123,7 +123,7 @@ describe("a change of the workload's annotations follows in the template", () =>
     expect(same).toEqual({ kind: "allowed", warnings: [] });
   });
 
-  test("also in a Job that waits to be started, as a queue makes it", () => {
+  test("also in a suspended Job", () => {
     const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
     const oldObject = { ...before, spec: { ...before.spec, suspend: true }, status: {} };
     const object = workload({ [CLUSTERS]: "east" }, { [CLUSTERS]: "west" });
@@ -132,7 +132,7 @@ describe("a change of the workload's annotations follows in the template", () =>
   });
 });
 
-describe("an annotation that stands on the workload and in its template with the same value", () => {
+describe("an annotation with one value on workload and template", () => {
   const fields = { "f:spec": { "f:template": { "f:metadata": { "f:annotations": { [`f:${CLUSTERS}`]: {} } } } } };
   const applied = JSON.stringify(workload(undefined, { [CLUSTERS]: "west" }));
   const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
@@ -148,11 +148,11 @@ describe("an annotation that stands on the workload and in its template with the
   test.each([
     ["a field manager", byManager],
     ["the manifest that was applied", byKubectl],
-  ])("and is the template's own by %s stays there when it is taken off the workload", (_, metadata) => {
+  ])("the template's own by %s, stays when removed from the workload", (_, metadata) => {
     expect(update(moved(metadata))).toEqual({ annotations: { [CLUSTERS]: "west" }, warnings: [] });
   });
 
-  test("and is the template's own counts more than what the workload says anew, with a warning", () => {
+  test("the template's own, wins over a new value of the workload, with a warning", () => {
     expect(update(moved(byManager, { [CLUSTERS]: "east" }))).toEqual({
       annotations: { [CLUSTERS]: "west" },
       warnings: [`${CLUSTERS}: the pod template says "west", and that counts for its pods`],
@@ -164,7 +164,7 @@ describe("an annotation that stands on the workload and in its template with the
     ["nobody's by what was applied", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
     ["followed by what is no manifest", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{" } }],
     ["beside what no API server writes", { managedFields: "none" }],
-  ])("and is %s goes with the workload's, and the author hears of it", (_, metadata) => {
+  ])("%s, is removed with the workload's, with a warning", (_, metadata) => {
     const { annotations, warnings } = update(moved(metadata));
     expect(annotations).toEqual({});
     expect(warnings[0]).toBe(
@@ -180,14 +180,14 @@ describe("a workload that has a controller is never changed", () => {
     expect(mutateWorkload(request({ kind, object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });
 
-  test("one with an owner that is no controller is", () => {
+  test("unless its owner is no controller", () => {
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "web", uid: "u" }];
     const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
     expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 });
 
-describe("what is wrong is refused with every problem and its place", () => {
+describe("a malformed workload is refused with every problem and its place", () => {
   test.each<[string, object, string[]]>([
     [
       "on the workload and in its template",
@@ -215,7 +215,7 @@ describe("what is wrong is refused with every problem and its place", () => {
     for (const message of messages) expect(verdict).toMatchObject({ message: expect.stringContaining(message) });
   });
 
-  test("names a copied annotation once, where the author wrote it", () => {
+  test("reports a copied annotation once, where the author wrote it", () => {
     const object = workload({ [DELEGATE]: "yes" }, { [DELEGATE]: "yes" });
     const verdict = mutateWorkload(request({ kind: "Deployment", object }), "all");
     expect(verdict).toMatchObject({
@@ -223,7 +223,7 @@ describe("what is wrong is refused with every problem and its place", () => {
     });
   });
 
-  test("a node is nobody's business while the pods stay here", () => {
+  test("ignores a node name while the pods stay on the host", () => {
     const object = workload({ [DELEGATE]: "false" }, undefined, { nodeName: "n1" });
     expect(mutateWorkload(request({ kind: "Deployment", object }), "all").kind).toBe("patched");
   });
@@ -242,7 +242,7 @@ describe("a DaemonSet", () => {
   });
 });
 
-describe("what asks for nothing", () => {
+describe("a workload that does not ask for delegation", () => {
   const group = { "legation.dev/group": "flow-7" };
   const warned = (
     annotations: Annotations,
@@ -256,7 +256,7 @@ describe("what asks for nothing", () => {
   test.each<[string, Annotations, Annotations | undefined]>([
     ["on the workload", group, undefined],
     ["in its template", {}, group],
-  ])("%s is warned about where pods must ask, and nowhere else", (_, annotations, template) => {
+  ])("gets a warning where pods must ask, and nowhere else: %s", (_, annotations, template) => {
     expect(warned(annotations, template, "annotated")).toEqual([
       'legation.dev/group: does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too',
     ]);
@@ -264,14 +264,14 @@ describe("what asks for nothing", () => {
     expect(warned({ ...annotations, [DELEGATE]: "true" }, template, "annotated")).toEqual([]);
   });
 
-  test("beside a refusal to be delegated is warned about everywhere", () => {
+  test("gets a warning everywhere beside delegate: false", () => {
     const expected = [`legation.dev/group: has no effect beside ${DELEGATE}: "false"`];
     expect(warned({ ...group, [DELEGATE]: "false" }, undefined, "annotated")).toEqual(expected);
     expect(warned({ ...group, [DELEGATE]: "false" }, undefined, "all")).toEqual(expected);
   });
 });
 
-describe("a generic ephemeral volume, whose claim this cluster makes, too,", () => {
+describe("a generic ephemeral volume", () => {
   const volumes = [{ name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } }];
   const isWarnedAbout = (annotations: Annotations, mode: DelegationMode): boolean => {
     const object = workload(annotations, undefined, { volumes });
@@ -281,7 +281,7 @@ describe("a generic ephemeral volume, whose claim this cluster makes, too,", () 
     );
   };
 
-  // Whose pods the host is asked for first may need the claim there.
+  // A pod in overflow mode may need the claim on the host.
   test.each<[Annotations, DelegationMode, boolean]>([
     [{ [DELEGATE]: "true" }, "annotated", true],
     [{ [DELEGATE]: "true" }, "all", true],
@@ -290,7 +290,7 @@ describe("a generic ephemeral volume, whose claim this cluster makes, too,", () 
     [{ "legation.dev/mode": "overflow" }, "annotated", false],
     [{ "legation.dev/mode": "overflow" }, "all", false],
     [{ [DELEGATE]: "false" }, "annotated", false],
-  ])("with %j, in mode %s, is warned about: %j", (annotations, mode, warned) => {
+  ])("with %j in mode %s gets a warning: %j", (annotations, mode, warned) => {
     expect(isWarnedAbout(annotations, mode)).toBe(warned);
   });
 });
@@ -298,12 +298,12 @@ describe("a generic ephemeral volume, whose claim this cluster makes, too,", () 
 test.each<[DelegationMode, string]>([
   ["annotated", "patched"],
   ["all", "denied"],
-])("in mode %s a workload that has a group and does not ask, with a node in its template, is %s", (mode, kind) => {
+])("in mode %s a workload with a group and a node, without asking, is %s", (mode, kind) => {
   const object = workload({ "legation.dev/group": "flow-7" }, undefined, { nodeName: "node-1" });
   expect(mutateWorkload(request({ kind: "Deployment", object }), mode).kind).toBe(kind);
 });
 
-test("the template's own fields are warned about where a person sees it", () => {
+test("warns about the template's fields where a person sees it", () => {
   const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
   expect(changed({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
 });
@@ -312,6 +312,6 @@ test.each([
   ["another kind", { kind: "Gadget", object: workload({ [CLUSTERS]: "west" }) }],
   ["a deletion", { operation: "DELETE", oldObject: workload({ [CLUSTERS]: "west" }) }],
   ["a workload without a template", { object: { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: {} } }],
-] satisfies [string, ReviewParts][])("%s is let through", (_, parts) => {
+] satisfies [string, ReviewParts][])("admits %s", (_, parts) => {
   expect(mutateWorkload(request({ kind: "Deployment", ...parts }), "all")).toEqual({ kind: "allowed", warnings: [] });
 });

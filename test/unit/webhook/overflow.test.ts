@@ -22,7 +22,7 @@ describe("a pod in overflow mode", () => {
     expect(verdict(parts, mode)).toEqual({ kind: "patched", patch: MARK, warnings: [] });
   });
 
-  test("that is asked for again comes out as it went in", () => {
+  test("comes back unchanged from a second review", () => {
     const metadata = { labels: { "legation.dev/proxy": "overflow" }, annotations: overflow };
     expect(verdict({ metadata })).toEqual({ kind: "allowed", warnings: [] });
   });
@@ -61,11 +61,11 @@ describe("a pod in overflow mode", () => {
     ["of a kubelet", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }, "overflow"],
     ["with a node", { spec: { nodeName: "node-1" } }, "overflow"],
     ["that does not ask", {}, "annotated"],
-  ])("is not one %s", (_, parts, mode) => {
+  ])("is not created %s", (_, parts, mode) => {
     expect(verdict(parts, mode).kind).toBe("allowed");
   });
 
-  test("whose volume has a claim is told that it stays; one that is always delegated, that it does not wait", () => {
+  test("gets a warning for a claim; one that is always delegated for a waiting time", () => {
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
     const claims = verdict({ metadata: { labels, annotations: overflow }, spec: { volumes } });
     expect(JSON.stringify(claims)).toContain("spec.volumes: data: its claim is this cluster's");
@@ -122,25 +122,25 @@ describe("a workload of a namespace where every pod overflows", () => {
       { tolerations: [{ operator: "Exists" }] },
       "spec.template: spec.tolerations",
     ],
-  ])("is refused where each of its pods would be: it %s", (_, annotations, spec, words) => {
+  ])("is refused if its pods would be: it %s", (_, annotations, spec, words) => {
     expect(workload(annotations, spec)).toMatchObject({ kind: "denied", message: expect.stringContaining(words) });
   });
 
   test.each<[string, object]>([
     ["is delegated from the start", { "legation.dev/mode": "always" }],
     ["declines", { "legation.dev/delegate": "false" }],
-  ])("is let in when it %s", (_, annotations) => {
+  ])("is admitted if it %s", (_, annotations) => {
     const failover = { ...annotations, "legation.dev/failover": "never" };
     expect(workload(failover, { tolerations: [{ operator: "Exists" }] })).toMatchObject({ kind: "patched" });
   });
 
-  test("is told what has no effect on pods that overflow", () => {
+  test("gets warnings for settings without effect", () => {
     const { warnings } = workload({ "legation.dev/scheduling-preferences": "{}" }) as { warnings?: string[] };
     expect(warnings).toEqual([expect.stringContaining("has no effect in mode")]);
   });
 });
 
-test("a namespace says it by its label, and how long pods wait by its annotation", () => {
+test("takes the mode of a namespace from its label, the waiting time from its annotation", () => {
   const namespace = (annotations: object) =>
     validateNamespace(request({ kind: "Namespace", object: { metadata: { name: "team", annotations } } }));
   expect(namespace({ "legation.dev/overflow-after": "5m" }).kind).toBe("allowed");

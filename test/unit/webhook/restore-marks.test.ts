@@ -90,7 +90,7 @@ describe("an update of a proxy", () => {
     expect(updated(old, pod(written))).toEqual(pod(expected));
   });
 
-  test("that stays with its lost member tolerates that still, also where default tolerations took the place of its own", () => {
+  test("keeps endless tolerations, also if default tolerations replaced them", () => {
     const annotations = { "legation.dev/failover": "never" };
     const old = staying(proxyPod({ metadata: { annotations } }));
     const defaults = ["not-ready", "unreachable"].map((taint) => ({
@@ -104,7 +104,7 @@ describe("an update of a proxy", () => {
     expect(updated(old, written).spec?.tolerations).toEqual([spot, ...(old.spec?.tolerations ?? [])]);
   });
 
-  test("that does nothing but leave marks out is answered with a warning, and no other", () => {
+  test("gets a warning only if it does nothing but leave out marks", () => {
     const warnings = (object: object): number => {
       const verdict = restoreMarks(request({ operation: "UPDATE", object, oldObject: placed }));
       return verdict.kind === "denied" ? -1 : verdict.warnings.length;
@@ -116,7 +116,7 @@ describe("an update of a proxy", () => {
     expect(warnings(placed)).toBe(0);
   });
 
-  test("asked about twice is what it is after the first time, whatever is left out", () => {
+  test("has the same result after a second review", () => {
     const map = fc.dictionary(fc.constantFrom("app", "note", ...KEPT_ANNOTATIONS, "legation.dev/proxy"), fc.string());
     const metadata = fc.record(
       { labels: map, annotations: map, finalizers: fc.array(fc.string()) },
@@ -133,14 +133,14 @@ describe("an update of a proxy", () => {
   });
 });
 
-describe("an update of what is no pod", () => {
+describe("an update of another object", () => {
   const claim = { apiVersion: "v1", kind: "PersistentVolumeClaim", spec: { storageClassName: "fast" } };
   const data = { "legation.dev/cluster": "west", "legation.dev/claim-status": "{}" };
 
   test.each([
     ["PersistentVolumeClaim", claim, data],
     ["Cluster", { apiVersion: "legation.dev/v1alpha1", kind: "Cluster" }, { "legation.dev/member-uid": "uid-1" }],
-  ])("gets back what Legation keeps on a %s", (kind, object, kept) => {
+  ])("restores Legation's keys on a %s", (kind, object, kept) => {
     const old = { ...object, metadata: { name: "one", annotations: { ...kept, note: "x" } } };
     expect(updated(old, { ...object, metadata: { name: "one" } }, kind)).toMatchObject({
       metadata: { annotations: kept },
@@ -149,14 +149,14 @@ describe("an update of what is no pod", () => {
     expect(updated(old, other, kind)).toEqual(other);
   });
 
-  test("is let in as it is where nothing is kept", () => {
+  test("is admitted unchanged if there is nothing to keep", () => {
     const old = { ...claim, metadata: { name: "one", annotations: data } };
     const object = { ...claim, metadata: { name: "one" } };
     expect(updated(old, object, "ConfigMap")).toEqual(object);
   });
 });
 
-test("the API server asks about, and refuses other values of, what is put back", async () => {
+test("webhook entries and policies cover the restored keys", async () => {
   const entry = z.object({
     name: z.string(),
     matchConditions: z.array(z.object({ expression: z.string() })).default([]),

@@ -82,7 +82,7 @@ describe("a review is answered", () => {
     expect(reviews.at(-1)).toBe("/mutate/all patched");
   });
 
-  test("and told of by its names and the API server's own span", async () => {
+  test("and traced with its names and the API server's span", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const object = { ...pod(), metadata: { generateName: "web-" } };
     await post("/mutate/all", review({ object }), { traceparent });
@@ -92,7 +92,7 @@ describe("a review is answered", () => {
     expect(reviewed.at(-1)).toMatchObject({ generateName: undefined, traceparent: undefined });
   });
 
-  test("with a refusal that says what is wrong", async () => {
+  test("with a denial that names the problem", async () => {
     const object = pod({ metadata: { annotations: { "legation.dev/delegate": "maybe" } } });
     expect((await post("/mutate/annotated", review({ object }))).answer).toEqual({
       uid: "review-1",
@@ -101,20 +101,20 @@ describe("a review is answered", () => {
     });
   });
 
-  test("the same whether it is a dry run or not", async () => {
+  test("equally for a dry run", async () => {
     const body = { ...review({ object: pod() }) };
     const dry = JSON.parse(JSON.stringify(body).replace('"dryRun":false', '"dryRun":true'));
     expect(await post("/mutate/all", dry)).toEqual(await post("/mutate/all", body));
   });
 
-  test("also when it carries two objects of 3 MiB", async () => {
+  test("with two objects of 3 MiB", async () => {
     const annotations = { note: "x".repeat(3 * 1024 * 1024) };
     const object = pod({ metadata: { annotations } });
     expect((await post("/mutate/all", review({ object, oldObject: object }))).answer?.allowed).toBe(true);
   });
 });
 
-test("an object at which the webhook itself fails is not let in", async () => {
+test("denies an object if the handler throws", async () => {
   const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
   const log = createLogger({ level: "silent" });
   const failing = createWebhookServer({ certificate, notReady: () => undefined, log });
@@ -129,7 +129,7 @@ test("an object at which the webhook itself fails is not let in", async () => {
   expect(response.status.message).toContain("could not judge");
 });
 
-describe("what is no review is refused, and the next one is answered", () => {
+describe("a malformed request is refused, and the next one answered", () => {
   test.each<[string, unknown, number]>([
     ["nothing", "", 400],
     ["no JSON", "{", 400],
@@ -162,12 +162,12 @@ describe("what is no review is refused, and the next one is answered", () => {
   });
 });
 
-test("no connection is ended before an API server would, which keeps idle ones for 90 s, used or not", () => {
+test("keeps idle connections, used or not, longer than API servers' 90 s", () => {
   const { keepAliveTimeout, requestTimeout, headersTimeout } = server.server;
   expect(Math.min(keepAliveTimeout, requestTimeout, headersTimeout)).toBeGreaterThan(90_000);
 });
 
-test("who speaks no TLS is hung up on, and everybody else is served", async () => {
+test("closes connections without TLS and serves the others", async () => {
   const url = await server.listen({ host: "127.0.0.1", port: 0 });
   const garbage = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
   garbage.on("error", () => {});
@@ -176,7 +176,7 @@ test("who speaks no TLS is hung up on, and everybody else is served", async () =
   expect((await post("/mutate/all", review({ object: pod() }))).status).toBe(200);
 });
 
-test("the connection of a second call ends with its answer, and no other", async () => {
+test("closes the connection of a second call only", async () => {
   const entry = z.object({
     name: z.string(),
     clientConfig: z.object({ service: z.object({ path: z.string() }) }),
@@ -187,14 +187,14 @@ test("the connection of a second call ends with its answer, and no other", async
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
   expect(entries).toHaveLength(14);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
-    // As an API server asks.
+    // The request as an API server sends it.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;
     const { headers } = await server.inject({ method: "POST", url, payload: review({ object: pod() }) });
     expect({ name, ends: headers.connection === "close" }).toEqual({ name, ends: /-again\./.test(name) });
   }
 });
 
-test("health tells liveness from readiness", async () => {
+test("separates liveness from readiness", async () => {
   const status = async (url: string): Promise<number> => (await server.inject({ method: "GET", url })).statusCode;
   reason = "not trusted yet";
   expect([await status("/livez"), await status("/readyz")]).toEqual([200, 503]);
@@ -272,7 +272,7 @@ const anyReview = fc
   .map((parts) => review(parts));
 
 describe("for all bodies", () => {
-  test("the answer is a verdict or a 4xx, never an error of ours", async () => {
+  test("the answer is a verdict or a 4xx, never a 500", async () => {
     const body = fc.oneof(anyReview, fc.json(), fc.string(), fc.object());
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...PATHS), body, async (path, sent) => {
@@ -284,7 +284,7 @@ describe("for all bodies", () => {
     );
   });
 
-  test("a pod that is let in is changed into its proxy, or marked as in overflow mode, or not at all", async () => {
+  test("an admitted pod becomes its proxy, gets the overflow mark, or is unchanged", async () => {
     const paths = ["/mutate/annotated", "/mutate/all", "/mutate/overflow"];
     const outcomes = new Set<string>();
     await fc.assert(
@@ -309,11 +309,11 @@ describe("for all bodies", () => {
       }),
       { numRuns: 800 },
     );
-    // Else it would say nothing of these.
+    // Ensures that the property met such objects.
     expect(outcomes.size).toBe(2 * paths.length);
   });
 
-  test("a workload that is let in differs in its pod template's annotations of Legation alone", async () => {
+  test("an admitted workload differs only in Legation's annotations of its pod template", async () => {
     const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"];
     const changedKinds = new Set<string>();
     await fc.assert(

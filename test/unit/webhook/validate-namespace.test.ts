@@ -6,7 +6,7 @@ test.each([
   [{}, { kind: "allowed", warnings: [] }],
   [{ "legation.dev/clusters": "west" }, { kind: "allowed", warnings: [] }],
   [{ "legation.dev/cluster-selector": "" }, { kind: "allowed", warnings: [expect.stringContaining("every cluster")] }],
-  // What a host writes on the namespaces that it makes in a member.
+  // Annotations that a host writes on namespaces in a member.
   [{ "legation.dev/owner": "{}" }, { kind: "allowed", warnings: [] }],
   [{ "legation.dev/clusters": "-" }, { kind: "denied", message: expect.stringContaining("is not a DNS label") }],
   [{ "legation.dev/failover": "never" }, { kind: "denied", message: expect.stringContaining("on pods or workloads") }],

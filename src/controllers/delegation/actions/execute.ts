@@ -6,14 +6,13 @@ import {
   PLACED_CONDITION,
   virtualNodeName,
 } from "../../../api/keys.ts";
-import type { ObjectKey, Pod } from "../../../api/kubernetes.ts";
-import { objectRef } from "../../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type Pod } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
-import { memberOf } from "../../../pods/member-of.ts";
-import { notPlacedCondition } from "../../../pods/not-placed.ts";
 import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/phase.ts";
+import { memberOf } from "../../../pods/proxy.ts";
+import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import { notConfirmed } from "../../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../../refusal.ts";

@@ -1,11 +1,9 @@
-import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { objectRef } from "../../../api/kubernetes.ts";
-import { timestamp } from "../../../api/timestamp.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
-import type { ForwardPatch } from "../../../pods/forward-patch.ts";
+import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import { Denials } from "../../denials.ts";
 import { isFutile } from "../decisions/futile.ts";

@@ -1,8 +1,6 @@
-import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { objectRef } from "../../../api/kubernetes.ts";
-import { timestamp } from "../../../api/timestamp.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
-import type { RefusedWrite } from "../../../pods/refused-condition.ts";
+import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { AuthorEvents } from "../../author-events.ts";
 import { PASSES_MS } from "../../refusal.ts";

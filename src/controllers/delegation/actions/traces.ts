@@ -1,6 +1,6 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
-import { memberOf } from "../../../pods/member-of.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
+import { memberOf } from "../../../pods/proxy.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import type { Part, SpanAttributes, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import { awaitsDelegate } from "../decisions/decide-awaited.ts";

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
 import { isDeleting } from "../../../pods/phase.ts";
-import { gatePatch } from "../../../pods/readiness.ts";
+import { gatePatch } from "../../../pods/readiness-gates.ts";
 import { isFutile } from "./futile.ts";
 import type { Action, MemberView, Memory, Observed } from "./model.ts";
 import { purposeOf } from "./purpose.ts";

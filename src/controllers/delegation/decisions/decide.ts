@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
-import { refusedConditions } from "../../../pods/refused-condition.ts";
+import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { decideEnding, holdsUp } from "./decide-ending.ts";
 import { decidePlacing } from "./decide-placing.ts";

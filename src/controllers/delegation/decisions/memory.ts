@@ -1,5 +1,5 @@
 import type { Refusal } from "../../../placement/candidate.ts";
-import type { RefusedSince } from "../../../pods/refused-condition.ts";
+import type { RefusedSince } from "../../../pods/proxy-conditions.ts";
 import { Rewrites, type Wanted } from "../../rewrites.ts";
 import { TOLD_FOR_MS, toldNow } from "../../told-for.ts";
 import {

@@ -4,11 +4,11 @@ import type { Candidate, Refusal, Rule } from "../../../placement/candidate.ts";
 import type { HostIdentity } from "../../../pods/delegate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
-import type { ForwardPatch } from "../../../pods/forward-patch.ts";
+import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ApiAccess } from "../../../pods/home-api.ts";
 import type { Merged } from "../../../pods/host-admission.ts";
 import type { OverriddenSpec } from "../../../pods/overrides.ts";
-import type { RefusedSince } from "../../../pods/refused-condition.ts";
+import type { RefusedSince } from "../../../pods/proxy-conditions.ts";
 import type { Needs } from "./needs.ts";
 import type { Purpose } from "./purpose.ts";
 

@@ -2,8 +2,7 @@ import { FORWARDED_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedLabels } from "../../../pods/delegate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
-import type { ForwardPatch } from "../../../pods/forward-patch.ts";
-import { fingerprint } from "../../../pods/forwarded.ts";
+import { type ForwardPatch, fingerprint } from "../../../pods/forward-record.ts";
 import { conditionOf } from "../../../pods/phase.ts";
 import type { Wanted } from "../../rewrites.ts";
 

@@ -1,8 +1,8 @@
 import type { Placement } from "../../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
-import { memberOf } from "../../../pods/member-of.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../../../pods/phase.ts";
+import { memberOf } from "../../../pods/proxy.ts";
 
 /** A group as a pod names it. */
 export interface GroupName {

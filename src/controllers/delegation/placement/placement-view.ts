@@ -1,4 +1,5 @@
 import { type ApiMode, type Placement, placementExcludes } from "../../../api/annotations.ts";
+import { jsonEqual } from "../../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Override } from "../../../api/overrides.ts";
@@ -6,7 +7,6 @@ import { preferencesFor, type SchedulingPreferences } from "../../../api/prefere
 import { wishedMembers } from "../../../api/virtual-node-wish.ts";
 import type { Candidate, RefusalReason, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
-import { jsonEqual } from "../../../pods/equal.ts";
 import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../pods/home-api.ts";
 import { withoutMerged } from "../../../pods/host-admission.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";

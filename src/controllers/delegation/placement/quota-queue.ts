@@ -1,6 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { isLive } from "../../../pods/phase.ts";
-import { byPrecedence } from "../../../pods/precedence.ts";
+import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type { Memory } from "../decisions/model.ts";
 

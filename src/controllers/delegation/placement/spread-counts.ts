@@ -1,8 +1,8 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
-import { memberOf } from "../../../pods/member-of.ts";
 import { isBound, isLive } from "../../../pods/phase.ts";
+import { memberOf } from "../../../pods/proxy.ts";
 
 /** What pods are counted from. */
 export interface SpreadCountsOptions {

@@ -1,6 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { isGated } from "../../../pods/phase.ts";
-import { byPrecedence } from "../../../pods/precedence.ts";
+import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { Passes, type PassesOptions } from "../../../runtime/passes.ts";
 import type { Memories } from "../decisions/memory.ts";

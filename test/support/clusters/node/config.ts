@@ -18,11 +18,11 @@ export interface Addresses {
   readonly pods: string;
   /** Name of the link on the machine's side. */
   readonly link: string;
-  /** Under which all pods of the node are, in every tree of cgroups. */
+  /** Parent of the cgroups of all pods of the node. */
   readonly cgroup: string;
 }
 
-/** How many clusters with real pods one machine has room for. */
+/** The most clusters with real pods on one machine. */
 export const SLOTS = 16;
 
 /** The addresses of a slot. */
@@ -112,13 +112,13 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
       webhook: { enabled: true },
       x509: { clientCAFile: join(clusterDirectory, "pki", "ca.crt") },
     },
-    // Any certificate of the cluster's CA counts as the API server's, since nothing else runs here.
+    // Accepts any certificate of the cluster's CA as the API server's.
     authorization: { mode: "AlwaysAllow" },
     containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
     cgroupDriver: "cgroupfs",
     // Other nodes of this machine have theirs beside it.
     cgroupRoot: addresses.cgroup,
-    // Without a cgroup for each pod a kubelet panics at a resize: it takes for granted that there is one to change.
+    // A kubelet without a cgroup per pod panics at a resize.
     cgroupsPerQOS: true,
     enforceNodeAllocatable: [],
     // Version 1 of the cgroups will do.

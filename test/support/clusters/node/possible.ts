@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where Debian and most others put the CNI plugins. */
+/** The folder of CNI plugins on Debian and most other systems. */
 const CNI_FOLDERS = ["/usr/lib/cni", "/opt/cni/bin"];
 const BUSYBOX = "/bin/busybox";
 const DEBIAN =
@@ -26,7 +26,7 @@ function runs(command: string, ...args: string[]): boolean {
   return spawnSync(command, args, { stdio: "ignore" }).status === 0;
 }
 
-/** Why no real node (kubelet, containerd, runc) can run here; undefined when one can. */
+/** Returns why no real node (kubelet, containerd, runc) can run here. */
 export function realNodesPossible(): string | undefined {
   if (process.platform !== "linux") return "real nodes need Linux";
   if (process.getuid?.() !== 0) return "real nodes need root";

@@ -90,7 +90,7 @@ export interface RealNodeSpec {
   readonly images: readonly string[];
   /** Absent: no node, only the service address of the API server for the pods of other clusters. */
   readonly binaries?: NodeBinaries;
-  /** True when the API server calls the node ready. */
+  /** Reports whether the node is Ready. */
   readonly nodeReady: () => Promise<boolean>;
 }
 

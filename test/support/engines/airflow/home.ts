@@ -10,7 +10,7 @@ export interface AirflowHome {
   /** Folder of its DAGs. */
   readonly dags: string;
   readonly kubeconfig: string;
-  /** Where its pods go. */
+  /** Namespace of its pods. */
   readonly namespace: string;
 }
 

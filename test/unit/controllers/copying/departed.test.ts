@@ -11,7 +11,7 @@ import { copyMetadata } from "../../../../src/copies/copy.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";

@@ -10,8 +10,7 @@ import type { Digested, Observed } from "../../../../src/controllers/dependencie
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { type ClassKind, classesOf } from "../../../../src/pods/dependencies.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { type ClassKind, classesOf, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";

@@ -5,7 +5,7 @@ import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";

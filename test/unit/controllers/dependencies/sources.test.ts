@@ -1,10 +1,9 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

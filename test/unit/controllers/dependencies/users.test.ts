@@ -3,8 +3,7 @@ import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { dependenciesOf, dependencyKey } from "../../../../src/pods/dependencies.ts";
-import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
+import { dependenciesOf, dependencyKey, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PREFERENCES_ANNOTATION, virtualNodeName } from "../../../../src/api/keys.ts";
-import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { type Namespace, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import type { PlacementMember } from "../../../../src/controllers/delegation/placement/placement-members.ts";
@@ -11,7 +10,7 @@ import { decide } from "../../../../src/controllers/preferences/decide.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { divide } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
-import { memberOf } from "../../../../src/pods/member-of.ts";
+import { memberOf } from "../../../../src/pods/proxy.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 

@@ -6,7 +6,7 @@ import { Divisions } from "../../../../src/controllers/preferences/divisions.ts"
 import { updatedOf, workloadOf } from "../../../../src/controllers/preferences/workload.ts";
 import { divide, type Replicas } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
-import { memberOf } from "../../../../src/pods/member-of.ts";
+import { memberOf } from "../../../../src/pods/proxy.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 
 const DEPLOYMENT = "pod-template-hash";

@@ -9,8 +9,8 @@ const ASKS = `"fieldPath":"${UID}"`;
 const PROXY_UID = `metadata.annotations['${PROXY_UID_ANNOTATION}']`;
 
 /**
- * The spec with the proxy's uid wherever the pod asks for its own by the downward API: it is under that one that its host knows
- * it, as the owner of what it makes there. The same object when it does not ask.
+ * Returns the spec with the proxy's uid where the pod reads its own by the downward API, since the host knows it by
+ * that uid. The same object if it does not.
  */
 export function withProxyUid(spec: PodSpec): PodSpec {
   if (!JSON.stringify([spec.containers, spec.initContainers, spec.volumes]).includes(ASKS)) return spec;
@@ -40,7 +40,7 @@ function inVolume(volume: Volume): Volume {
     ...(downwardAPI?.items === undefined
       ? {}
       : { downwardAPI: { ...downwardAPI, items: downwardAPI.items.map(inItem) } }),
-    // One without sources has `null` for them.
+    // An empty projection has `null` sources.
     ...(projected?.sources ? { projected: { ...projected, sources: projected.sources.map(inSource) } } : {}),
   };
 }

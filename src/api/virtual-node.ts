@@ -1,7 +1,17 @@
-/**
- * Prefixes of labels by which tools know what they applied: Argo CD and Helm, Flux, Fleet, kapp, the addon manager, inventories of
- * kubectl and kpt. A node that bears them, and is in no repository, is pruned.
- */
+/** The type of an IP address in a node's status. */
+export const NODE_ADDRESS_TYPES = ["InternalIP", "ExternalIP"] as const;
+export type NodeAddressType = (typeof NODE_ADDRESS_TYPES)[number];
+
+/** The address of a virtual node's kubelet API, for the host's API server. */
+export interface KubeletEndpoint {
+  /** IP address or DNS name. */
+  readonly address: string;
+  /** Type of an IP address in the node's status; default InternalIP. */
+  readonly addressType?: NodeAddressType;
+  readonly port: number;
+}
+
+/** Label prefixes by which GitOps tools recognise what they applied. A node with such a label would be pruned. */
 const TOOLS_OWN = [
   "app.kubernetes.io/",
   "argocd.argoproj.io/",
@@ -15,21 +25,18 @@ const TOOLS_OWN = [
   "applyset.kubernetes.io/",
 ];
 
-/**
- * Labels of a Cluster that would say something untrue of its virtual node, draw DaemonSets to it, or make it a domain over which
- * the host's own pods are spread: none can go there, so the others would wait for it to have as many.
- */
+/** Labels that would draw DaemonSets to a virtual node, or make it a domain of the host's topology spread. */
 const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
 
-/** Labels that say what a virtual node is, beside the one with its Cluster's name. */
+/** Labels of every virtual node, beside its Cluster's name. */
 export const VIRTUAL_NODE_KIND: Readonly<Record<string, string>> = {
-  // Shown by kubectl as the node's role.
+  // kubectl shows this as the node's role.
   "node-role.kubernetes.io/member": "",
-  // Cluster Autoscaler counts what all other nodes have towards the host's own limits (isVirtualKubeletNode in core/utils).
+  // Cluster Autoscaler does not count such nodes towards the host's limits (isVirtualKubeletNode in core/utils).
   type: "virtual-kubelet",
 };
 
-/** Roles that manifests for other virtual kubelets select beside `type: virtual-kubelet`; a virtual node does not show them. */
+/** Roles that manifests for other virtual kubelets select. A virtual node does not show them. */
 export const OTHER_ROLES: Readonly<Record<string, string>> = {
   "kubernetes.io/role": "agent",
   "node-role.kubernetes.io/agent": "",

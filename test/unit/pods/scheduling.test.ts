@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { byPrecedence } from "../../../src/pods/precedence.ts";
+import { byPrecedence } from "../../../src/pods/scheduling.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 function waiting(name: string, creationTimestamp: string, priority?: number): Stored<Pod> {
@@ -8,7 +8,7 @@ function waiting(name: string, creationTimestamp: string, priority?: number): St
   return { ...made, metadata: { ...made.metadata, creationTimestamp } };
 }
 
-test("pods go by priority, then by age, then in the order in which they stand", () => {
+test("orders pods by priority, then by age, then stably", () => {
   const pods = [
     waiting("below", "2025-01-01T00:00:00Z", -1),
     waiting("none", "2026-01-01T00:00:01Z"),

@@ -4,7 +4,7 @@ import { FORWARDED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
 import { forwardPatches } from "../../../src/pods/forward.ts";
-import { gatePatch } from "../../../src/pods/readiness.ts";
+import { gatePatch } from "../../../src/pods/readiness-gates.ts";
 import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
 const GATE = "example.com/registered";
@@ -48,7 +48,7 @@ function gate(status: string, lastTransitionTime?: string): PodCondition {
 }
 
 describe("a readiness gate", () => {
-  test("that is opened on the host is opened for the delegate's kubelet", () => {
+  test("opened on the host is opened for the delegate's kubelet", () => {
     const opened = { ...gate("True", early), reason: "Registered", observedGeneration: 7 };
     const made = recorded([], delegate());
     expect(gatePatch(proxy(opened), made)).toEqual({
@@ -80,13 +80,13 @@ describe("a readiness gate", () => {
     expect(gatePatch(proxy(...ours), delegate(...theirs)) !== undefined).toBe(written);
   });
 
-  test("that the member opened is open on the host", () => {
+  test("opened in the member is open on the host", () => {
     expect(statusFrom(proxy(), delegate(gate("True", early)))?.conditions).toEqual([gate("True", early)]);
     const closed = proxy(gate("False", early));
     expect(statusFrom(closed, delegate(gate("True", late)))?.conditions).toEqual([gate("True", late)]);
   });
 
-  test("that the host had opened is shut again when its condition is removed there", () => {
+  test("opened by the host is shut when its condition is removed there", () => {
     const opened = recorded([GATE], delegate(gate("True", early)));
     expect(statusFrom(proxy(), opened)?.conditions).toEqual([]);
     expect(gatePatch(proxy(), opened)?.body).toEqual({
@@ -96,13 +96,13 @@ describe("a readiness gate", () => {
       },
       status: { conditions: [{ type: GATE, $patch: "delete" }] },
     });
-    // What the member opens afterwards is its own.
+    // A condition that the member sets afterwards is the member's.
     const again = recorded([], delegate(gate("True", late)));
     expect(statusFrom(proxy(), again)?.conditions).toEqual([gate("True", late)]);
     expect(gatePatch(proxy(), again)).toBeUndefined();
   });
 
-  test("keeps the time at which the host has probed it last", () => {
+  test("keeps the host's probe time", () => {
     const ours = { type: GATE, status: "True", lastTransitionTime: early, lastProbeTime: late };
     const { lastProbeTime: _, ...theirs } = ours;
     expect(statusFrom(proxy(ours), delegate(theirs))?.conditions).toContainEqual(ours);
@@ -132,12 +132,12 @@ describe("a readiness gate", () => {
     },
   );
 
-  test("a condition that is no gate stays on the host", () => {
+  test("does not include other conditions of the host", () => {
     const other = { type: "example.com/other", status: "True" };
     expect(gatePatch(proxy(other), delegate())).toBeUndefined();
   });
 
-  describe("when both sides have had the same since,", () => {
+  describe("that both sides had equal", () => {
     const first = gate("True", noon);
 
     test("is shut by the host whatever the time is there", () => {
@@ -171,7 +171,7 @@ describe("a readiness gate", () => {
       expect(forwardPatches(proxy(first), both)).toEqual([]);
     });
 
-    test("and both have changed it, is as the later one says", () => {
+    test("changed by both follows the later change", () => {
       const both = agreed(proxy(first), delegate(first));
       const theirs = withConditions(both, gate("False", late));
       expect(gatePatch(proxy(gate("False", early)), theirs)).toBeUndefined();
@@ -179,7 +179,7 @@ describe("a readiness gate", () => {
     });
   });
 
-  test("of a delegate whose record is of an earlier version is still the host's to take away", () => {
+  test("with a record of an earlier version can still be removed by the host", () => {
     const opened = recorded([GATE], delegate(gate("True", early)));
     const [patch] = forwardPatches(proxy(gate("True", early)), opened);
     const record = JSON.parse(patch?.body.metadata.annotations?.[FORWARDED_ANNOTATION] ?? "{}");
@@ -187,7 +187,7 @@ describe("a readiness gate", () => {
     expect(gatePatch(proxy(), opened)?.body.status).toEqual({ conditions: [{ type: GATE, $patch: "delete" }] });
   });
 
-  test("is the same on both sides after one exchange, whoever wrote what when, and whatever both had before", () => {
+  test("is equal on both sides after one exchange, in any order of writes", () => {
     const side = fc.option(
       fc.record(
         {
@@ -214,7 +214,7 @@ describe("a readiness gate", () => {
         expect(gatePatch(proxy(...shown), recordedThen)).toBeUndefined();
         expect(forwardPatches(proxy(...shown), recordedThen)).toEqual([]);
         if (!isKnown || JSON.stringify(ours) === JSON.stringify(theirs)) return;
-        // Who alone has changed it is right.
+        // The only side that changed it counts.
         if (JSON.stringify(ours) === JSON.stringify(before)) expect(shown).toEqual(conditions(theirs));
         if (JSON.stringify(theirs) === JSON.stringify(before)) expect(shown).toEqual(conditions(ours));
       }),

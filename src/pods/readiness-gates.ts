@@ -1,11 +1,10 @@
+import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION, GROUP } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
-import { jsonEqual } from "./equal.ts";
-import type { ForwardPatch } from "./forward-patch.ts";
-import { type ForwardedRecord, fingerprint, readRecord, writeRecord } from "./forwarded.ts";
+import { type ForwardedRecord, type ForwardPatch, fingerprint, readRecord, writeRecord } from "./forward-record.ts";
 import { conditionOf } from "./phase.ts";
 
-// Written by kubelets (kubelet/types/pod_status.go) and schedulers: a gate of such a name opens by itself.
+// Written by kubelets (kubelet/types/pod_status.go) and schedulers: such a gate opens by itself.
 const SYSTEM_CONDITIONS: ReadonlySet<string> = new Set([
   "PodScheduled",
   "Ready",
@@ -18,28 +17,31 @@ const SYSTEM_CONDITIONS: ReadonlySet<string> = new Set([
   "DisruptionTarget",
 ]);
 
-/** Who has the word on a gate's condition. */
+/** The side whose value of a gate's condition counts. */
 type GateSide = "same" | "host" | "member";
 
-/** What a record says of gates. */
+/** The part of a record about gates. */
 type GateRecord = Required<Pick<ForwardedRecord, "gates" | "gatePrints">>;
 
-/** The conditions that the pod's author made its readiness wait for. */
+/** Returns the condition types of the pod's readiness gates, without those that kubelets write. */
 function gatesOf({ spec }: Pod): string[] {
   return (spec?.readinessGates ?? [])
     .map(({ conditionType }) => conditionType)
     .filter((type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`));
 }
 
-/** Tells of types of conditions whether anybody may write them, on either side: no kubelet or scheduler does, nor Legation, and no gate waits for them. */
+/**
+ * Returns a predicate for condition types that any controller may write: no kubelet, scheduler, gate or Legation
+ * does.
+ */
 export function anybodys(pod: Pod): (type: string) => boolean {
   const gates = new Set(gatesOf(pod));
   return (type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gates.has(type);
 }
 
 /**
- * The host's conditions that the delegate's kubelet must know to reckon the pod's readiness, and those that the host has taken away;
- * undefined when it has them so. The same patch records them.
+ * Returns the patch that forwards gate conditions to the delegate, for its kubelet to compute Ready. Undefined if it
+ * has them. The same patch records them.
  */
 export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | undefined {
   const types = gatesOf(proxy).filter((type) => sideOf(proxy, delegate, type) === "host");
@@ -55,7 +57,7 @@ export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | und
   return { subresource: "status", body: { metadata, status: { conditions } } };
 }
 
-/** What the delegate's record is to say of the gates; `isNews`: both sides have come to agree on something that it does not say yet. */
+/** Returns the gates to record. `isNews`: the record differs. */
 export function recordedGates(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -66,12 +68,12 @@ export function recordedGates(
   return { record, isNews: !jsonEqual(record.gatePrints, earlier) };
 }
 
-/** True when the proxy's own condition of this type stays, or stays away, whatever the delegate says. */
+/** Reports whether the host's value of the gate counts, or its absence. */
 export function isHostsGate(proxy: Pod, delegate: Stored<Pod>, type: string): boolean {
   return gatesOf(proxy).includes(type) && sideOf(proxy, delegate, type) === "host";
 }
 
-/** Types of the conditions that the proxy has from its delegate, which has them no more. */
+/** Returns gate types that the delegate had and has no more. */
 export function withdrawnGates(proxy: Pod, delegate: Stored<Pod>): string[] {
   return gatesOf(proxy).filter(
     (type) => conditionOf(delegate, type) === undefined && sideOf(proxy, delegate, type) === "member",
@@ -79,8 +81,8 @@ export function withdrawnGates(proxy: Pod, delegate: Stored<Pod>): string[] {
 }
 
 /**
- * Who opens a gate may be on either side: whoever has changed the condition since both had the same is right. Where both have, or
- * nobody knows what both had, the later change is, and the host's when nobody can tell.
+ * Returns the side that changed the condition since both agreed. If both did, or no record exists, the later change
+ * counts, then the host's.
  */
 function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
   const ours = conditionOf(proxy, type);
@@ -94,7 +96,7 @@ function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
   return isNewer(theirs, ours) ? "member" : "host";
 }
 
-/** What both sides have the same, once the proxy's are forwarded of which `forwarded` has the word; what is disputed stays as it was. */
+/** Returns the gates both sides agree on once `forwarded`'s are sent. Disputed gates keep their record. */
 function agreedOn(proxy: Pod, delegate: Stored<Pod>, forwarded?: GateSide): GateRecord {
   const earlier = recordOn(delegate);
   const gates: string[] = [];
@@ -114,18 +116,18 @@ function recordOn({ metadata }: Stored<Pod>): ForwardedRecord {
 }
 
 function isNewer(a: PodCondition | undefined, b: PodCondition): boolean {
-  // RFC 3339 in UTC with seconds, as API servers write it: comparable as text. Not everybody writes one.
+  // RFC 3339 in UTC with seconds compares as text. It may be absent.
   return (a?.lastTransitionTime ?? "") > (b.lastTransitionTime ?? "");
 }
 
-/** The fingerprint of what is forwarded of a condition; undefined when there is none. */
+/** Returns the fingerprint of the forwarded fields. Undefined without a condition. */
 function printOf(condition: PodCondition | undefined): string | undefined {
   if (condition === undefined) return undefined;
   const { status, reason = "", message = "", lastTransitionTime = "" } = condition;
   return fingerprint([status, reason, message, lastTransitionTime]);
 }
 
-/** With `null` in place of what is absent: a patch takes it away. */
+/** Replaces undefined by `null`, which a patch removes. */
 function defined(condition: Readonly<Record<string, string | undefined>>): object {
   return Object.fromEntries(Object.entries(condition).map(([field, value]) => [field, value ?? null]));
 }

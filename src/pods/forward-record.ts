@@ -2,24 +2,43 @@ import { ADMITTED_BY_ANNOTATIONS, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 
-/** Fingerprints of what a delegate has from its proxy's spec, by path, e.g. `image/main`. */
+/** A request that makes a delegate follow its proxy: a strategic merge patch with the uid as a precondition. */
+export interface ForwardPatch {
+  /** Undefined patches the pod itself. */
+  readonly subresource?: "resize" | "ephemeralcontainers" | "status";
+  readonly body: {
+    readonly metadata: {
+      readonly uid: string;
+      readonly labels?: Readonly<Record<string, string | null>>;
+      readonly annotations?: Readonly<Record<string, string | null>>;
+    };
+    readonly spec?: object;
+    readonly status?: object;
+  };
+  /** Replacements if the member refuses the patch as a whole, so that one refused part does not block the others. */
+  readonly apart?: readonly ForwardPatch[];
+}
+
+/** Fingerprints of the proxy's spec, by path, e.g. `image/main`. */
 export type Fingerprints = Readonly<Record<string, string>>;
 
-/** What a delegate's annotation `legation.dev/forwarded` says. */
+/** The content of a delegate's annotation `legation.dev/forwarded`. */
 export interface ForwardedRecord {
   readonly labels: readonly string[];
   readonly annotations: readonly string[];
-  /** Types of the gates' conditions that proxy and delegate have agreed on; absent: none. */
+  /** Types of readiness gates on which proxy and delegate agree. */
   readonly gates?: readonly string[];
-  /** Fingerprints of these conditions as both had them last, by type; absent: not known. */
+  /** Fingerprints of these conditions as both sides last had them. */
   readonly gatePrints?: Fingerprints;
-  /** Types of other conditions that the proxy has from its delegate; absent: an earlier version wrote the record, and copied all of them. */
+  /**
+   * Other conditions that the proxy has from its delegate. Undefined in records of 0.1, which copied all conditions.
+   */
   readonly conditions?: readonly string[];
-  /** Undefined when the record does not say. */
+  /** Undefined if the record has none. */
   readonly spec?: Fingerprints;
 }
 
-/** The record as the annotation's value. */
+/** Returns the annotation's value. */
 export function writeRecord(record: ForwardedRecord): string {
   const { labels, annotations, gates = [], gatePrints = {}, conditions, spec } = record;
   const hasPrints = Object.keys(gatePrints).length > 0;
@@ -35,10 +54,10 @@ export function writeRecord(record: ForwardedRecord): string {
 
 const NOTHING: ForwardedRecord = { labels: [], annotations: [], conditions: [] };
 
-// One decision asks for the same several times, and a member may have made it as long as an object can be.
+// One decision reads the same record several times, and it may be large.
 let latest: { readonly text: string; readonly record: ForwardedRecord } | undefined;
 
-/** The record from the annotation's value; it names nothing when the text is unreadable, so nothing is removed by mistake. */
+/** Parses the annotation's value. Unreadable text yields an empty record, so nothing is removed by mistake. */
 export function readRecord(text: string | undefined): ForwardedRecord {
   if (text === undefined) return NOTHING;
   if (latest?.text !== text) latest = { text, record: parseRecord(text) };
@@ -56,7 +75,7 @@ function parseRecord(text: string): ForwardedRecord {
   const { labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
-    // Earlier versions forwarded what each cluster's admission writes: the member's stays.
+    // 0.1 recorded annotations of admission plugins; the member's own stay.
     annotations: strings(annotations).filter(
       (key) => !INTERNAL_ANNOTATIONS.has(key) && !ADMITTED_BY_ANNOTATIONS.has(key),
     ),
@@ -68,8 +87,8 @@ function parseRecord(text: string): ForwardedRecord {
 }
 
 /**
- * The parts of a spec that may change while a pod runs, by path. Kubernetes allows no other change: core/v1 validation of
- * pods, pods/resize and pods/ephemeralcontainers.
+ * Returns the parts of a spec that may change while a pod runs, by path (core/v1 validation of pods, pods/resize and
+ * pods/ephemeralcontainers).
  */
 function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
   const { spec } = pod;
@@ -87,10 +106,10 @@ function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
   return parts;
 }
 
-// One reconcile asks for them several times, and objects in stores never change.
+// Objects in stores never change, and one reconcile asks several times.
 const known = new WeakMap<PodSpec, Fingerprints>();
 
-/** The fingerprints of all changeable parts of a pod's spec. */
+/** Returns the fingerprints of all changeable parts of a pod's spec. */
 export function fingerprints(pod: Pod): Fingerprints {
   const { spec } = pod;
   if (spec === undefined) return {};
@@ -102,10 +121,7 @@ export function fingerprints(pod: Pod): Fingerprints {
   return prints;
 }
 
-/**
- * A short text that differs when the value does (FNV-1a, 32 bits): a record of whole images and resources would be as
- * long as the pod.
- */
+/** Returns a 32-bit FNV-1a hash of the value: whole values would be as long as the pod. */
 export function fingerprint(value: unknown): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(value, sortedKeys))) {
@@ -114,7 +130,7 @@ export function fingerprint(value: unknown): string {
   return (hash >>> 0).toString(36);
 }
 
-/** A replacer for `JSON.stringify`: another version of an API server may send the same fields in another order. */
+/** A replacer for `JSON.stringify` that sorts keys: API servers may order fields differently. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

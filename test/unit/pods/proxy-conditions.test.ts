@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { PodCondition } from "../../../src/api/kubernetes.ts";
-import { NOT_PLACED_REASONS, notPlacedCondition, whyNotPlaced } from "../../../src/pods/not-placed.ts";
+import { NOT_PLACED_REASONS, notPlacedCondition, whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
 const now = Date.parse("2026-02-03T04:05:06.789Z");
@@ -42,7 +42,7 @@ describe("the condition of a proxy that waits", () => {
     ["that of its gates, as kube-scheduler keeps it", [gated], since],
     ["that of the condition of an earlier version", [former], since],
     ["now, where nothing said False before", [ready], "2026-02-03T04:05:06Z"],
-  ])("has this time of transition: %s", (_, conditions, expected) => {
+  ])("has as transition time %s", (_, conditions, expected) => {
     expect(notPlacedCondition(waits(conditions), why).lastTransitionTime).toBe(expected);
   });
 
@@ -52,22 +52,22 @@ describe("the condition of a proxy that waits", () => {
     ["ClusterNotReady", "ClusterNotReady", "ClusterNotReady"],
     ["NotBound", "NotBound", "NotBound"],
     ["FailedMount", "FailedMount", "FailedMount"],
-  ])("says for %s the operator's word only where no member can have the pod", (reason, ...shown) => {
+  ])("shows for %s the operator's reason only if no member can have the pod", (reason, ...shown) => {
     const reasons = NOT_PLACED_REASONS.map(
       (shownAs) => notPlacedCondition(waits([]), { ...why, reason, shownAs }).reason,
     );
     expect(reasons).toEqual(shown);
   });
 
-  test("never has the reason that cluster autoscalers act on, unless the operator says so", () => {
+  test("never has the autoscalers' reason unless the operator chose it", () => {
     expect(notPlacedCondition(waits([]), why).reason).not.toBe("Unschedulable");
   });
 
-  test("has no observedGeneration on a host whose pods have no generation", () => {
+  test("has no observedGeneration if the pod has no generation", () => {
     expect(notPlacedCondition(proxyPod(), why)).not.toHaveProperty("observedGeneration");
   });
 
-  test("is cut where a hundred members have too much to say", () => {
+  test("is truncated if a hundred members have reasons", () => {
     expect(notPlacedCondition(waits([]), { ...why, message: "x".repeat(20_000) }).message).toHaveLength(16_385);
   });
 });

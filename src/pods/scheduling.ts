@@ -1,7 +1,15 @@
-import type { Taint, Toleration } from "../api/kubernetes.ts";
+import type { Pod, Stored, Taint, Toleration } from "../api/kubernetes.ts";
 import { parseInteger } from "../api/label-selector.ts";
 
-/** Whether one of the tolerations is for the taint: same effect or any, same key or any, and a value as its operator says. */
+/** Orders pods like a scheduler's queue: by priority, then by age. */
+export function byPrecedence(a: Stored<Pod>, b: Stored<Pod>): number {
+  const ahead = (b.spec?.priority ?? 0) - (a.spec?.priority ?? 0);
+  if (ahead !== 0) return ahead;
+  const [one = "", other = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
+  return one < other ? -1 : Number(one > other);
+}
+
+/** Reports whether a toleration matches the taint. */
 export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
   return tolerations.some(({ key = "", operator = "Equal", value = "", effect = "" }) => {
     if (effect !== "" && effect !== taint.effect) return false;
@@ -11,7 +19,7 @@ export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): b
   });
 }
 
-/** `Lt` and `Gt` are of Kubernetes 1.35 (KEP-5471): an API server without them has let no such toleration in. */
+/** Compares by operator. `Lt` and `Gt` came with Kubernetes 1.35 (KEP-5471). */
 function isFor(value: string, operator: string, wanted: string): boolean {
   if (operator === "Exists") return true;
   if (operator === "Equal") return value === wanted;
@@ -20,12 +28,12 @@ function isFor(value: string, operator: string, wanted: string): boolean {
   return (operator === "Lt" && is < bound) || (operator === "Gt" && is > bound);
 }
 
-/** The taint that keeps the pod off: of effect NoSchedule or NoExecute, and not tolerated. */
+/** Returns the first untolerated taint of effect NoSchedule or NoExecute. */
 export function repellingTaint(taints: readonly Taint[], tolerations: readonly Toleration[]): Taint | undefined {
   return taints.find((taint) => taint.effect !== "PreferNoSchedule" && !isTolerated(taint, tolerations));
 }
 
-/** A taint as kubectl writes it: `key=value:effect`. */
+/** Formats a taint as kubectl does: `key=value:effect`. */
 export function taintText({ key, value = "", effect }: Taint): string {
   return `${key}${value === "" ? "" : `=${value}`}:${effect}`;
 }

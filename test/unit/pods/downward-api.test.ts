@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { PodSpec } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
+import { withProxyUid } from "../../../src/pods/downward-api.ts";
 import type { ApiAccess } from "../../../src/pods/home-api.ts";
-import { withProxyUid } from "../../../src/pods/own-uid.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
@@ -39,21 +39,21 @@ function asking(uid: typeof UID): PodSpec {
   };
 }
 
-test("a pod that asks for its own uid gets its proxy's, everywhere, and all else as before", () => {
+test("replaces the pod's uid by its proxy's everywhere, and nothing else", () => {
   expect(withProxyUid(asking(UID))).toEqual(asking(PROXYS));
 });
 
-test("a pod without init containers and volumes gets none", () => {
+test("adds no init containers and volumes", () => {
   const { containers } = asking(UID);
   expect(Object.keys(withProxyUid({ containers }))).toEqual(["containers"]);
 });
 
-test("a pod that does not ask is not copied", () => {
+test("returns the same spec for a pod that does not read its uid", () => {
   const spec = asking(NAME);
   expect(withProxyUid(spec)).toBe(spec);
 });
 
-test("a delegate that asks is annotated with that uid where it uses the host's API", () => {
+test("annotates a delegate with the proxy's uid if it uses the host's API", () => {
   const proxy = proxyPod({ spec: asking(UID) });
   const home: ApiAccess = { mode: "host", address: { host: "10.0.0.1", port: "443" } };
   const uidOf = (access: ApiAccess): string | undefined =>
