@@ -33,7 +33,7 @@ const { values } = readOptions(USAGE, {
   plot: { type: "string" },
   strict: { type: "boolean", default: false },
 });
-// The published form: JavaScript, not the sources.
+// Runs the published JavaScript, not the sources.
 const MAIN = join(ROOT, "dist", "src", "cli", "main.js");
 const counts = listed("pods", /^[1-9]\d{0,6}$/, "numbers such as 1000,5000").map(Number);
 const parts = new Set(listed("only", new RegExp(`^(${PARTS.join("|")})$`), PARTS.join(", ")));
@@ -63,7 +63,7 @@ if (parts.has("soak")) {
   process.exit(exitCode(soaked));
 }
 
-// As those of users: only tests give each of their planes a single thread.
+// Real users' control planes have more than one thread.
 process.env.GOMAXPROCS ??= String(availableParallelism());
 await using clusters = await startClusters({
   names: ["host", "west", "east"],
@@ -73,7 +73,7 @@ await using clusters = await startClusters({
 const host = clusters.get("host");
 const members = [clusters.get("west"), clusters.get("east")];
 const figures: Figure[] = [];
-// At once: a run of many minutes may be broken off.
+// Prints at once: a long run may be interrupted.
 const onFigure = (figure: Figure): void => {
   figures.push(figure);
   console.log(lineOf(figure));
@@ -93,11 +93,11 @@ if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(par
     proxied: false,
     main: MAIN,
     ...shipped(),
-    // For the pods that have tokens; no container runs, so nobody dials it.
+    // An address for pods with tokens; no container runs, so no client dials it.
     controllerFlags: ["--home-api-server=https://192.0.2.1:6443"],
     onProgress: progress,
   });
-  // Without its controller a run would wait for ever.
+  // A run without its controller would never end.
   const whileItRuns = (work: Promise<void>): Promise<void> => {
     const ended = legation.controller.whenEnded().then((tail) => {
       throw new Error(`the controller ended by itself:\n${tail}`);
@@ -122,7 +122,7 @@ if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(par
 }
 const missed = figures.filter((figure) => meets(figure) === false);
 console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
-// Set, not called: the clusters are still to be ended.
+// Sets the exit code; the clusters still have to stop.
 process.exitCode = exitCode(figures);
 
 /** Returns the exit code of `--strict` for figures that miss their targets. */
@@ -130,14 +130,14 @@ function exitCode(of: readonly Figure[]): number {
   return values.strict && of.some((figure) => meets(figure) === false) ? 1 : 0;
 }
 
-/** The values of an option that is a list. */
+/** Returns the values of a list option. */
 function listed(option: "pods" | "only" | "sizes", wanted: RegExp, example: string): string[] {
   const list = values[option].split(",");
   const wrong = list.find((value) => !wanted.test(value));
   return wrong === undefined ? list : refuse(USAGE, `--${option}: "${wrong}" is none of what it may list: ${example}.`);
 }
 
-/** Options of Node in the program's first line, and the variables that it sets. */
+/** Node options and variables in the program's first line. */
 function shipped(): { readonly nodeFlags: string[]; readonly env: Record<string, string> } {
   const [first = ""] = readFileSync(MAIN, "utf8").split("\n", 1);
   const words = first.split(" ");

@@ -26,7 +26,7 @@ const USAGE = `Random workloads on real clusters while everything fails; then th
   --runs     so many, each on clusters of its own, with seeds that follow each other
 
 One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
-// More than claims that a run of some minutes makes.
+// More than the claims of a run.
 const VOLUMES = 40;
 
 const { values } = readOptions(USAGE, {
@@ -63,7 +63,7 @@ console.log(
 );
 process.exitCode = violations === 0 ? 0 : 1;
 
-/** Runs once, from new clusters to their end. */
+/** Runs once on new clusters. */
 async function run(seed: number): Promise<ChaosReport> {
   const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
   await using clusters = await startClusters({
@@ -82,7 +82,7 @@ async function run(seed: number): Promise<ChaosReport> {
   const clients = { host: connect(host), west: connect(west), east: connect(east) };
   const gate = await startWriteGate({ server: host.proxiedServer, caData: host.caData });
   const clockFile = join(mkdtempSync(join(tmpdir(), "legation-chaos-")), "clock");
-  // All processes that are started from here on have it.
+  // Inherited by all processes started from here on.
   process.env.LEGATION_TEST_CLOCK = clockFile;
   const lease = `--lease-duration=${LEASE_SECONDS}s`;
   await using legation = await startLegation({
@@ -98,7 +98,7 @@ async function run(seed: number): Promise<ChaosReport> {
     await made.start();
     return made;
   };
-  // Either may lead, and is not waited for until it does.
+  // Either controller may lead.
   await legation.controller.stop();
   const controller = await another("first");
   const second = await another("second");
@@ -149,7 +149,7 @@ async function run(seed: number): Promise<ChaosReport> {
   return report;
 }
 
-/** Makes an object that Legation has nothing to do with. */
+/** Creates an object that Legation does not manage. */
 async function post(cluster: Cluster, path: string, body: object): Promise<void> {
   const answer = await apiRequest(cluster, "POST", path, { body });
   if (answer.status !== 201) throw new Error(`${cluster.name}: ${path}: ${answer.text}`);

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/** A check: a command that exits 0 on success. */
+/** A check: a command that exits with 0 on success. */
 interface Step {
   readonly name: string;
   readonly command: readonly string[];
@@ -49,7 +49,7 @@ function run(step: Step): Promise<Result> {
   });
 }
 
-/** Runs all steps, as many at a time as there are cores, and reports each as it ends. */
+/** Runs all steps, one per core at a time, and reports each result. */
 async function check(): Promise<boolean> {
   const waiting = [...STEPS];
   const failed: Result[] = [];

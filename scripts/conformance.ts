@@ -62,7 +62,7 @@ function say(line: string): void {
   process.stderr.write(`conformance: ${line}\n`);
 }
 
-/** Runs what has no result yet on a side, then once more what differs there. */
+/** Runs specs without a result, and repeats those that differ. */
 async function runSide(name: SideName, specs: readonly string[], programs: SuitePrograms): Promise<void> {
   const had = results.of(name);
   const isDone = (spec: string): boolean =>

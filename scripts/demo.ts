@@ -30,18 +30,18 @@ const USAGE = `Legation on three real clusters on this machine.
   npm run demo -- --keep    leaves the clusters, Legation and the examples running
   npm run demo -- --stop    stops what --keep has left`;
 
-// A fixed place, so that another process finds what is to be stopped.
+// A fixed path, so that `--stop` finds the demo.
 const KEPT = join(cacheDirectory(), "demo");
-// No container runs on kwok's nodes: it must be told what becomes of those of Jobs.
+// kwok's nodes run no containers: a stage ends those of Jobs.
 const JOB_PODS = join(import.meta.dirname, "demo", "job-pods.yaml");
-// Starting clusters and compilers end themselves when they are interrupted; this is for those that do not.
+// Clusters that are starting stop by themselves on a signal; this stops the rest.
 const PATIENCE_MS = 3_000;
 
 const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
 const { signal } = interruption;
 
-// The reader of the output may be gone (`npm run demo | tee log`, Ctrl-C); the demo still stops everything.
+// The reader of the output may be gone (Ctrl-C in a pipe); the demo still stops everything.
 for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
   first: (name) => {
@@ -71,7 +71,7 @@ async function start(keep: boolean): Promise<Clusters> {
     ...(keep ? { directory: KEPT, detached: true } : {}),
     onProgress: (line) => terminal.print(`   ${line}`),
   });
-  // A keeper that is not told goes with this process; one that has started is stopped.
+  // A keeper ends with this process; a started cluster has to be stopped.
   const giveUp = new Promise<undefined>((resolve) => {
     signal.addEventListener("abort", () => void sleep(PATIENCE_MS, undefined, { ref: false }).then(resolve));
   });

@@ -9,7 +9,7 @@ import { readOptions } from "./options.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const HEADER = "# Generated from src/api by `npm run generate`: change the schemas there, not this file.\n";
 
-/** Every generated file with the text it must have. */
+/** Generated files and their contents. */
 const FILES: Readonly<Record<string, () => string>> = {
   "manifests/crds/legation.dev_clusters.yaml": () => HEADER + stringify(clusterDefinition(), { lineWidth: 120 }),
   "manifests/crds/legation.dev_placementdefaults.yaml": () =>

@@ -24,7 +24,7 @@ const USAGE = `Checks the rules of examples/monitoring and runs their tests with
 const { values } = readOptions(USAGE, { live: { type: "boolean", default: false } });
 const progress = (line: string): void => console.error(`monitoring: ${line}`);
 
-/** Series that a healthy Legation does not have, and why. */
+/** Series that a healthy Legation lacks, and why. */
 const EMPTY: Readonly<Record<string, string>> = {
   "alert LegationWebhookMissing": "a webhook is scraped",
   "alert LegationRequestsFail": "no request fails",

@@ -2,7 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 
 type Values<T extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
 
-/** Values of the options, and words that are none. */
+/** Values of options, and positional arguments. */
 interface Called<T extends ParseArgsOptionsConfig> {
   readonly values: Values<T>;
   readonly commands: readonly string[];
@@ -27,13 +27,13 @@ export function readOptions<const T extends ParseArgsOptionsConfig>(
   }
 }
 
-/** Ends the process with what is wrong with its options, and what they may be. */
+/** Prints the problem and the usage, and exits with 2. */
 export function refuse(usage: string, message: string): never {
   console.error(`${message}\n\n${usage}`);
   process.exit(2);
 }
 
-/** The whole number that an option names; ends the process when it is another text, or out of bounds. */
+/** Parses an option's integer. Exits if it is none or out of bounds. */
 export function wholeNumber(usage: string, option: string, text: string, from: number, to?: number): number {
   const number = Number(text);
   if (/^\d{1,15}$/.test(text) && number >= from && number <= (to ?? number)) return number;

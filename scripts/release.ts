@@ -5,7 +5,7 @@ import { z } from "zod";
 import { lastRelease, RELEASES } from "../test/support/releases/last-release.ts";
 import { cutChangelog } from "./release/changelog.ts";
 
-// `npm version` runs this when package.json has the new version, and commits what is added here together with it.
+// `npm version` runs this once package.json has the new version, and commits what is added here.
 const root = join(import.meta.dirname, "..");
 const run = (command: string, ...args: string[]): string =>
   execFileSync(command, args, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "inherit"] });
@@ -25,7 +25,7 @@ const image = `legation:${last}`;
 const naming = run("git", "grep", "-l", "--fixed-strings", image).split("\n").filter(Boolean);
 for (const file of naming) writeFileSync(join(root, file), read(file).replaceAll(image, `legation:${version}`));
 
-// Upgrades are tested from this package until the next release. Nothing of an earlier build may get into it.
+// Upgrades are tested from this package until the next release, so it is built from scratch.
 rmSync(join(root, "dist"), { recursive: true, force: true });
 run("npm", "pack", `--pack-destination=${RELEASES}`);
 rmSync(join(RELEASES, `legation-${last}.tgz`));

@@ -5,7 +5,7 @@ import { structuralSchema } from "./structural-schema.ts";
 
 const ready = '.status.conditions[?(@.type=="Ready")]';
 
-/** The CustomResourceDefinition of Cluster. */
+/** Returns the CustomResourceDefinition of Cluster. */
 export function clusterDefinition(): object {
   return {
     apiVersion: "apiextensions.k8s.io/v1",

@@ -1,10 +1,10 @@
-/** As on everything in manifests/: `legation uninstall` finds its objects by them, whoever applied them. */
+/** Labels of everything in manifests/, by which `legation uninstall` finds its objects. */
 export const INSTALLATION_LABELS: Readonly<Record<string, string>> = {
   "app.kubernetes.io/part-of": "legation",
   "app.kubernetes.io/managed-by": "legation",
 };
 
-/** The fields that every object has, so that `kubectl explain` shows them. */
+/** Fields of every object, for `kubectl explain`. */
 export function withObjectFields(schema: { readonly [field: string]: unknown }): object {
   const properties = schema.properties;
   return {

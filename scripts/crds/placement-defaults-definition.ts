@@ -3,7 +3,7 @@ import { placementDefaultsSchema } from "../../src/api/placement-defaults.ts";
 import { INSTALLATION_LABELS, withObjectFields } from "./object-fields.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
-/** The CustomResourceDefinition of PlacementDefaults. */
+/** Returns the CustomResourceDefinition of PlacementDefaults. */
 export function placementDefaultsDefinition(): object {
   return {
     apiVersion: "apiextensions.k8s.io/v1",

@@ -3,14 +3,14 @@ import { z } from "zod";
 /** A node of an OpenAPI v3 schema in a CustomResourceDefinition. */
 export type StructuralSchema = { readonly [field: string]: unknown };
 
-// The bounds that zod writes for unbounded integers. They hold for every JavaScript number.
+// Bounds that zod writes for unbounded integers; every JavaScript number meets them.
 const SAFE_BOUNDS = new Set([Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
 const INT32_BOUNDS = new Set([-(2 ** 31), 2 ** 31 - 1]);
 
-// Refused by the API server, or without meaning there: unknown fields are pruned, not forbidden.
+// Refused by the API server, or meaningless there: unknown fields are pruned.
 const DROPPED = new Set(["$schema", "additionalProperties:false", "propertyNames"]);
 
-/** A zod schema as the structural schema of a CustomResourceDefinition: what may be written, with defaults. */
+/** Converts a zod schema to a structural schema with defaults. */
 export function structuralSchema(schema: z.ZodType): StructuralSchema {
   return clean(z.toJSONSchema(schema, { target: "openapi-3.0", io: "input" }));
 }

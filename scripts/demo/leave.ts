@@ -2,7 +2,7 @@ import type { Cluster } from "../../test/support/clusters/types.ts";
 import { stopProcesses } from "./process.ts";
 import { MEMBERS, type Tour } from "./tour.ts";
 
-/** Deletes the workloads and shows that their delegates went with them. */
+/** Deletes the workloads and checks that their delegates are gone. */
 export async function deleteWorkloads(tour: Tour): Promise<void> {
   const { shell } = tour;
   shell.step("Delete everything");
@@ -14,7 +14,7 @@ export async function deleteWorkloads(tour: Tour): Promise<void> {
   }
 }
 
-/** Takes the members and Legation out again and shows that nothing is left. */
+/** Removes the members and Legation, and checks that nothing is left. */
 export async function removeLegation(tour: Tour): Promise<void> {
   const { clusters, shell } = tour;
   shell.step("Take Legation out again");

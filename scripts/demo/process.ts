@@ -5,19 +5,19 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { LEGATION, withoutFlags } from "./shell.ts";
 
-/** A process of Legation, as the demo runs it. */
+/** A process of Legation in the demo. */
 export interface ProcessSpec {
   readonly name: "webhook" | "controller";
   readonly args: readonly string[];
-  /** Folder for its log and its process id. */
+  /** Folder for its log and process id. */
   readonly directory: string;
-  /** Text in its log that says it works. */
+  /** Text in its log once it is ready. */
   readonly readyText: string;
   readonly signal: AbortSignal;
 }
 
 const READY_MS = 60_000;
-// All that they could still do is thrown away after them.
+// Ends processes at once: their state is discarded.
 const STOP_MS = 5_000;
 const LOG_TAIL_LINES = 15;
 const PROCESSES = "processes.json";
@@ -25,8 +25,8 @@ const PROCESSES = "processes.json";
 const recorded = z.array(z.object({ name: z.string(), pid: z.int() }));
 
 /**
- * Starts a process of its own session, so that it can outlive the demo and Ctrl-C is for the demo alone to handle, and
- * waits until it is ready. Its id is recorded in the folder before anything can go wrong.
+ * Starts a process in its own session, so that Ctrl-C reaches the demo alone, and waits until it is ready. Records
+ * its id first.
  */
 export async function startProcess({ name, args, directory, readyText, signal }: ProcessSpec): Promise<void> {
   const file = logFile(directory, name);
@@ -49,7 +49,7 @@ export async function startProcess({ name, args, directory, readyText, signal }:
   }
 }
 
-/** Ends the processes that are recorded in the folder, also those of a demo that ran before. */
+/** Ends the recorded processes, also of an earlier demo. */
 export async function stopProcesses(directory: string): Promise<void> {
   const running = (): number[] =>
     read(directory)
@@ -61,7 +61,7 @@ export async function stopProcesses(directory: string): Promise<void> {
   for (const pid of running()) process.kill(pid, "SIGKILL");
 }
 
-/** The ends of both logs, for when something went wrong. */
+/** Returns the last lines of both logs. */
 export function logTails(directory: string): string {
   return ["webhook", "controller"]
     .map((name) => logFile(directory, name))
@@ -87,7 +87,7 @@ function read(directory: string): z.output<typeof recorded> {
   return existsSync(file) ? recorded.parse(JSON.parse(readFileSync(file, "utf8"))) : [];
 }
 
-/** Reports whether the id still belongs to that process, since ids are reused, above all after a reboot. */
+/** Reports whether the id still belongs to the process: ids are reused. */
 function isOurs(pid: number, name: string): boolean {
   const { stdout } = spawnSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
   return stdout?.includes(`${LEGATION} ${name}`) ?? false;

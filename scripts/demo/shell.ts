@@ -4,7 +4,7 @@ import type { Terminal } from "../../src/cli/terminal.ts";
 
 /** Script behind the `legation` command of a clone. */
 export const LEGATION: string = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-// Root of the checkout: commands run there.
+// Root of the checkout, where commands run.
 const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 
 export type Program = "kubectl" | "legation";
@@ -12,15 +12,15 @@ export type Program = "kubectl" | "legation";
 export interface ShellOptions {
   readonly terminal: Terminal;
   readonly kubectl: string;
-  /** Kubeconfig of the host: what both programs use unless an argument says otherwise. */
+  /** Kubeconfig of the host, the default of both programs. */
   readonly kubeconfig: string;
   /** Folder of the demo; shown as `$DEMO`. */
   readonly directory: string;
-  /** Ends the command under way. */
+  /** Aborts the running command. */
   readonly signal: AbortSignal;
 }
 
-/** Runs the commands that a person would type, and shows both them and what they print. */
+/** Runs commands as a user types them, and prints both commands and output. */
 export class Shell {
   readonly #options: ShellOptions;
   #steps = 0;
@@ -29,31 +29,31 @@ export class Shell {
     this.#options = options;
   }
 
-  /** Begins the next numbered step. */
+  /** Starts the next numbered step. */
   step(title: string): void {
     const { terminal } = this.#options;
     this.#steps += 1;
     terminal.print(`\n${terminal.paint("bold", `${this.#steps}. ${title}`)}`);
   }
 
-  /** Says something about what comes or came. */
+  /** Prints an explanation. */
   say(...lines: readonly string[]): void {
     for (const line of lines) this.#options.terminal.print(line === "" ? "" : `   ${line}`);
   }
 
-  /** Shows a command that is not run by `run`. */
+  /** Prints a command without running it. */
   show(command: string): void {
     const { terminal } = this.#options;
     terminal.print(`\n   ${terminal.paint("cyan", `$ ${command}`)}`);
   }
 
-  /** Shows and runs a command, and shows its output; rejects when it fails. */
+  /** Prints and runs a command, and prints its output. Rejects if it fails. */
   async run(program: Program, ...args: readonly string[]): Promise<string> {
     this.show(this.#asTyped([program, ...args]));
     return this.#execute(program, args, (line) => this.say(line));
   }
 
-  /** Runs a command without a word and returns what it printed. */
+  /** Runs a command silently and returns its output. */
   read(program: Program, ...args: readonly string[]): Promise<string> {
     return this.#execute(program, args, () => {});
   }
@@ -94,7 +94,7 @@ export class Shell {
   }
 }
 
-/** Cuts chunks into lines. */
+/** Splits chunks into lines. */
 class Lines {
   readonly #onLine: (line: string) => void;
   #rest = "";
@@ -115,7 +115,7 @@ class Lines {
   }
 }
 
-/** The environment without Legation's own variables: they would count as flags. */
+/** Returns the environment without Legation's variables, which count as flags. */
 export function withoutFlags(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("LEGATION_")));
 }

@@ -7,17 +7,17 @@ import type { Cluster, Clusters } from "../../test/support/clusters/types.ts";
 import { startProcess } from "./process.ts";
 import type { Shell } from "./shell.ts";
 
-/** The dependencies of every part of the tour. */
+/** Dependencies of every part of the tour. */
 export interface Tour {
   readonly clusters: Clusters;
   readonly shell: Shell;
   readonly signal: AbortSignal;
 }
 
-/** Members of the demo, and the labels that the examples select them by. */
+/** Members of the demo, and the labels of the examples. */
 export const MEMBERS: Readonly<Record<string, string>> = { west: "region=eu,tier=gold", east: "region=us" };
 
-/** A member whose containers really run, where this machine can run them. */
+/** A member with a real node, if this machine can run one. */
 export const REAL_MEMBER = "real";
 
 /** Installs Legation on the host and runs its two processes with their own service accounts. */
@@ -99,7 +99,7 @@ export async function runExamples({ clusters, shell }: Tour): Promise<void> {
   await shell.run("legation", "status", "pod", first.replace("pod/", ""), "-n", "shop");
 }
 
-/** Shows logs and exec of a container that really runs, where this machine can run one. */
+/** Shows logs and exec on the real node, if there is one. */
 export async function showLogs({ clusters, shell }: Tour): Promise<void> {
   shell.step("Read logs and run commands");
   const obstacle = realNodesPossible();

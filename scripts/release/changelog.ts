@@ -1,6 +1,6 @@
 const UNRELEASED = "## [Unreleased]";
 
-/** The changelog with what is unreleased as this version's, and an empty chapter for what comes next. */
+/** Returns the changelog with the unreleased changes under this version. */
 export function cutChangelog(text: string, version: string, date: string): string {
   const [before, after] = text.split(`${UNRELEASED}\n`);
   if (before === undefined || after === undefined) throw new Error(`CHANGELOG.md has no line "${UNRELEASED}"`);
@@ -9,7 +9,7 @@ export function cutChangelog(text: string, version: string, date: string): strin
   return `${before}${UNRELEASED}\n\n## [${version}] - ${date}\n${after}`;
 }
 
-/** The newest version that the changelog has a chapter of. */
+/** Returns the newest version in the changelog. */
 export function newestRelease(text: string): string | undefined {
   return /^## \[(\d[^\]]*)\] - \d{4}-\d{2}-\d{2}$/m.exec(text)?.[1];
 }
