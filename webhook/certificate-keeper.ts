@@ -100,7 +100,7 @@ export class CertificateKeeper {
     if (source.kind === "own") {
       const hosts = [...new Set([...source.hosts, ...this.#hosts])];
       const { signal } = this.#abort;
-      this.#own = await ensureOwnMaterial(client, { hosts, now: clock.wall(), held: this.#own, signal });
+      this.#own = await ensureOwnMaterial(client, { hosts, now: clock.wall(), served: this.#own, signal });
       return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
     }
     const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);

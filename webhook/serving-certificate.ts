@@ -25,7 +25,7 @@ export interface OwnCertificateOptions {
   /** Epoch ms. */
   readonly now: number;
   /** The served certificate: restored if the Secret is gone, since API servers trust it. */
-  readonly held: OwnMaterial | undefined;
+  readonly served: OwnMaterial | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ const ATTEMPTS = 5;
  * without a part gets a new authority. Rejects with KubeError.
  */
 export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
-  const { signal, held } = options;
+  const { signal, served } = options;
   const ref = { namespace: SYSTEM_NAMESPACE, name: CERTIFICATE_SECRET };
   for (let attempt = 1; ; attempt++) {
     const found = await client.find(secrets, ref, { signal });
@@ -48,8 +48,8 @@ export async function ensureOwnMaterial(client: ClusterClient, options: OwnCerti
     if (stored !== undefined && isCurrent(stored, options)) return stored;
     const isMissing = found === undefined;
     const keepsAuthority = isMissing || stored !== undefined;
-    const putBack = isMissing && held !== undefined && isCurrent(held, options);
-    const wanted = putBack ? held : await renew(stored ?? held, { ...options, keepsAuthority });
+    const putBack = isMissing && served !== undefined && isCurrent(served, options);
+    const wanted = putBack ? served : await renew(stored ?? served, { ...options, keepsAuthority });
     try {
       if (found === undefined) await client.create(secrets, toSecret(wanted), { signal });
       else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });

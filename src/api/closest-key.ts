@@ -5,12 +5,12 @@ const MOST_EDITS = 4;
 export function closestKey(key: string, known: readonly string[]): string | undefined {
   let closest: string | undefined;
   let fewest = MOST_EDITS + 1;
-  for (const candidate of known) {
-    if (Math.abs(candidate.length - key.length) > MOST_EDITS) continue;
-    const edits = editDistance(key, candidate);
+  for (const near of known) {
+    if (Math.abs(near.length - key.length) > MOST_EDITS) continue;
+    const edits = editDistance(key, near);
     if (edits < fewest) {
       fewest = edits;
-      closest = candidate;
+      closest = near;
     }
   }
   return closest;

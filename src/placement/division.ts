@@ -18,7 +18,7 @@ export interface Division {
   /** Wanted replicas of each cluster. */
   readonly replicas: Replicas;
   /** Replicas that a cluster lacked room for. */
-  readonly overflow: Replicas;
+  readonly shortfall: Replicas;
 }
 
 /**
@@ -29,16 +29,16 @@ export interface Division {
 export function divide(input: DivideInput): Division {
   const { total, clusters, capacities = {} } = input;
   const replicas = take(shares(input, capacities), total);
-  const overflow: Record<string, number> = {};
+  const shortfall: Record<string, number> = {};
   if (Object.keys(capacities).length > 0) {
-    // `minReplicas` without room are not moved; only the rest overflows.
+    // `minReplicas` without room are not moved; only the rest falls short.
     const wanted = take(shares(input, capacities, false), total);
     for (const cluster of clusters) {
       const more = (wanted[cluster] ?? 0) - Math.max(0, capacities[cluster] ?? Number.POSITIVE_INFINITY);
-      if (more > 0) overflow[cluster] = more;
+      if (more > 0) shortfall[cluster] = more;
     }
   }
-  return { replicas: all(clusters, replicas), overflow };
+  return { replicas: all(clusters, replicas), shortfall };
 }
 
 /** Limits of one cluster's share. */

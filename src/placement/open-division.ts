@@ -35,14 +35,14 @@ export interface OpenDivisionInput extends OpenMembers {
 export function divideOpen(input: OpenDivisionInput): Division {
   const { total, placed, preferences, candidates, closed, key } = input;
   const staying = stayingIn(closed, placed);
-  const { replicas, overflow } = divide({
+  const { replicas, shortfall } = divide({
     total: Math.max(0, total - sum(staying)),
     preferences,
     clusters: candidates.map(({ name }) => name),
     capacities: Object.fromEntries(candidates.map((candidate) => [candidate.name, capacityOf(candidate, input)])),
     key,
   });
-  return { replicas: { ...replicas, ...staying }, overflow };
+  return { replicas: { ...replicas, ...staying }, shortfall };
 }
 
 /** Returns the replicas in closed members. */

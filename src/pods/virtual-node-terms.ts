@@ -162,11 +162,11 @@ function termsBeside(
   } = nodeAffinity;
   const saysNothingElse = (term: NodeSelectorTerm): boolean => speaks(term) && isEmptyTerm(besides(labels, term));
   const all = alternatives(required);
-  const holding = all.filter((term) => failing(labels, term) === undefined);
+  const matching = all.filter((term) => failing(labels, term) === undefined);
   // Affinity is not checked again once a pod is placed, so such a pod keeps its terms.
-  const terms = holding.length === 0 ? all : holding;
-  const held = preferred.filter(({ preference }) => failing(labels, preference) === undefined);
-  const kept = held.filter(({ preference }) => !saysNothingElse(preference));
+  const terms = matching.length === 0 ? all : matching;
+  const matched = preferred.filter(({ preference }) => failing(labels, preference) === undefined);
+  const kept = matched.filter(({ preference }) => !saysNothingElse(preference));
   const own = {
     ...others,
     // A term with nothing else matches every node.
@@ -186,8 +186,8 @@ function termsBeside(
           })),
         }),
   };
-  const [refused] = holding.length === 0 ? all.flatMap((term) => failing(labels, term) ?? []) : [];
-  const weight = held
+  const [refused] = matching.length === 0 ? all.flatMap((term) => failing(labels, term) ?? []) : [];
+  const weight = matched
     .filter(({ preference }) => saysNothingElse(preference))
     .reduce((sum, wish) => sum + wish.weight, 0);
   return {

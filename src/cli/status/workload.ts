@@ -103,7 +103,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   const clusters = [...names].sort().map((cluster) => {
     const there = placed.filter((one) => one.cluster === cluster).map(({ pod }) => pod);
     const wanted = division?.replicas[cluster];
-    const overflow = division?.overflow[cluster];
+    const overflow = division?.shortfall[cluster];
     const whyNot = place?.others.find((other) => other.cluster === cluster)?.message;
     return {
       cluster,

@@ -54,7 +54,7 @@ describe("divides like KubeFed", () => {
     [limits(), 71, "ABCD", { A: 10, B: 30, C: 21, D: 10 }],
     [{ ...limits(), E: { weight: 1 } }, 91, "ABCDE", { A: 10, B: 25, C: 21, D: 10, E: 25 }],
   ])("%j: %i over %s", (preferences, total, names, replicas) => {
-    expect(divide(input(preferences, total, names))).toEqual({ replicas, overflow: {} });
+    expect(divide(input(preferences, total, names))).toEqual({ replicas, shortfall: {} });
   });
 
   test.each<[Preferences, number, string, Replicas, Replicas, Replicas]>([
@@ -65,8 +65,8 @@ describe("divides like KubeFed", () => {
     [{ A: { weight: 1 }, B: { weight: 1 } }, 60, "ABC", { A: 10, B: 10 }, { A: 10, B: 10, C: 0 }, { A: 20, B: 20 }],
     [{ "*": { minReplicas: 20 } }, 50, "ABC", { B: 10 }, { A: 20, B: 10, C: 20 }, {}],
     [{ "*": { minReplicas: 20, weight: 1 } }, 60, "AB", { B: 10 }, { A: 50, B: 10 }, { B: 15 }],
-  ])("%j: %i over %s with room for %j", (preferences, total, names, capacities, replicas, overflow) => {
-    expect(divide(input(preferences, total, names, { capacities }))).toEqual({ replicas, overflow });
+  ])("%j: %i over %s with room for %j", (preferences, total, names, capacities, replicas, shortfall) => {
+    expect(divide(input(preferences, total, names, { capacities }))).toEqual({ replicas, shortfall });
   });
 });
 
