@@ -23,7 +23,8 @@ export function restoreMarks({ object, oldObject, kind, operation }: AdmissionRe
   return patched(patch, isAll ? [kind.kind === "Pod" ? PUT_BACK + END_OF_PODS : PUT_BACK] : []);
 }
 
-const PUT_BACK = "nothing is changed: what Legation keeps on an object is put back when an update leaves it out";
+const PUT_BACK =
+  "the update changes nothing: Legation restores its own keys on an object when an update leaves them out";
 const END_OF_PODS = "; to end a delegated pod, delete it and wait for its delegate to end";
 
 function patchOf(kind: string, old: ReviewedObject, object: ReviewedObject): fastJsonPatch.Operation[] {

@@ -67,18 +67,18 @@ export const clusterPolicyFields: {
   [Field in keyof ClusterPolicy]-?: z.ZodExactOptional<z.ZodType<Exclude<ClusterPolicy[Field], undefined>>>;
 } = {
   namespaceSelector: labelSelectorSchema
-    .describe("Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may.")
+    .describe("Selects the host's namespaces that may use the member. Absent or empty: all.")
     .exactOptional(),
   taints: z
     .array(taintSchema)
     .max(32)
-    .describe("Keep pods off that do not tolerate them, as taints of nodes do; the virtual node has them too.")
+    .describe("Taints of the member and its virtual node. Pods need tolerations for them, as for nodes.")
     .exactOptional(),
   limits: z
     .object({
-      total: limitSchema.describe("Of all pods of this host together.").exactOptional(),
-      perNamespace: limitSchema.describe("Of the pods of each namespace of the host.").exactOptional(),
+      total: limitSchema.describe("Limits of all pods of this host together.").exactOptional(),
+      perNamespace: limitSchema.describe("Limits of the pods of each namespace of the host.").exactOptional(),
     })
-    .describe("The most that this host's pods may request there; pods beyond it wait or go elsewhere.")
+    .describe("Limits of the requests of this host's pods. Pods beyond them wait or go elsewhere.")
     .exactOptional(),
 };

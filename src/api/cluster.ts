@@ -144,35 +144,40 @@ const specSchema = z
         name: z.string().min(1).max(253).describe("Name of a Secret in namespace legation-system."),
         key: z.string().min(1).max(253).default(CLUSTER_DEFAULTS.credentialsKey).describe("Key in that Secret."),
       })
-      .describe("Secret that holds the kubeconfig of the member; `legation join` makes it."),
+      .describe("Secret with the kubeconfig of the member, created by `legation join`."),
     createNamespaces: z
       .boolean()
       .default(CLUSTER_DEFAULTS.createNamespaces)
-      .describe("Whether a namespace that the member lacks is made there when a pod of it is delegated."),
+      .describe("Creates a namespace that the member lacks when a pod of it is delegated."),
     scheduleTimeoutSeconds: z
       .int32()
       .min(1)
       .max(3600)
       .default(CLUSTER_DEFAULTS.scheduleTimeoutSeconds)
-      .describe("How long the member's scheduler may look for a node before the next member is tried."),
+      .describe("Seconds for the member's scheduler to find a node before the next member is tried."),
     probe: z
       .object({
-        periodSeconds: z.int32().min(1).max(300).default(PROBE_DEFAULTS.periodSeconds).describe("Time between probes."),
+        periodSeconds: z
+          .int32()
+          .min(1)
+          .max(300)
+          .default(PROBE_DEFAULTS.periodSeconds)
+          .describe("Seconds between probes."),
         timeoutSeconds: z
           .int32()
           .min(1)
           .max(60)
           .default(PROBE_DEFAULTS.timeoutSeconds)
-          .describe("Deadline of a probe."),
+          .describe("Deadline of a probe in seconds."),
         failureThreshold: z
           .int32()
           .min(1)
           .max(100)
           .default(PROBE_DEFAULTS.failureThreshold)
-          .describe("Failed probes in a row after which the member is not ready."),
+          .describe("Consecutive failed probes after which the member is not ready."),
       })
       .prefault({})
-      .describe("How the controller finds out whether the member's API server answers."),
+      .describe("Probe of the member's API server."),
     homeAPI: z
       .object({
         server: z
@@ -184,26 +189,26 @@ const specSchema = z
           .string()
           .max(65_536)
           .meta({ format: "byte" })
-          .describe("PEM bundle that vouches for that address; default: the host's own authority.")
+          .describe("PEM bundle of the authority for that address; default: the host's own.")
           .exactOptional(),
       })
-      .describe("How pods in the member reach the host's API server; default: as the controller's flag says.")
+      .describe("The host's API server as pods in the member reach it; default: the controller's flag.")
       .exactOptional(),
     storageClasses: z
       .record(z.string().max(253), z.string().max(253))
       .describe(
-        "Storage classes of PersistentVolumeClaims: of the host, and the member's in its place. Default: the same.",
+        "Storage classes of the member by those of the host, for PersistentVolumeClaims. Default: the same name.",
       )
       .exactOptional(),
     classSelector: labelSelectorSchema
       .describe(
-        "Labels of the host's PriorityClasses and RuntimeClasses that are copied to the member for the pods that name them, " +
-          "where it has none of that name. Absent: none; empty: all.",
+        "Selects the host's PriorityClasses and RuntimeClasses to copy for the pods that name them, where the member " +
+          "lacks one of that name. Absent: none; empty: all.",
       )
       .exactOptional(),
     ...clusterPolicyFields,
   })
-  .describe("What an operator says about the member.");
+  .describe("Settings of the member.");
 
 const resourceList = z.record(z.string(), z.string());
 
@@ -221,11 +226,11 @@ const statusSchema = z
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
     version: z.string().describe("Version of the member's API server.").exactOptional(),
     server: z.string().describe("Address at which the controller reaches the member's API server.").exactOptional(),
-    nodes: z.int32().min(0).describe("Nodes of the member, also those that take no pods.").exactOptional(),
-    pods: z.int32().min(0).describe("Proxies of this host that are bound to the member.").exactOptional(),
+    nodes: z.int32().min(0).describe("Nodes of the member, unschedulable ones included.").exactOptional(),
+    pods: z.int32().min(0).describe("Proxies of this host bound to the member.").exactOptional(),
     capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),
     allocatable: resourceList.describe("Sum over the member's schedulable nodes.").exactOptional(),
-    largestNode: resourceList.describe("Per resource, the most that one schedulable node has.").exactOptional(),
+    largestNode: resourceList.describe("The largest amount of each resource on one schedulable node.").exactOptional(),
     nodeKinds: z
       .array(
         z.object({
@@ -237,25 +242,23 @@ const statusSchema = z
           allocatable: resourceList,
         }),
       )
-      .describe("The nodes that take pods, those alike in labels, taints and size together; for `legation plan`.")
+      .describe("Schedulable nodes, grouped by labels, taints and size; for `legation plan`.")
       .exactOptional(),
     unlistedNodeLabels: z
       .array(z.string())
-      .describe("Labels of nodes that nodeKinds leaves out, since they would make too many kinds.")
+      .describe("Labels of nodes that nodeKinds leaves out because they would make too many kinds.")
       .exactOptional(),
-    requestedByOthers: resourceList.describe("What pods of others request there, as last read.").exactOptional(),
+    requestedByOthers: resourceList.describe("Requests of other tenants' pods, as last read.").exactOptional(),
     heldDelegates: z
       .int32()
-      .describe(
-        "Delegates there that are kept though the host, which was set back to an older state, does not know them.",
-      )
+      .describe("Held delegates: kept although the host, which was restored from a backup, does not know them.")
       .exactOptional(),
     conditions: z
       .array(conditionSchema)
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
       .exactOptional(),
   })
-  .describe("What the controller found out about the member.");
+  .describe("Observed state of the member.");
 
 const rules = [
   {
@@ -271,5 +274,5 @@ const rules = [
 /** The schema from which the CustomResourceDefinition is generated. */
 export const clusterSchema: z.ZodType<Pick<Cluster, "spec" | "status">> = z
   .object({ spec: specSchema, status: statusSchema.exactOptional() })
-  .describe("A member cluster: pods of the host run in it. Its labels are what cluster selectors match.")
+  .describe("A member cluster, where pods of the host run. Cluster selectors match its labels.")
   .meta({ "x-kubernetes-validations": rules });

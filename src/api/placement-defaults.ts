@@ -56,7 +56,7 @@ export const placementDefaultsSchema: z.ZodType<Pick<PlacementDefaults, "spec">>
           .exactOptional(),
         clusterSpread: clusterSpreadsSchema.describe("As the annotation legation.dev/cluster-spread.").exactOptional(),
       })
-      .describe("What pods get that neither say it themselves nor have it from their namespace, key by key."),
+      .describe("Defaults by key, for pods and namespaces that set none."),
   })
   .describe(
     "Defaults of placement for all namespaces. Authors may replace them; a Cluster's own spec says what is allowed.",

@@ -95,7 +95,7 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   const own = scoreOf(candidate, requestsIn?.(candidate) ?? requests, rules);
   const other = scoreOf(better, requestsIn?.(better) ?? requests, rules);
   const { name } = better;
-  if (own.overdue !== other.overdue) return "an answer of its API server is overdue";
+  if (own.overdue !== other.overdue) return "its API server is late to answer";
   const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
   if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
   if (own.guessed !== other.guessed) return "what others' pods request there is not known yet";

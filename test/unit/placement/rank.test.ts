@@ -58,7 +58,7 @@ describe("members are ranked for one pod", () => {
   });
 
   test.each<[string, Partial<Candidate>, Rule[], string]>([
-    ["its answer is overdue", { overdue: true }, [costs({ a: 1 })], "an answer of its API server is overdue"],
+    ["its answer is overdue", { overdue: true }, [costs({ a: 1 })], "its API server is late to answer"],
     [
       "a rule costs more",
       { used: { cpu: 6 } },
