@@ -4,7 +4,6 @@ import { compare } from "../../support/conformance/compare.ts";
 import { KNOWN_DIFFERENCES } from "../../support/conformance/differences.ts";
 import { SCENARIOS } from "../../support/conformance/scenarios.ts";
 import { transcribe } from "../../support/conformance/transcript.ts";
-import { afterFile } from "../../support/harness/after-file.ts";
 import { onRealNodes } from "../../support/harness/real-nodes.ts";
 
 // The same manifests and the same calls of kubectl, on a plain cluster with a real node and through Legation: what a person
@@ -20,8 +19,9 @@ test("every difference that stays has its reason in the documentation, and no ot
 onRealNodes((realNodes) => {
   const met = new Set<string>();
 
-  test.concurrent.each(SCENARIOS)("$name looks the same", { timeout: 400_000 }, async (scenario) => {
-    const { plain, delegating } = await realNodes().places({ onFinished: afterFile });
+  test.concurrent.for(SCENARIOS)("$name looks the same", { timeout: 600_000 }, async (scenario, { onTestFinished }) => {
+    // Containers and probes of a scenario that has ended would take processor time from the others.
+    const { plain, delegating } = await realNodes().places({ onFinished: onTestFinished });
     const [expected, seen] = await Promise.all([
       transcribe(scenario, plain, "plain"),
       transcribe(scenario, delegating, "legation"),

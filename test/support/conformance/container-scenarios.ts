@@ -208,7 +208,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
         { apiVersion: "v1", kind: "Secret", metadata: { name: "key" }, stringData: { word: "sesame" } },
         GIVEN,
       ),
-      { kubectl: "wait pod/web --for=jsonpath={.status.phase}=Succeeded --timeout=60s" },
+      { kubectl: "wait pod/web --for=jsonpath={.status.phase}=Succeeded --timeout=150s" },
       { kubectl: "logs web" },
       endsIn("Succeeded"),
       yaml,
@@ -282,7 +282,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
     name: "a pod that fits on no node",
     calls: [
       apply(pod(main(WAITS, { resources: { requests: { cpu: "5000" } } }))),
-      { kubectl: "wait pod/web --for=condition=PodScheduled=False --timeout=60s" },
+      { kubectl: "wait pod/web --for=condition=PodScheduled=False --timeout=150s" },
       {
         kubectl:
           "get pod web -o 'jsonpath={range .status.conditions[*]}{.type} {.status} {.reason} {.observedGeneration};{end}'",

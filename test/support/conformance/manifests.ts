@@ -65,7 +65,7 @@ export function sandboxesGone(selector: string): Call {
 }
 
 /** Waits until the pod `web` is ready. */
-export const runs: Call = { kubectl: "wait pod/web --for=condition=Ready --timeout=60s" };
+export const runs: Call = { kubectl: "wait pod/web --for=condition=Ready --timeout=150s" };
 /** The pod `web` as it is; conditions are a set. */
 export const yaml: Call = { kubectl: "get pod web -o yaml", unordered: true };
 

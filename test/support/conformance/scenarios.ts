@@ -327,7 +327,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "kubectl run and its exit code",
     calls: [
       {
-        kubectl: `run web --image=${IMAGE} --restart=Never --rm -i --quiet --pod-running-timeout=1m -- sh -c 'read line; echo got $line; exit 4'`,
+        kubectl: `run web --image=${IMAGE} --restart=Never --rm -i --quiet --pod-running-timeout=150s -- sh -c 'read line; echo got $line; exit 4'`,
         input: "a line\n",
       },
       // kubectl does not wait for the deletion that it has asked for.
@@ -356,7 +356,7 @@ export const SCENARIOS: readonly Scenario[] = [
         spec: { maxUnavailable: 0, selector: { matchLabels: { app: "web" } } },
       }),
       runs,
-      { kubectl: "get pdb web -o 'jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}'", until: /^\d 0/ },
+      { kubectl: "get pdb web -o 'jsonpath={.status.currentHealthy} {.status.disruptionsAllowed}'", until: /^1 0/ },
       {
         kubectl: "create --raw /api/v1/namespaces/<namespace>/pods/web/eviction -f -",
         input: JSON.stringify({ apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "web" } }),
@@ -389,7 +389,7 @@ export const SCENARIOS: readonly Scenario[] = [
           },
         },
       }),
-      { kubectl: "wait job/web --for=condition=Complete --timeout=60s" },
+      { kubectl: "wait job/web --for=condition=Complete --timeout=150s" },
       { kubectl: "logs job/web --all-pods --prefix", unordered: true },
       { kubectl: "get job web -o 'jsonpath={.status.succeeded} {.status.completedIndexes}'" },
       { kubectl: "get pods --no-headers", unordered: true },
@@ -407,7 +407,7 @@ export const SCENARIOS: readonly Scenario[] = [
           template: { spec: { restartPolicy: "Never", dnsPolicy: "Default", ...main(sh("exit 1")) } },
         },
       }),
-      { kubectl: "wait job/web --for=condition=Failed --timeout=60s" },
+      { kubectl: "wait job/web --for=condition=Failed --timeout=150s" },
       { kubectl: "get job web -o 'jsonpath={.status.failed} {.status.conditions[*].reason}'" },
       { kubectl: "logs job/web" },
     ],
@@ -428,8 +428,8 @@ export const SCENARIOS: readonly Scenario[] = [
           },
         },
       }),
-      { kubectl: "wait deployment/web --for=condition=Available --timeout=60s" },
-      { kubectl: "rollout status deployment/web --timeout=60s" },
+      { kubectl: "wait deployment/web --for=condition=Available --timeout=150s" },
+      { kubectl: "rollout status deployment/web --timeout=150s" },
       { kubectl: "get deployment web --no-headers" },
       { kubectl: "logs deployment/web", until: /started/ },
       { kubectl: "exec deployment/web -- echo in one of them" },

@@ -21,6 +21,8 @@ async function outcomeOf(call: Call, place: Place, side: Side): Promise<string[]
       {
         kubeconfig: cluster.kubeconfig,
         transport: "WebSocket",
+        // Longer than any call's own timeout, so that kubectl says itself what it waits for.
+        timeoutMs: 180_000,
         ...(call.input === undefined ? {} : { input: inputText(call.input) }),
       },
     );
@@ -38,7 +40,7 @@ async function outcomeOf(call: Call, place: Place, side: Side): Promise<string[]
             if (until.test(seen.join("\n"))) return seen;
             throw new Error(seen.join("\n"));
           },
-          { timeoutMs: 90_000, intervalMs: 300, what: `${place.cluster.name}: ${call.kubectl} shows ${until}` },
+          { timeoutMs: 150_000, intervalMs: 300, what: `${place.cluster.name}: ${call.kubectl} shows ${until}` },
         );
   return [`$ ${call.kubectl}`, ...lines];
 }
