@@ -13,7 +13,6 @@ const metadata = z.object({
   managedFields: z.unknown().optional(),
 });
 
-/** An object under review. Only its metadata is checked. */
 const reviewed = z.looseObject({ metadata });
 
 const admissionReview = z.object({
@@ -30,7 +29,6 @@ const admissionReview = z.object({
 });
 const identified = z.object({ request: z.object({ uid: z.string().min(1) }) });
 
-/** The part of an AdmissionReview's request that handlers read. */
 export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
@@ -41,7 +39,6 @@ export interface AdmissionRequest {
   readonly oldObject: ReviewedObject | undefined;
 }
 
-/** Any object under review. */
 export interface ReviewedObject {
   readonly metadata: {
     readonly name?: string;

@@ -70,7 +70,7 @@ export async function ensureCaBundle(
   return { installed, hosts: [...hosts] };
 }
 
-/** The entries of a configuration. Undefined if it is not installed. */
+/** Returns the entries of a configuration, updated. Undefined if it is not installed. */
 async function ensureIn(
   { resource, name }: (typeof CONFIGURATIONS)[number],
   client: ClusterClient,

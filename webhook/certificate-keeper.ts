@@ -47,7 +47,6 @@ export class CertificateKeeper {
     this.#options = options;
   }
 
-  /** Returns the first certificate. Rejects if there is none. */
   async load(): Promise<Certificate> {
     this.#serving = await this.#read();
     return this.#serving.certificate;

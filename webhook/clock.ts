@@ -1,4 +1,3 @@
-/** A clock that tests can fake. */
 export interface WebhookClock {
   /** Milliseconds since the epoch by the machine's clock, which may jump. */
   wall(): number;

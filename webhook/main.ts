@@ -24,7 +24,6 @@ export interface WebhookOptions {
   readonly clock?: WebhookClock;
 }
 
-/** A running webhook. */
 export interface RunningWebhook {
   readonly port: number;
   /** Drains open connections, then closes. */

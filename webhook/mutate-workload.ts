@@ -211,7 +211,7 @@ function merge(
   return { annotations, warnings, removed };
 }
 
-/** The operations with paths from the object's root; containers that the template lacks are made first. */
+/** Returns the operations with paths from the object's root, and operations that create missing containers. */
 function rooted(
   patch: readonly fastJsonPatch.Operation[],
   object: ReviewedObject,

@@ -6,17 +6,14 @@ export type Verdict =
   | { readonly kind: "patched"; readonly patch: readonly Operation[]; readonly warnings: readonly string[] }
   | { readonly kind: "denied"; readonly message: string };
 
-/** Admits the object unchanged. */
 export function allowed(warnings: readonly string[] = []): Verdict {
   return { kind: "allowed", warnings };
 }
 
-/** Admits the object with a JSON patch. */
 export function patched(patch: readonly Operation[], warnings: readonly string[] = []): Verdict {
   return patch.length === 0 ? allowed(warnings) : { kind: "patched", patch, warnings };
 }
 
-/** Refuses the object with all problems. */
 export function denied(problems: readonly string[]): Verdict {
   return { kind: "denied", message: problems.join("; ") };
 }
@@ -24,7 +21,6 @@ export function denied(problems: readonly string[]): Verdict {
 // The API server truncates longer warnings (admission.k8s.io/v1).
 const WARNING_MAX = 256;
 
-/** Returns the AdmissionReview that answers a request. */
 export function reviewOf(uid: string, verdict: Verdict): object {
   return { apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response: { uid, ...responseOf(verdict) } };
 }

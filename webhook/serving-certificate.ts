@@ -10,7 +10,6 @@ import { secrets } from "../src/kube/resources.ts";
 /** Secret that all replicas of the webhook share. */
 export const CERTIFICATE_SECRET = "legation-webhook-certificate";
 
-/** The content of the Secret. */
 export interface OwnMaterial {
   readonly authority: Authority;
   readonly certificate: Certificate;
@@ -18,7 +17,6 @@ export interface OwnMaterial {
   readonly earlierAuthorities: string;
 }
 
-/** Requirements of the replicas' certificate. */
 export interface OwnCertificateOptions {
   /** DNS names and addresses of the certificate. */
   readonly hosts: readonly string[];

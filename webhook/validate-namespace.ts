@@ -4,7 +4,6 @@ import type { AdmissionRequest } from "./admission-review.ts";
 import { placementWarnings } from "./author-problems.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
 
-/** Refuses a namespace with invalid placement defaults. */
 export function validateNamespace({ object }: AdmissionRequest): Verdict {
   const parsed = parsePlacement(object?.metadata.annotations ?? {});
   if (!parsed.ok) return denied(parsed.problems.map(({ message }) => message));

@@ -39,9 +39,7 @@ export type ApiMode = (typeof API_MODES)[number];
 /** Groups pods that name no group. */
 export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonly key: string };
 
-/** An author's placement of a pod. */
 export interface Placement {
-  /** `legation.dev/delegate`. */
   readonly delegate?: boolean;
   /** Members by name. Undefined means any. */
   readonly clusters?: readonly string[];
@@ -60,7 +58,6 @@ export interface Placement {
   readonly groupBy?: GroupBy;
   /** The division of the owner's replicas. Undefined places each pod by load. */
   readonly preferences?: SchedulingPreferences;
-  /** Patches for some members. */
   readonly overrides?: readonly Override[];
   /** `legation.dev/api`. Undefined means the host, if its address is known. */
   readonly api?: ApiMode;
@@ -72,7 +69,6 @@ export interface Placement {
   readonly overflowAfterSeconds?: number;
 }
 
-/** A problem of an annotation. */
 export interface Problem {
   readonly key: string;
   /** The key, what is wrong, and what to write instead. */

@@ -39,7 +39,6 @@ const termSchema = z.strictObject({
     .exactOptional(),
 });
 
-/** The schema of `legation.dev/cluster-affinity`. */
 export const clusterAffinitySchema: z.ZodType<ClusterAffinity> = z.strictObject({
   requiredDuringSchedulingIgnoredDuringExecution: z
     .strictObject({ nodeSelectorTerms: z.array(termSchema).min(1).max(100) })

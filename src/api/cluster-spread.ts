@@ -46,5 +46,4 @@ const spreadSchema: z.ZodType<ClusterSpread> = z
     }
   });
 
-/** The schema of `legation.dev/cluster-spread`. */
 export const clusterSpreadsSchema: z.ZodType<readonly ClusterSpread[]> = z.array(spreadSchema).min(1).max(16);

@@ -11,7 +11,6 @@ export interface CredentialsSecret {
   readonly key?: string;
 }
 
-/** Settings of the probe of a member's API server. */
 export interface ProbeSpec {
   readonly periodSeconds?: number;
   readonly timeoutSeconds?: number;
@@ -65,7 +64,6 @@ export interface NodeKind {
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
-/** The observed state of a member. */
 export interface ClusterStatus {
   readonly observedGeneration?: number;
   /** Version of its API server, e.g. v1.36.3. */

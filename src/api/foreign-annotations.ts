@@ -6,7 +6,6 @@ import type { Selector } from "./label-selector.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
-/** The translation of another project's annotation. */
 export interface ForeignPlacement {
   readonly delegate?: boolean;
   readonly clusters?: readonly string[];
@@ -51,7 +50,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     `${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}, and remove it`,
 };
 
-/** Returns the keys of other projects that Legation understands. */
+/** Keys of other projects that Legation understands. */
 export const FOREIGN_KEYS: readonly string[] = Object.keys(READERS);
 
 /** Translates the annotation, or returns the unsupported parts and what to write instead. */

@@ -117,7 +117,6 @@ export const SYSTEM_NAMESPACE = "legation-system";
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
 
-/** Returns the name of a member's virtual node. */
 export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }

@@ -45,7 +45,6 @@ type Wire<T> = T extends Date
 export type ObjectMeta = Wire<V1ObjectMeta>;
 export type OwnerReference = Wire<V1OwnerReference>;
 
-/** Any Kubernetes object. */
 export interface KubeObject {
   apiVersion?: string;
   kind?: string;
@@ -125,12 +124,10 @@ declare const objectKeyBrand: unique symbol;
 /** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and work queues. */
 export type ObjectKey = string & { readonly [objectKeyBrand]: true };
 
-/** Returns the key of an object or reference. */
 export function objectKey(ref: { readonly namespace?: string; readonly name?: string }): ObjectKey {
   return ((ref.namespace ?? "") === "" ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
 }
 
-/** Returns the reference of a key. */
 export function objectRef(key: ObjectKey): ObjectRef {
   const slash = key.indexOf("/");
   return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };

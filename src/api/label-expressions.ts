@@ -8,7 +8,6 @@ export interface LabelExpression {
   readonly values?: readonly string[];
 }
 
-/** A `metav1.LabelSelector`. */
 export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly LabelExpression[];
@@ -36,7 +35,6 @@ function expressionSchema(operator: z.ZodType<LabelExpression["operator"]>): z.Z
     });
 }
 
-/** A `NodeSelectorRequirement`. */
 export const nodeExpressionSchema: z.ZodType<LabelExpression> = expressionSchema(
   z.enum([...SET_OPERATORS, "Gt", "Lt"]),
 );

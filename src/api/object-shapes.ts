@@ -4,7 +4,6 @@ const optional = (of: Readonly<Record<string, Shape>>): Shape => fields({}, of);
 const anything: Shape = () => true;
 const object = optional({});
 
-/** Validates the metadata of stored objects. */
 export const metadataShape: Shape = fields(
   { name: text, uid: text, resourceVersion: text },
   {
@@ -78,7 +77,6 @@ const condition = fields(
 );
 const toleration = optional({ key: text, operator: text, value: text, effect: text, tolerationSeconds: number });
 
-/** Validates the fields of a pod that Legation reads. */
 export const podShape: Shape = optional({
   spec: fields(
     { containers: list(container) },
@@ -117,7 +115,6 @@ export const podShape: Shape = optional({
   }),
 });
 
-/** Validates the fields of a node that Legation reads. */
 export const nodeShape: Shape = optional({
   spec: optional({
     unschedulable: flag,
@@ -134,7 +131,6 @@ export const nodeShape: Shape = optional({
   }),
 });
 
-/** Validates the fields of an event that Legation reads. */
 export const eventShape: Shape = fields(
   { involvedObject: optional({ kind: text, namespace: text, name: text, uid: text, fieldPath: text }) },
   {
@@ -152,12 +148,10 @@ export const eventShape: Shape = fields(
   },
 );
 
-/** Validates the fields of a Service that Legation reads. */
 export const serviceShape: Shape = optional({
   spec: optional({ type: text, clusterIP: text, selector: map(text), ports: list(object), externalName: text }),
 });
 
-/** Validates the fields of an EndpointSlice that Legation reads. */
 export const endpointSliceShape: Shape = optional({
   addressType: text,
   endpoints: orNull(list(optional({ addresses: orNull(list(text)), conditions: object, hostname: text }))),
@@ -168,21 +162,17 @@ const labelSelector = orNull(optional({ matchLabels: orNull(map(text)) }));
 const policyPeer = optional({ podSelector: labelSelector, namespaceSelector: orNull(object), ipBlock: orNull(object) });
 const policyRules = (peers: string): Shape => orNull(list(optional({ [peers]: orNull(list(policyPeer)) })));
 
-/** Validates the fields of a NetworkPolicy that Legation reads. */
 export const networkPolicyShape: Shape = optional({
   spec: optional({ podSelector: labelSelector, ingress: policyRules("from"), egress: policyRules("to") }),
 });
 
-/** Validates the fields of a ServiceExport that Legation reads. */
 export const serviceExportShape: Shape = optional({
   status: orNull(optional({ conditions: orNull(list(condition)) })),
 });
 
-/** Validates the fields of a PersistentVolumeClaim that Legation reads. */
 export const claimShape: Shape = optional({
   spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),
   status: optional({ phase: text, capacity: amounts, conditions: list(condition) }),
 });
 
-/** Validates the fields of a ConfigMap or a Secret that Legation reads. */
 export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });

@@ -7,7 +7,6 @@ export const DEFAULT_OVERFLOW_AFTER_SECONDS = 30;
 
 const LONGEST_SECONDS = 24 * 60 * 60;
 
-/** Parses a mode. Undefined if it is none. */
 export function readMode(text: string): OverflowMode | undefined {
   return MODES.find((mode) => mode === text);
 }

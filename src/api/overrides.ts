@@ -21,7 +21,7 @@ export interface Override {
   readonly by?: "namespace";
 }
 
-/** Parses an author's overrides, or returns all problems and what to write instead. */
+/** The overrides, or all problems and what to write instead. */
 export type ParsedOverrides = readonly Override[] | { readonly problem: string };
 
 const EXAMPLE =
@@ -83,7 +83,6 @@ const overridesSchema = z.array(
 
 const readText = structuredTextReader(overridesSchema);
 
-/** Parses the annotation's value. */
 export function parseOverrides(text: string): ParsedOverrides {
   const parsed = readText(text);
   if (!parsed.ok) return { problem: `${parsed.problems.join("; ")}; write e.g. ${EXAMPLE}` };

@@ -23,7 +23,6 @@ export interface PlacementDefaults {
   readonly spec: PlacementDefaultsSpec;
 }
 
-/** Returns the defaults as a Placement. */
 export function defaultPlacement({
   clusterSelector,
   clusterAffinity,

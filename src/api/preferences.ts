@@ -22,7 +22,6 @@ export interface SchedulingPreferences {
   readonly clusters: Readonly<Record<string, ClusterPreferences>>;
 }
 
-/** Stands for all clusters without an entry. */
 const ANY_CLUSTER = "*";
 
 const EXAMPLE = '{"clusters": {"west": {"weight": 2}, "*": {"weight": 1, "maxReplicas": 10}}}';

@@ -68,7 +68,6 @@ export function writeQuantity(resource: string, value: number): string {
   return unit === undefined ? text : `${Math.round(value) / (SUFFIXES[unit] ?? 1)}${unit}`;
 }
 
-/** Formats amounts as a resource list. */
 export function formatAmounts(amounts: Amounts): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, formatQuantity(name, value)]));
 }

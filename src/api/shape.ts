@@ -17,12 +17,10 @@ export function orNull(shape: Shape): Shape {
   return (value) => value === null || shape(value);
 }
 
-/** Checks every item of a list. */
 export function list(item: Shape): Shape {
   return (value) => Array.isArray(value) && value.every((each) => item(each));
 }
 
-/** Checks every value of an object. */
 export function map(item: Shape): Shape {
   return (value) => isJsonObject(value) && Object.values(value).every((each) => item(each));
 }

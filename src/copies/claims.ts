@@ -39,7 +39,6 @@ export function claimNames({ spec }: Pod): string[] {
   return names.length < 2 ? names : [...new Set(names)];
 }
 
-/** Returns the member that has the data. */
 export function clusterOf({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
   return metadata.annotations?.[CLUSTER_ANNOTATION];
 }
@@ -156,7 +155,6 @@ export function ownerAnnotation(
   return { [OWNER_ANNOTATION]: JSON.stringify(owner) };
 }
 
-/** Reports whether a claim was seen in the member. */
 export function wasSeen({ metadata }: Stored<PersistentVolumeClaim>): boolean {
   return metadata.annotations?.[CLAIM_STATUS_ANNOTATION] !== undefined;
 }

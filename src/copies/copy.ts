@@ -21,7 +21,6 @@ const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
 // Orders to replicators, which would spread the copy over the member's namespaces.
 const DROPPED_PREFIXES = ["replicator.v1.mittwald.de/", "reflector.v1.k8s.emberstack.com/"];
 
-/** Reports whether this host made the copy. */
 export function isCopy(object: KubeObject, hostId: string): boolean {
   return ownerOf(object) !== undefined && isLabelled(object, hostId);
 }
@@ -70,7 +69,6 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
   return ownerOf(copy)?.uid === source.metadata.uid;
 }
 
-/** Returns labels and annotations of a new copy. */
 export function copyMetadata(
   { metadata }: Stored<KubeObject>,
   host: HostIdentity,
@@ -89,7 +87,7 @@ export function copyMetadata(
   };
 }
 
-/** An operation of a JSON patch. */
+/** Returns a JSON patch operation that sets a field. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
 }

@@ -61,7 +61,7 @@ export function contentOf(kind: DependencyKind, object: DependencyObject): Conte
   }
 }
 
-/** Returns the content fields of a kind. */
+/** Content fields by kind. */
 const CONTENT_FIELDS = {
   ConfigMap: { data: {}, binaryData: {}, immutable: false },
   Secret: { data: {}, immutable: false },
@@ -76,7 +76,6 @@ const API_VERSIONS: Partial<Record<DependencyKind, string>> = {
   RuntimeClass: "node.k8s.io/v1",
 };
 
-/** Returns the copy to create in a member. */
 export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
   const { name, namespace = "" } = source.metadata;
   const place = isClass(kind) ? { name } : { name, namespace };

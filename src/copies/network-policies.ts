@@ -25,7 +25,6 @@ export function policyCopyName({ metadata: { name, uid } }: Stored<NetworkPolicy
   return `${name.length + suffix.length <= LONGEST_NAME ? name : uid}${suffix}`;
 }
 
-/** Returns the policy to create in a member. */
 export function toPolicyCopy(source: Stored<NetworkPolicy>, host: HostIdentity): NetworkPolicy {
   const { namespace = "" } = source.metadata;
   return {
@@ -36,7 +35,6 @@ export function toPolicyCopy(source: Stored<NetworkPolicy>, host: HostIdentity):
   };
 }
 
-/** Reports whether the copy has its source's rules. */
 export function hasRulesOf(copy: Stored<NetworkPolicy>, source: Stored<NetworkPolicy>, host: HostIdentity): boolean {
   // Cached: every waiting pod asks for each member.
   const known = compared.get(copy);

@@ -43,12 +43,10 @@ export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 /** Manager of slices made from a selector; each member's controller makes its own. */
 export const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 
-/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
-/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
@@ -66,7 +64,6 @@ function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<
   return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
 }
 
-/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
@@ -78,7 +75,6 @@ export function shapeOf(kind: ServiceKind, { spec, addressType = "" }: ServiceOb
   return spec?.clusterIP === "None" ? "Headless" : "ClusterIP";
 }
 
-/** Returns the copy to create in a member. */
 export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, host: HostIdentity): ServiceObject {
   const { name, namespace = "" } = source.metadata;
   const metadata = { name, namespace, ...copyMetadata(marked(kind, source), host) };
@@ -166,7 +162,6 @@ function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | Slic
   return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
 }
 
-/** Returns the copied fields of a source. */
 function wantedContent(kind: ServiceKind, source: ServiceObject, host: HostIdentity): ServiceSpec | SliceContent {
   return kind === "Service" ? serviceContent(inMember(source.spec ?? {}, host)) : sliceContent(source);
 }

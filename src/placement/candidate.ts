@@ -4,10 +4,8 @@ import type { Selector } from "../api/label-selector.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { NodeFit, NodeNeeds } from "./node-fit.ts";
 
-/** A member as placement sees it. */
 export interface Candidate {
   readonly name: string;
-  /** Labels of the Cluster, which selectors match. */
   readonly labels: Readonly<Record<string, string>>;
   /** Why no pod may be placed there now (not ready, cordoned, being removed). */
   readonly closed?: { readonly reason: RefusalReason; readonly message: string };
@@ -61,7 +59,6 @@ export type RefusalReason =
   | "RefusedByMember" // its API server refused the delegate
   | "NameTaken"; // a pod of that name, not Legation's, is there
 
-/** A member's refusal, for people. */
 export interface Refusal {
   readonly cluster: string;
   readonly reason: RefusalReason;

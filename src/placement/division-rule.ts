@@ -21,7 +21,6 @@ export interface Others {
   readonly leaving: readonly string[];
   /** The number of replicas that come and go at once. */
   readonly atOnce: number;
-  /** The clusters that may have replicas now. */
   readonly clusters: readonly string[];
   /** Clusters of these that have room. */
   readonly roomy: readonly string[];
@@ -61,7 +60,6 @@ function nextBeside(
   return nextInUpdate({ order, clusters, choices, own: placed, leaving, atOnce });
 }
 
-/** Returns why the cluster gets no more replicas. */
 function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
   const own = preferencesFor(preferences, cluster);
   if (own === undefined) return `${PREFERENCES_ANNOTATION} does not name it`;

@@ -1,12 +1,10 @@
 import { preferencesFor, type SchedulingPreferences } from "../api/preferences.ts";
 
-/** Replicas by cluster. */
 export type Replicas = Readonly<Record<string, number>>;
 
 export interface DivideInput {
   readonly total: number;
   readonly preferences: SchedulingPreferences;
-  /** The clusters that may have replicas now. */
   readonly clusters: readonly string[];
   /** The most that a cluster has room for. Undefined means no limit. */
   readonly capacities?: Replicas;
@@ -123,7 +121,6 @@ function take(shares: readonly Share[], total: number): Record<string, number> {
   return replicas;
 }
 
-/** Returns the sum over all clusters. */
 export function sum(replicas: Replicas): number {
   let total = 0;
   for (const cluster in replicas) total += replicas[cluster] ?? 0;
@@ -142,7 +139,7 @@ function orderOf(cluster: string, key: string): number {
   return finalized(hash(cluster + key));
 }
 
-/** The last step of MurmurHash3, 32 bits (Austin Appleby, public domain). */
+/** Applies the last step of MurmurHash3, 32 bits (Austin Appleby, public domain). */
 function finalized(hashed: number): number {
   let value = hashed;
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
@@ -150,7 +147,7 @@ function finalized(hashed: number): number {
   return (value ^ (value >>> 16)) >>> 0;
 }
 
-/** FNV-1, 32 bits, over UTF-8. */
+/** Returns the FNV-1 hash of UTF-8, 32 bits. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) value = (Math.imul(value, 0x01000193) ^ byte) >>> 0;

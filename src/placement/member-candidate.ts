@@ -14,7 +14,6 @@ export type MemberFacts = Pick<
   readonly closed: Candidate["closed"];
   readonly overdue: boolean;
   readonly foreign: Candidate["foreign"];
-  /** Taints of its virtual node. */
   readonly nodeTaints: readonly Taint[];
 };
 
@@ -31,17 +30,15 @@ const STATE_TAINTS = new Set(
   ].map((name) => `node.kubernetes.io/${name}`),
 );
 
-/** The operator declared that no pod runs on the node any more. */
+/** Reports whether the operator declared that no pod runs on the node any more. */
 export function isOutOfService(node: KubeNode | undefined): boolean {
   return node?.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/out-of-service") ?? false;
 }
 
-/** The Cluster is being deleted. */
 export const BEING_REMOVED: NonNullable<Candidate["closed"]> = {
   reason: "ClusterBeingRemoved",
   message: "its Cluster is being deleted",
 };
-/** The virtual node is cordoned. */
 export const CORDONED: NonNullable<Candidate["closed"]> = {
   reason: "Cordoned",
   message: "its virtual node is cordoned",
@@ -52,12 +49,11 @@ export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
   message: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
 };
 
-/** The member cannot be reached. */
+/** Returns the refusal of a member that cannot be reached. */
 export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
   return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}` };
 }
 
-/** Returns a member as placement sees it. */
 export function candidateOf(facts: MemberFacts): Candidate {
   const { cluster, closed, overdue, foreign, nodeTaints, ...known } = facts;
   const { namespaceSelector, limits, taints: own = [] } = cluster.spec;

@@ -105,7 +105,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   return { nodes: all, selected, tolerated, largest, large, against };
 }
 
-/** The host knows only the number of nodes that take no pods: they have no metadata here. */
+/** Returns why the host cannot judge a node: of nodes that take no pods it knows only the number. */
 function untold({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }

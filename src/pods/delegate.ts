@@ -50,7 +50,6 @@ const KUEUE_MANAGED_LABEL = `${KUEUE}managed`;
 // Marks pods of a Job or JobSet that Kueue admitted as a whole.
 const KUEUE_PODSET_LABEL = `${KUEUE}podset`;
 
-/** Reports whether the key belongs to the host's Kueue. */
 function isAdmittedOnHost(proxy: Pod, key: string): boolean {
   if (!key.startsWith(KUEUE)) return false;
   const { [KUEUE_MANAGED_LABEL]: managed, [KUEUE_PODSET_LABEL]: podset } = proxy.metadata?.labels ?? {};
@@ -174,7 +173,6 @@ function readOwner(object: KubeObject): Owner | undefined {
   return { cluster, namespace, name, uid };
 }
 
-/** Reports whether this host made the object. */
 export function madeByHost(object: KubeObject, hostId: string): boolean {
   return object.metadata?.labels?.[HOST_LABEL] === hostId && ownerOf(object) !== undefined;
 }

@@ -10,12 +10,10 @@ export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKi
 /** Namespaced kinds, in the order in which copies are made. */
 export const NAMESPACED_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
 
-/** Cluster-scoped kinds. */
 export const CLASS_KINDS: readonly ClassKind[] = ["PriorityClass", "RuntimeClass"];
 
 const ALL_KINDS: readonly DependencyKind[] = [...NAMESPACED_KINDS, ...CLASS_KINDS];
 
-/** An object that a pod uses. */
 export interface Dependency {
   readonly kind: DependencyKind;
   /** The pod's namespace; empty for a class. */
@@ -27,14 +25,12 @@ export interface Dependency {
   readonly missing: { readonly reason: string; readonly message: string };
 }
 
-/** Identifies a dependency. */
 export type DependencyRef = Pick<Dependency, "kind" | "namespace" | "name">;
 
 declare const dependencyKeyBrand: unique symbol;
 /** `Kind/namespace/name` of a dependency. */
 export type DependencyKey = string & { readonly [dependencyKeyBrand]: true };
 
-/** Returns the key of a dependency. */
 export function dependencyKey({ kind, namespace, name }: DependencyRef): DependencyKey {
   return `${kind}/${namespace}/${name}` as DependencyKey;
 }
@@ -72,23 +68,19 @@ export function classesOf({ spec }: Pod): readonly Dependency[] {
   });
 }
 
-/** Returns all objects that a pod uses, classes included. */
 function allDependenciesOf(pod: Pod): readonly Dependency[] {
   const classes = classesOf(pod);
   return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
 }
 
-/** Returns the keys of all objects that a pod uses, classes included. */
 export function dependencyKeys(pod: Pod): DependencyKey[] {
   return allDependenciesOf(pod).map(dependencyKey);
 }
 
-/** Reports whether the kind is cluster-scoped. */
 export function isClass(kind: DependencyKind): kind is ClassKind {
   return CLASS_KINDS.some((one) => one === kind);
 }
 
-/** Returns the dependency of a key. */
 export function dependencyRef(key: DependencyKey): DependencyRef {
   const [kind, namespace = "", name = ""] = key.split("/");
   return { kind: ALL_KINDS.find((known) => known === kind) ?? "ConfigMap", namespace, name };

@@ -171,7 +171,6 @@ function hostGenerations(proxy: Pod, delegate: Stored<Pod>, refused: ResizeRefus
   return (observed) => (observed !== undefined && observed === delegate.metadata.generation ? current : undefined);
 }
 
-/** Sets or removes the generation. */
 function setGeneration(object: { observedGeneration?: number }, generation: number | undefined): void {
   if (generation === undefined) delete object.observedGeneration;
   else object.observedGeneration = generation;

@@ -38,7 +38,6 @@ export interface ForwardedRecord {
   readonly spec?: Fingerprints;
 }
 
-/** Returns the annotation's value. */
 export function writeRecord(record: ForwardedRecord): string {
   const { labels, annotations, gates = [], gatePrints = {}, conditions, spec } = record;
   const hasPrints = Object.keys(gatePrints).length > 0;
@@ -130,7 +129,7 @@ export function fingerprint(value: unknown): string {
   return (hash >>> 0).toString(36);
 }
 
-/** A replacer for `JSON.stringify` that sorts keys: API servers may order fields differently. */
+/** Sorts keys for `JSON.stringify`: API servers may order fields differently. */
 function sortedKeys(_key: string, value: unknown): unknown {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

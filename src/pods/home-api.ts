@@ -21,7 +21,6 @@ export type ApiChoice =
   | { readonly access: ApiAccess; readonly refusal?: never }
   | { readonly access?: never; readonly refusal: string };
 
-/** A token that a pod mounts. */
 export interface WantedToken {
   /** Key in the delegate's Secret. */
   readonly key: string;
@@ -85,7 +84,6 @@ export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi):
   return { access: { mode: "none" } };
 }
 
-/** Reports whether the pod mounts the token Secret of this proxy. */
 export function mountsApiSecret({ spec }: Pod, proxyUid: string): boolean {
   const wanted = apiSecretName(proxyUid);
   return (
@@ -96,7 +94,7 @@ export function mountsApiSecret({ spec }: Pod, proxyUid: string): boolean {
   );
 }
 
-/** The spec with that access; the rest is the same. */
+/** Returns the spec with the access, otherwise unchanged. */
 export function withApiAccess(spec: PodSpec, proxyUid: string, access: ApiAccess): PodSpec {
   switch (access.mode) {
     case "member":

@@ -9,7 +9,6 @@ export function isTerminal(pod: Pod): boolean {
   return phase === "Succeeded" || phase === "Failed";
 }
 
-/** Reports whether deletion was requested. */
 export function isDeleting(pod: Pod): boolean {
   return pod.metadata?.deletionTimestamp !== undefined;
 }
@@ -55,7 +54,6 @@ export function isLive(pod: Pod): boolean {
   return !isTerminal(pod) && !isDeleting(pod);
 }
 
-/** Reports whether the pod has a node. */
 export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";
 }
@@ -65,7 +63,6 @@ export function isGated(pod: Pod): boolean {
   return (pod.spec?.schedulingGates?.length ?? 0) > 0;
 }
 
-/** Returns the pod's condition of the type. */
 export function conditionOf(pod: Pod, type: string): PodCondition | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type);
 }
@@ -87,7 +84,6 @@ export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}`;
 }
 
-/** Returns the owner that controls the pod. */
 export function controllerOf(pod: Pod): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find((owner) => owner.controller === true);
 }
@@ -106,7 +102,6 @@ export function isReplaced(pod: Pod): boolean {
   return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
 }
 
-/** Returns all container statuses. */
 function allStatuses(pod: Pod): ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];

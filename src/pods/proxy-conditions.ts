@@ -8,7 +8,6 @@ export interface RefusedWrite {
   readonly message: string;
 }
 
-/** A refused write and since when (RFC 3339). */
 export interface RefusedSince extends RefusedWrite {
   readonly since: string;
 }
@@ -72,7 +71,10 @@ export function whyNotPlaced(proxy: Pod): PodCondition | undefined {
   return isOurs && condition.status === "False" ? condition : undefined;
 }
 
-/** Only a Binding makes `PodScheduled` True, and it never becomes False again. */
+/**
+ * Returns the type of the waiting condition: only a Binding makes `PodScheduled` True, and it never becomes False
+ * again.
+ */
 function typeFor(proxy: Pod): string {
   return isBound(proxy) ? "PodReadyToStartContainers" : "PodScheduled";
 }

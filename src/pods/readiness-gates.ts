@@ -20,7 +20,6 @@ const SYSTEM_CONDITIONS: ReadonlySet<string> = new Set([
 /** The side whose value of a gate's condition counts. */
 type GateSide = "same" | "host" | "member";
 
-/** The part of a record about gates. */
 type GateRecord = Required<Pick<ForwardedRecord, "gates" | "gatePrints">>;
 
 /** Returns the condition types of the pod's readiness gates, without those that kubelets write. */

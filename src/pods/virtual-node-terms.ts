@@ -17,7 +17,6 @@ type Labels = Readonly<Record<string, string>>;
 /** A member as its virtual node shows it. */
 export interface MemberLabels {
   readonly name: string;
-  /** Labels of its Cluster. */
   readonly labels: Labels;
   /** Reports whether any node of the member has a label of the key. Undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
@@ -27,7 +26,6 @@ export interface MemberLabels {
 export interface SpecInMember {
   /** The spec without terms that the virtual node meets: the member's nodes lack its labels. */
   readonly spec: PodSpec;
-  /** Why the pod may not go there. */
   readonly refusal?: string;
   /** Sum of the weights of matching preferred terms that concern the virtual node alone. */
   readonly weight: number;
