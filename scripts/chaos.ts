@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createClusterClient } from "../src/kube/connect.ts";
+import { createClusterClient } from "../src/kube/http-client.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
 import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";

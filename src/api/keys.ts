@@ -116,6 +116,8 @@ export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 export const SYSTEM_NAMESPACE = "legation-system";
 /** Name of the controllers' Lease there. */
 export const CONTROLLER_LEASE = "legation-controller";
+/** Annotation of that Lease: the intervals without a leader. */
+export const LEADERLESS_ANNOTATION = "legation.dev/unled";
 
 export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;

@@ -1,9 +1,9 @@
 import type { Cluster } from "../api/cluster.ts";
 import type { Stored } from "../api/kubernetes.ts";
+import { clusters } from "../api/resources.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import { listAll } from "../kube/list-pages.ts";
-import { clusters } from "../kube/resources.ts";
+import { listAll } from "../kube/list.ts";
 import { Failure } from "./failure.ts";
 
 /** The refusal of what needs an installation where there is none. */

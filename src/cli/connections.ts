@@ -1,8 +1,8 @@
+import { unlessAborted } from "../kube/abort.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { createClusterClient } from "../kube/connect.ts";
 import type { ClusterCredentials } from "../kube/credentials.ts";
+import { createClusterClient } from "../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../kube/kubeconfig.ts";
-import { unlessAborted } from "../runtime/unless-aborted.ts";
 import type { Environment } from "./flag.ts";
 import type { ClusterChoice, Connection } from "./session.ts";
 

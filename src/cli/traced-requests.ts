@@ -1,4 +1,4 @@
-import type { ClientMetrics } from "../kube/transport.ts";
+import type { ClientMetrics } from "../kube/client.ts";
 import type { Traces } from "../telemetry/traces.ts";
 
 /** Hears of requests for traces, and passes everything on to the metrics. */

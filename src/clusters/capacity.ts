@@ -2,14 +2,14 @@ import type { KubeNode } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { closedBy, isNodeReady } from "../placement/node-fit.ts";
 
-/** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
+/** The capacity of a member: its nodes' resources, summed. Amounts in base units: cores, bytes, pieces. */
 export interface Capacity {
   readonly nodes: number;
-  /** Of all nodes. */
+  /** Sum over all nodes. */
   readonly capacity: Record<string, number>;
-  /** Of the nodes that most new pods may go to. */
+  /** Sum over the nodes that most new pods may go to. */
   readonly allocatable: Record<string, number>;
-  /** Per resource, the most that one such node has. */
+  /** Largest amount of each resource on one such node. */
   readonly largestNode: Record<string, number>;
   /** The features that every node declares (`status.declaredFeatures`), in order. */
   readonly features: readonly string[];
@@ -42,7 +42,7 @@ interface NodeAmounts {
   readonly allocatable: Amounts;
 }
 
-// To parse them is nearly all that a sum costs, and of many nodes few have changed since the last one.
+// Parsing is nearly the whole cost of a sum, and few nodes change between two sums.
 const PARSED = new WeakMap<KubeNode, NodeAmounts>();
 
 function amountsOf(node: KubeNode): NodeAmounts {
@@ -55,12 +55,12 @@ function amountsOf(node: KubeNode): NodeAmounts {
   return amounts;
 }
 
-/** Whether a node may have as much of each resource, as far as the largest of each tell. */
+/** Reports whether the largest amount of each resource suffices. */
 export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
   return isWithin(requests, largestNode);
 }
 
-/** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */
+/** Returns the fields that placement depends on as a comparable text. Heartbeats do not change it. */
 export function nodeFingerprint(node: KubeNode): string {
   return JSON.stringify([
     isNodeReady(node),
@@ -73,15 +73,15 @@ export function nodeFingerprint(node: KubeNode): string {
   ]);
 }
 
-// Where kubeadm and its like keep others off the API server's own machines. Other roles are for pods that tolerate them.
+// Taints by which kubeadm and others keep pods off the control plane.
 const CONTROL_PLANE: ReadonlySet<string> = new Set([
   "node-role.kubernetes.io/control-plane",
   "node-role.kubernetes.io/master",
 ]);
 
 /**
- * Of the control plane, or with a taint for a node's state. Such a node may be open (`closedBy`), and `fitOf` holds its taints against
- * each pod's tolerations. A sum is for no pod in particular, and few tolerate these; other taints set nodes apart for some of them.
+ * Reports whether the node has a taint of the control plane or of a node's state, which few pods tolerate. A pod that does
+ * tolerate it may still go there: `fitOf` compares each pod's tolerations.
  */
 function repelsMostPods({ spec }: KubeNode): boolean {
   return (spec?.taints ?? []).some(

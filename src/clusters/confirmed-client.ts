@@ -17,26 +17,26 @@ import type {
 } from "../kube/client.ts";
 import { KubeError } from "../kube/errors.ts";
 import { pods, type Resource } from "../kube/resources.ts";
-import type { CreatePace } from "./create-pace.ts";
+import type { CreateThrottle } from "./create-throttle.ts";
 import type { Identity } from "./identity.ts";
 
 /**
- * The client of a member that sends nothing to another cluster: such requests reject with NotSent. What is missing in a list
- * is taken for gone, and so is what a watch says is deleted: before each of them the server is asked who it is.
+ * A client that sends nothing to a cluster other than its member: such requests reject with NotSent. Checks the server's
+ * identity before each list and watch, because callers take absence from them as proof of deletion.
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;
   readonly #identity: Pick<Identity, "problem" | "mistaken" | "confirm">;
-  readonly #pace: Pick<CreatePace, "of">;
+  readonly #throttle: Pick<CreateThrottle, "of">;
 
   constructor(
     client: ClusterClient,
     identity: Pick<Identity, "problem" | "mistaken" | "confirm">,
-    pace: Pick<CreatePace, "of">,
+    throttle: Pick<CreateThrottle, "of">,
   ) {
     this.#client = client;
     this.#identity = identity;
-    this.#pace = pace;
+    this.#throttle = throttle;
   }
 
   get cluster(): string {
@@ -66,10 +66,10 @@ export class ConfirmedClient implements ClusterClient {
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>> {
     this.#check("create", resource.plural);
     const send = (): Promise<Stored<T>> => this.#client.create(resource, object, options);
-    // Only a pod in doubt keeps other members from having it, so no other create is paced.
+    // Only an uncertain create of a pod keeps the pod from other members, so no other create is throttled.
     if (resource.plural !== pods.plural || options?.dryRun === true) return send();
     const { namespace = "", name = "" } = object.metadata ?? {};
-    return this.#pace.of({ namespace, name, signal: options?.signal }, send);
+    return this.#throttle.of({ namespace, name, signal: options?.signal }, send);
   }
 
   async createSubresource(
@@ -108,7 +108,7 @@ export class ConfirmedClient implements ClusterClient {
     return this.#client.raw(request);
   }
 
-  /** Rejects with Gone as soon as another cluster is found to answer: its versions mean nothing in the member. */
+  /** Rejects with Gone once another cluster answers: its resource versions mean nothing in the member. */
   async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     await this.#identity.confirm();
     this.#check("watch", resource.plural, "Gone");

@@ -1,31 +1,31 @@
+import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
-import { type Amounts, addAmounts } from "../api/quantity.ts";
+import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient, ListPage } from "../kube/client.ts";
 import { isKubeError, isRefusal } from "../kube/errors.ts";
-import { LIST_TIMEOUT_MS } from "../kube/list-pages.ts";
+import { LIST_TIMEOUT_MS } from "../kube/list.ts";
 import { pods } from "../kube/resources.ts";
 import { podRequests } from "../placement/requests.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Turns } from "./turns.ts";
 
-// Others' pods tell which member is emptier, no more: what is minutes old serves for that, and a member with 10,000 of them
-// sends 20 pages each time.
+// Foreign usage only ranks members, so minutes of age do no harm, and 10,000 pods are 20 pages.
 const PERIOD_MS = 5 * 60_000;
 const LONGEST_PERIOD_MS = 60 * 60_000;
-// A reading that takes long is due less often: this many times as long as its answers took lies between two.
+// Pause after a reading, in multiples of its duration.
 const REST_PER_WORK = 60;
 const PAGE = 500;
-// More pods than any cluster has: a member that never ends its list.
+// More pages than any cluster has. A hostile member may never end its list.
 const MOST_PAGES = 2_000;
-// Between two pages, so that one large member neither holds up the process nor is held up itself.
+// Pause between two pages, so that a large member delays neither this process nor itself.
 const PAGE_DELAY_MS = 200;
 const RETRY_MS = 5_000;
 const ATTEMPTS = 5;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
-/** A reading under way: what was summed, and where it goes on. */
+/** The progress of a reading. */
 interface Reading {
   sum: Record<string, number>;
   pages: number;
@@ -33,7 +33,7 @@ interface Reading {
   workMs: number;
 }
 
-/** Reads from time to time what pods that are not this host's request in a member, and keeps only the sum. */
+/** Periodically sums the requests of a member's pods that this host did not create. */
 export class ForeignUsage {
   readonly #options: ForeignUsageOptions;
   readonly #abort = new AbortController();
@@ -45,7 +45,7 @@ export class ForeignUsage {
     this.#options = options;
   }
 
-  /** As last read; undefined before that. */
+  /** The last sum; undefined before the first. */
   get sum(): Amounts | undefined {
     return this.#sum;
   }
@@ -54,7 +54,7 @@ export class ForeignUsage {
     this.#plan(0);
   }
 
-  /** The member answers again: what was never read is read now. */
+  /** Reads now if nothing was read yet, because the member answers again. */
   retry(): void {
     if (this.#sum === undefined && this.#running === undefined) this.#plan(0);
   }
@@ -76,7 +76,7 @@ export class ForeignUsage {
     });
   }
 
-  /** Reads once; resolves with the time until it is due again. Never rejects. */
+  /** Reads once. Returns the delay before the next reading in ms. Never rejects. */
   async #run(): Promise<number> {
     const { clock, log } = this.#options;
     const { signal } = this.#abort;
@@ -89,28 +89,28 @@ export class ForeignUsage {
         return Math.min(Math.max(PERIOD_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
       } catch (error) {
         if (signal.aborted) return PERIOD_MS;
-        // What is read again after a token has ended is no progress.
+        // Pages that are read again after an expired token are no progress.
         const isFurther = reading.pages > furthest;
         furthest = Math.max(furthest, reading.pages);
-        // Where it was to go on is forgotten there, and may be so each time: a reading may last longer than a token.
+        // The continue token expired. It may expire each time, since a reading may last longer than a token.
         if (isKubeError(error, "Gone")) reading = begun();
         else if (isRefusal(error) || !isKubeError(error)) attempt = ATTEMPTS;
-        // The page that failed is asked for again.
+        // The failed page is requested again.
         else if (isFurther) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
       }
-      // What was read before stays: members differ by it, and the next time is soon enough.
+      // The previous sum stays valid until the next period.
       if (attempt >= ATTEMPTS) return PERIOD_MS;
       await clock.sleep(RETRY_MS * 2 ** (attempt - 1), signal).catch(() => {});
       attempt += 1;
     }
   }
 
-  /** Reads the pages that are left, while no other member is read. Rejects with KubeError. */
+  /** Reads the remaining pages while no other member is read. Rejects with KubeError. */
   async #readOn(reading: Reading): Promise<void> {
-    const { clock, turns, onChange } = this.#options;
+    const { clock, mutex, onChange } = this.#options;
     const { signal } = this.#abort;
-    const release = await turns.take(signal);
+    const release = await mutex.lock(signal);
     try {
       for (;;) {
         signal.throwIfAborted();
@@ -133,7 +133,7 @@ export class ForeignUsage {
   #page(token: string | undefined): Promise<ListPage<Pod>> {
     const { client, hostId } = this.#options;
     return client.list(pods, {
-      // Proxies of a member that is a host itself run elsewhere.
+      // Proxies of a member that is itself a host run elsewhere.
       labelSelector: `${HOST_LABEL}!=${hostId},${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`,
       fieldSelector: RUNNING,
       limit: PAGE,
@@ -152,10 +152,15 @@ function begun(): Reading {
 export interface ForeignUsageOptions {
   readonly client: ClusterClient;
   readonly hostId: string;
-  /** Shared by all members: one of them is read at a time. */
-  readonly turns: Turns;
+  /** Shared by all members, so that one is read at a time. */
+  readonly mutex: Mutex;
   readonly clock: Clock;
-  /** The sum was read anew. */
+  /** Called after each reading. */
   readonly onChange: () => void;
   readonly log: Logger;
+}
+
+/** Returns the foreign usage that an earlier controller or connection recorded in the Cluster. */
+export function recordedForeignUsage({ status }: Cluster): Amounts | undefined {
+  return status?.requestedByOthers && parseAmounts(status.requestedByOthers);
 }

@@ -6,34 +6,34 @@ import { isKubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 
-/** What a member's identity is judged by. */
+/** The sources of a member's identity. */
 export interface IdentityOptions {
-  /** Of the member, as it is: not one that waits for the identity. */
+  /** The member's plain client, not the one that checks the identity. */
   readonly client: ClusterClient;
-  /** As last seen. When it records no uid of its member, nothing is asked. */
+  /** Returns the Cluster. Without a recorded uid, the identity is not checked. */
   readonly cluster: () => Stored<Cluster>;
   readonly clock: Clock;
-  /** `problem` has another value. */
+  /** Called when `problem` changes. */
   readonly onChange: () => void;
 }
 
-/** A question under way. */
+/** A check in flight. */
 interface Asking {
-  /** How often the identity had been doubted when it began. */
+  /** The number of doubts when it began. */
   readonly doubts: number;
   readonly answer: Promise<void>;
 }
 
-// Several watches that begin again together ask once.
+// Watches that reopen together share one check.
 const FRESH_MS = 1_000;
 const LOOK_EVERY_MS = 60_000;
 const TIMEOUT_MS = 10_000;
-// It is shown to people: what looks otherwise is none.
+// The uid is printed, so anything else counts as none.
 const UID = /^[\w-]{1,64}$/;
 
 /**
- * Whether a connection leads to the cluster that has joined: by the uid of its namespace kube-system, which lives exactly as
- * long as the cluster. What another cluster does not have is not gone from the member.
+ * Checks that a connection leads to the cluster that joined, by the uid of its namespace kube-system, which lives as long as
+ * the cluster. An object that another cluster lacks is not gone from the member.
  */
 export class Identity {
   readonly #options: IdentityOptions;
@@ -41,9 +41,9 @@ export class Identity {
   #problem: string | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Asking | undefined;
-  /** How often it was doubted: an answer to what was asked before the last time says nothing of now. */
+  /** The number of doubts so far. A check that began before the last one proves nothing. */
   #doubts = 0;
-  /** `#doubts` when the last question began that was answered. */
+  /** `#doubts` at the start of the last completed check. */
   #answeredAfter = 0;
   #freshMs = FRESH_MS;
   #mistaken = new AbortController();
@@ -52,32 +52,32 @@ export class Identity {
     this.#options = options;
   }
 
-  /** Why it is not that cluster, and what to do; undefined: it is, or nobody can tell. */
+  /** The reason why another cluster answers, and the remedy. Undefined when the right one does, or when unknown. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Fires when another cluster is found to answer: what began before may lead there. */
+  /** Fires when another cluster answers. Requests that began before may lead there. */
   get mistaken(): AbortSignal {
     return this.#mistaken.signal;
   }
 
-  /** Resolves when `problem` is as the server says now. Rejects with KubeError when it does not say. */
+  /** Resolves when `problem` is current. Rejects with KubeError when the server does not answer. */
   async confirm(): Promise<void> {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#freshMs) return;
     await this.#answer();
-    // Doubted meanwhile. Once more only: where requests keep failing, nobody would ever be done.
+    // Doubted meanwhile. Only one more check, or failing requests would repeat it forever.
     if (this.#answeredAfter < this.#doubts) await this.#answer();
   }
 
-  /** The member answers: it is asked who it is, unless it was lately. */
+  /** Checks the identity of a member that answers, unless it was checked lately. */
   look(): void {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < LOOK_EVERY_MS) return;
-    // When it does not say, what is known stands: its watches ask again as they begin.
+    // A failed check changes nothing; watches check again when they open.
     this.confirm().catch(() => {});
   }
 
-  /** A request was not answered: the next connection may lead elsewhere. */
+  /** Records a request without a response: the next connection may lead elsewhere. */
   doubt(): void {
     this.#askedAt = Number.NEGATIVE_INFINITY;
     this.#doubts += 1;
@@ -87,7 +87,7 @@ export class Identity {
     this.#abort.abort();
   }
 
-  /** Shares a question that is under way, unless there was doubt since it began. */
+  /** Shares a check in flight, unless there was doubt since it began. */
   #answer(): Promise<void> {
     const doubts = this.#doubts;
     if (this.#asking?.doubts === doubts) return this.#asking.answer;
@@ -113,14 +113,14 @@ export class Identity {
       const there = await client.find(namespaces, { name: "kube-system" }, request);
       this.#answered(this.#compare(there?.metadata.uid), begun);
     } catch (error) {
-      // Access that was given before this was asked does not permit it.
+      // Members that joined with an older release do not grant this right.
       if (!isKubeError(error, "Forbidden")) throw error;
-      // Such a refusal is not news, and each takes the client seconds to believe.
+      // Checked seldom, since the client repeats such a request for seconds.
       this.#answered(undefined, begun, LOOK_EVERY_MS);
     }
   }
 
-  /** It is compared with what is recorded by now: the Cluster may have changed meanwhile. */
+  /** Compares the uid with the Cluster's current record, which may have changed meanwhile. */
   #compare(uid: string | undefined): string | undefined {
     const cluster = this.#options.cluster();
     const expected = recordedUid(cluster);
@@ -141,7 +141,7 @@ export class Identity {
     begun: { readonly at: number; readonly doubts: number },
     freshMs = FRESH_MS,
   ): void {
-    // A later question has been answered already.
+    // A later check completed first.
     if (begun.doubts < this.#answeredAfter) return;
     this.#answeredAfter = begun.doubts;
     if (begun.doubts === this.#doubts) {
@@ -156,7 +156,7 @@ export class Identity {
   }
 }
 
-/** The uid that a Cluster records of its member's namespace kube-system. */
+/** Returns the uid of the member's namespace kube-system that the Cluster records. */
 export function recordedUid({ metadata }: Stored<Cluster>): string | undefined {
   return metadata.annotations?.[MEMBER_UID_ANNOTATION];
 }

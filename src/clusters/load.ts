@@ -6,59 +6,57 @@ import { isBound, isTerminal } from "../pods/phase.ts";
 interface Counted {
   requests: Amounts;
   readonly namespace: string;
-  /** What of its requests takes room at present. */
+  /** The part of the requests that occupies nodes. */
   counted: Amounts;
-  /** A delegate's, by the member's classes. */
+  /** Priority in the member. Undefined for a reservation. */
   readonly priority?: number;
 }
 
 const NOTHING: Amounts = {};
 
 /**
- * What the delegates of one member request, kept current by addition and subtraction, so that placing a pod costs
- * the same however many there are. A delegate counts from the moment its creation is decided (`reserve`), because the
- * watch shows it only later and a burst would otherwise all go to one member. One that waits for a node, and is larger
- * than any there, takes no room from others: of it only the object counts, as one of `pods`. Limits count all of it, as a
- * ResourceQuota would: it will run as soon as there is a node for it.
+ * The sum of the requests of one member's delegates, updated incrementally. A delegate counts once its creation is decided
+ * (`reserve`): the watch shows it later, and a burst would otherwise all go to one member. An unscheduled delegate that fits
+ * no node occupies nothing but one of `pods`. Limits count it in full, as a ResourceQuota does.
  */
 export class Load {
-  /** What takes room. */
+  /** Requests that occupy nodes. */
   readonly used: Record<string, number> = {};
   readonly #requested: Record<string, number> = {};
-  /** Whether one of the member's nodes is as large. */
+  /** Reports whether a node of the member is large enough. */
   readonly #fits: (requests: Amounts) => boolean;
   readonly #counted = new Map<string, Counted>();
   readonly #reserved = new Map<string, Counted>();
   readonly #namespaces = new Map<string, Record<string, number>>();
-  /** What takes room, of delegates by their priority. */
+  /** Requests that occupy nodes, by the delegates' priority. */
   readonly #priorities = new Map<number, Record<string, number>>();
-  /** Delegates without a node: whether they fit changes with the nodes. */
+  /** Unscheduled delegates, which may fit after a change of the nodes. */
   readonly #waiting = new Map<string, Counted>();
 
   constructor(fits: (requests: Amounts) => boolean = () => true) {
     this.#fits = fits;
   }
 
-  /** What the delegates of one namespace, or of all, request, with those that there is no node for. */
+  /** Returns the requests of one namespace's delegates, or of all, including those that fit no node. */
   usedIn(namespace?: string): Amounts {
     return namespace === undefined ? this.#requested : (this.#namespaces.get(namespace) ?? NOTHING);
   }
 
-  /** What takes room, of delegates with less than this priority. */
+  /** Returns the occupying requests of delegates below this priority. */
   below(priority: number): Amounts {
     const sum: Record<string, number> = {};
     for (const [other, amounts] of this.#priorities) if (other < priority) addAmounts(sum, amounts);
     return sum;
   }
 
-  /** What is reserved for a proxy whose delegate the member has not shown yet. */
+  /** Returns the reservation for a proxy whose delegate the watch has not shown yet. */
   keptFor(proxyUid: string): Amounts | undefined {
     return this.#reserved.get(proxyUid)?.requests;
   }
 
   /**
-   * Counts a delegate that is about to be created; `proxyUid` identifies it until it has a uid of its own. `waits` when
-   * there is no room for it.
+   * Counts a delegate that is about to be created. `proxyUid` identifies it until it has a uid. `waits` when it fits no
+   * node now.
    */
   reserve(proxyUid: string, requests: Amounts, namespace = "", waits = false): void {
     this.release(proxyUid);
@@ -67,7 +65,7 @@ export class Load {
     this.#add(entry);
   }
 
-  /** Takes back a reservation: the creation failed, or the delegate is counted by now. False: there was none. */
+  /** Drops a reservation: the create failed, or the delegate is counted now. Returns false when there was none. */
   release(proxyUid: string): boolean {
     const entry = this.#reserved.get(proxyUid);
     if (entry === undefined) return false;
@@ -77,8 +75,7 @@ export class Load {
   }
 
   /**
-   * Counts a delegate as the member shows it; true when something of what it used is free from now on: it has finished, or
-   * was made smaller in place.
+   * Counts a delegate as the watch shows it. Returns true when it freed resources: it finished, or was resized to less.
    */
   count(delegate: Stored<Pod>, proxyUid: string | undefined): boolean {
     if (proxyUid !== undefined) this.release(proxyUid);
@@ -102,7 +99,7 @@ export class Load {
     return false;
   }
 
-  /** Stops counting a delegate that is gone; true when what it used is free from now on. */
+  /** Stops counting a deleted delegate. Returns true when that freed resources. */
   forget(delegate: Stored<Pod>): boolean {
     const { uid } = delegate.metadata;
     const entry = this.#counted.get(uid);
@@ -113,7 +110,7 @@ export class Load {
     return true;
   }
 
-  /** The member's nodes have changed: what waits there may fit now, or not any more. */
+  /** Recounts unscheduled delegates after a change of the member's nodes. */
   recount(): void {
     for (const entry of this.#waiting.values()) this.#recount(entry, entry.requests, true);
   }
@@ -153,7 +150,7 @@ function addTo<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: A
   addAmounts(sum, amounts);
 }
 
-/** Namespaces and priorities come and go; each of them has a count of pods. */
+/** Subtracts, and drops the sum of a namespace or priority without pods. */
 function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
   const sum = sums.get(key);
   if (sum === undefined) return;
@@ -161,7 +158,7 @@ function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amo
   if ((sum.pods ?? 0) <= 0) sums.delete(key);
 }
 
-/** True when less of anything is asked for than before. */
+/** Reports whether any amount is smaller than before. */
 function isLess(now: Amounts, before: Amounts): boolean {
   return Object.entries(before).some(([name, amount]) => exceeds(amount, now[name] ?? 0));
 }

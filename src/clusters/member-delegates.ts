@@ -9,37 +9,36 @@ import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Departed } from "./departed.ts";
+import { RecentEnds, Tombstones } from "./ended-delegates.ts";
 import type { Load } from "./load.ts";
-import { RecentEnds } from "./recent-ends.ts";
 
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
 
-/** Whose pods are followed, where, and who is told. */
+/** The member, the host, and the callbacks. */
 export interface MemberDelegatesOptions {
   readonly client: ClusterClient;
   readonly hostId: string;
-  /** Counts what they request. */
+  /** Counts their requests. */
   readonly load: Load;
   readonly budget: ByteBudget;
   readonly clock: Clock;
   readonly log: Logger;
-  /** A delegate under this key came, changed or went. */
+  /** Called after a delegate under this key was added, updated or deleted. */
   readonly onChange: (key: ObjectKey) => void;
-  /** A delegate has ended or gone: what it used is free. */
+  /** Called when a delegate freed resources. */
   readonly onEnded: (delegate: Stored<Pod>) => void;
   readonly onState: () => void;
 }
 
-/** A member's pods that carry this host's label, by watch, with what they request and the dependencies that they name. */
+/** The watched pods of a member with this host's label, indexed by namespace and by dependency. */
 export class MemberDelegates {
   readonly #hostId: string;
   readonly #load: Load;
   readonly #reflector: Reflector<Pod>;
   readonly #onChange: MemberDelegatesOptions["onChange"];
   readonly #onEnded: MemberDelegatesOptions["onEnded"];
-  readonly #departed = new Departed();
+  readonly #tombstones = new Tombstones();
   readonly #ends: RecentEnds;
   #endedVersion = 0;
 
@@ -57,7 +56,7 @@ export class MemberDelegates {
       budget,
       clock,
       log,
-      // What has ended mounts nothing any more.
+      // A finished pod mounts nothing.
       indexes: {
         [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)),
         [NAMESPACE_INDEX]: (pod) => (isTerminal(pod) ? [] : [pod.metadata.namespace ?? ""]),
@@ -75,27 +74,27 @@ export class MemberDelegates {
     return this.#reflector.stop();
   }
 
-  /** Ends a wait between attempts: the member is known to answer again. */
+  /** Ends the watch's backoff, because the member answers again. */
   retry(): void {
     this.#reflector.retry();
   }
 
-  /** They are followed at this moment. */
+  /** The watch is open. */
   get watched(): boolean {
     return this.#reflector.state === "watching";
   }
 
-  /** They have been listed since the connection began. */
+  /** The pods were listed since the connection began. */
   get read(): boolean {
     return this.#reflector.store.synced;
   }
 
-  /** Since when they cannot be read, and why; undefined when they can. */
+  /** The current failure of the watch; undefined while it works. */
   get failing(): Reflector<Pod>["failing"] {
     return this.#reflector.failing;
   }
 
-  /** Grows when one that had a node ends or goes. */
+  /** Grows when a scheduled delegate ends or is deleted. */
   get endedVersion(): number {
     return this.#endedVersion;
   }
@@ -104,45 +103,45 @@ export class MemberDelegates {
     return this.#reflector.store.size;
   }
 
-  /** All pods there that carry this host's label. */
+  /** Returns all pods with this host's label. */
   list(): Stored<Pod>[] {
     return this.#reflector.store.list();
   }
 
-  /** The pod under this key, when this host made it. */
+  /** Returns the pod under this key if this host created it. */
   get(key: ObjectKey): Stored<Pod> | undefined {
     const pod = this.#reflector.store.get(key);
     return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
   }
 
-  /** Those that have not ended and name the dependency. */
+  /** Returns the unfinished delegates that use the dependency. */
   using(key: DependencyKey): Stored<Pod>[] {
     return this.#reflector.store.byIndex(USES_INDEX, key);
   }
 
-  /** How many that have not ended name the dependency. */
+  /** Returns the number of unfinished delegates that use the dependency. */
   usersOf(key: DependencyKey): number {
     return this.#reflector.store.countByIndex(USES_INDEX, key);
   }
 
-  /** How many that have not ended are in the namespace. */
+  /** Returns the number of unfinished delegates in the namespace. */
   liveIn(namespace: string): number {
     return this.#reflector.store.countByIndex(NAMESPACE_INDEX, namespace);
   }
 
-  /** Whether one has ended or gone in the namespace a moment ago: a quota there may still count it. */
+  /** Reports whether a delegate of the namespace ended a moment ago, which a ResourceQuota may still count. */
   endedLately(namespace: string): boolean {
     return this.#ends.has(namespace);
   }
 
-  /** The last state of the one under this key that was seen to go. */
+  /** Returns the last state of the deleted delegate under this key. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#departed.get(key);
+    return this.#tombstones.get(key);
   }
 
-  /** The last state has been used. */
+  /** Drops that last state. */
   forgetDeparted(key: ObjectKey): void {
-    this.#departed.forget(key);
+    this.#tombstones.forget(key);
   }
 
   #onEvent(event: ReflectorEvent<Pod>): void {
@@ -151,14 +150,14 @@ export class MemberDelegates {
     let freed: boolean;
     if (event.type === "deleted") {
       freed = this.#load.forget(object);
-      this.#departed.keep(key, object);
+      this.#tombstones.keep(key, object);
     } else {
       freed = this.#load.count(object, ownerOf(object)?.uid);
     }
     this.#onChange(key);
     if (!freed) return;
     this.#ends.note(object.metadata.namespace ?? "");
-    // One that had no node leaves none free.
+    // An unscheduled delegate freed no node.
     if (isBound(object)) this.#endedVersion += 1;
     this.#onEnded(object);
   }

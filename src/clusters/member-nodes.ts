@@ -1,35 +1,35 @@
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
+import { heapBytesOfObject } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { nodes } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { sizeAsKept } from "../runtime/holdings.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
 import { NodeFits } from "./node-fits.ts";
 
-/** What a member's nodes are read with. */
+/** The client, the limits and the callbacks. */
 export interface MemberNodesOptions {
   readonly client: ClusterClient;
   readonly budget: ByteBudget;
   readonly clock: Clock;
   readonly log: Logger;
-  /** They have changed in a way that matters to placement. */
+  /** Called when the nodes changed in a way that matters to placement. */
   readonly onChange: () => void;
-  /** Their watch has come up, or failed. */
+  /** Called when the watch opened or failed. */
   readonly onState: () => void;
 }
 
-// Thousands of nodes are a second's work, and some of them change all the time.
+// Grouping thousands of nodes takes a second of processor time, and some of them change all the time.
 const KINDS_EVERY_MS = 30_000;
-// Thousands of nodes take tens of milliseconds to sum up, and among so many one changes every moment.
+// Summing thousands of nodes takes tens of milliseconds, and some of them change all the time.
 const CHANGES_EVERY_MS = 1_000;
 
-// Of all members, one after the other of the same name too: what one has refused says nothing of the next.
+// Unique among all members, including successive ones of the same name: a refusal of one proves nothing for the next.
 let latestVersion = 0;
 
 function nextVersion(): number {
@@ -37,13 +37,13 @@ function nextVersion(): number {
   return latestVersion;
 }
 
-/** The nodes of one member by watch, and what they offer together. */
+/** The watched nodes of one member, and their capacity. */
 export class MemberNodes {
   readonly #reflector: Reflector<KubeNode>;
   readonly #clock: Clock;
   readonly #onChange: () => void;
   readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
-  /** Answers of `have` since the last change that was told; pods name few keys. */
+  /** Results of `have` since the last reported change. Pods name few keys. */
   readonly #labelled = new Map<string, boolean>();
   #capacity: Capacity | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
@@ -57,13 +57,13 @@ export class MemberNodes {
     this.#reflector = new Reflector({
       client,
       resource: nodes,
-      // A member may be a host itself: what its own members have is theirs to offer.
+      // A member that is itself a host has virtual nodes, which do not count.
       labelSelector: `!${VIRTUAL_NODE_LABEL}`,
       budget,
       clock,
       log,
       transform: withoutImages,
-      sizeOf: sizeAsKept,
+      sizeOf: heapBytesOfObject,
       onEvent: (event) => this.#onNode(event),
       onState,
     });
@@ -78,33 +78,33 @@ export class MemberNodes {
     return this.#reflector.stop();
   }
 
-  /** Tries at once what has failed. */
+  /** Ends the watch's backoff, because the member answers again. */
   retry(): void {
     this.#reflector.retry();
   }
 
-  /** They have been listed since this connection began: what they offer is known. */
+  /** The nodes were listed since this connection began. */
   get read(): boolean {
     return this.#reflector.store.synced;
   }
 
-  /** Why they cannot be read, and since when; epoch ms. */
+  /** The current failure of the watch; undefined while it works. */
   get failing(): Reflector<KubeNode>["failing"] {
     return this.#reflector.failing;
   }
 
-  /** Another one after each of their changes that matter to placement, and one that no other member has had. */
+  /** Changes with each change that matters to placement. Never equal to another member's. */
   get version(): number {
     return this.#version;
   }
 
-  /** As of the last change that was told. */
+  /** The capacity at the last reported change. */
   get capacity(): Capacity {
     this.#capacity ??= capacityOf(this.#reflector.store.list());
     return this.#capacity;
   }
 
-  /** In few words, for the host, and not newer than people need it; undefined when there are too many kinds. */
+  /** Groups of equal nodes for the Cluster's status, at most 30 s old. Undefined when there are too many kinds. */
   get kinds(): NodeKinds | undefined {
     const now = this.#clock.now();
     const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
@@ -114,10 +114,10 @@ export class MemberNodes {
     return this.#kinds?.value;
   }
 
-  /** How many of them a pod with these needs may go to. */
+  /** Returns the nodes that a pod with these needs may go to. */
   readonly fitting: Required<Candidate>["nodesFor"] = (needs) => this.#fits.fit(needs);
 
-  /** Reports whether any of them has a label of this key. */
+  /** Reports whether a node has a label with this key. */
   have(key: string): boolean {
     let known = this.#labelled.get(key);
     if (known === undefined) {
@@ -135,7 +135,7 @@ export class MemberNodes {
     else this.#timer = this.#clock.after(waitMs, () => this.#tell());
   }
 
-  /** The first change after a while counts at once; of those that follow, all that come within a second are one. */
+  /** Reports the first change at once; the changes within the next second are reported together. */
   #tell(): void {
     this.#timer = undefined;
     this.#toldAt = this.#clock.now();
@@ -147,7 +147,7 @@ export class MemberNodes {
   }
 }
 
-/** Node objects list every image they hold: kilobytes that nobody here reads. */
+/** Drops the list of images, which is kilobytes per node and unused. */
 function withoutImages(node: Stored<KubeNode>): Stored<KubeNode> {
   if (node.status === undefined) return node;
   const { images: _images, ...status } = node.status;

@@ -1,35 +1,35 @@
 import type { Member } from "./member.ts";
 
-/** What follows something of one member by a watch: a reflector, say. */
+/** A watch of one member, such as a reflector. */
 export interface MemberWatch {
   start(): void;
-  /** Ends a wait between attempts: the member is known to answer again. */
+  /** Ends its backoff, because the member answers again. */
   retry(): void;
-  /** Resolves when nothing is told any more. */
+  /** Resolves when it delivers no more events. */
   stop(): Promise<void>;
 }
 
 /**
- * One watch of a kind for each of some members. It begins when the member is followed, is tried again at once when the member answers
- * again (which the member sees to), and ends when the member is not followed any more.
+ * One watch for each of some members. A watch starts when its member is followed, is retried by the member when that answers
+ * again, and ends when its member is no longer followed.
  */
 export class MemberWatches<Watch extends MemberWatch> {
   readonly #open: (member: Member) => Watch;
   readonly #watches = new Map<Member, Watch>();
   #stopped = false;
 
-  /** `open` makes the watch of a member, and leaves it to be started. */
+  /** Takes a function that creates, but does not start, a member's watch. */
   constructor(open: (member: Member) => Watch) {
     this.#open = open;
   }
 
-  /** Watches these members and no others. */
+  /** Follows exactly these members. */
   follow(members: readonly Member[]): void {
     this.keep(members);
     for (const member of members) this.add(member);
   }
 
-  /** Watches this member, too, unless it has left meanwhile. */
+  /** Follows this member too, unless it was disconnected. */
   add(member: Member): void {
     if (this.#stopped || member.stopped || this.#watches.has(member)) return;
     const watch = this.#open(member);
@@ -38,7 +38,7 @@ export class MemberWatches<Watch extends MemberWatch> {
     watch.start();
   }
 
-  /** Ends the watches of all members but these; returns them, with what they have shown. */
+  /** Ends the watches of all other members. Returns the ended watches, whose stores stay readable. */
   keep(members: readonly Member[]): Watch[] {
     const kept = new Set(members);
     const ended: Watch[] = [];
@@ -51,17 +51,17 @@ export class MemberWatches<Watch extends MemberWatch> {
     return ended;
   }
 
-  /** The member's watch; undefined when it is not followed. */
+  /** Returns the member's watch; undefined when it is not followed. */
   of(member: Member): Watch | undefined {
     return this.#watches.get(member);
   }
 
-  /** Each member that is followed, with its watch. */
+  /** Iterates over the followed members and their watches. */
   [Symbol.iterator](): Iterator<readonly [Member, Watch]> {
     return this.#watches.entries();
   }
 
-  /** Ends all watches, and begins none any more. What they have shown can still be read. */
+  /** Ends all watches and starts no more. Their stores stay readable. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#watches].map(([member, watch]) => this.#end(member, watch)));

@@ -1,90 +1,83 @@
 import { getHeapStatistics } from "node:v8";
-import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
+import type { Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
-import { type Amounts, parseAmounts } from "../api/quantity.ts";
+import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
-import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";
 import { ConfirmedClient } from "./confirmed-client.ts";
-import { CreatePace } from "./create-pace.ts";
-import { ForeignUsage } from "./foreign-usage.ts";
+import { CreateThrottle } from "./create-throttle.ts";
+import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { Identity, recordedUid } from "./identity.ts";
+import { LatencyMonitor } from "./latency-monitor.ts";
 import { Load } from "./load.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
-import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
-import { Promptness } from "./promptness.ts";
-import { type Counted, type Unreadable, unreadable } from "./reading.ts";
-import { Turns } from "./turns.ts";
+import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
+import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
-/** What a member tells the controllers. */
+/** The events of a member. */
 export interface MemberListener {
-  /** A delegate under this key came, changed or went; `departed` is its last state when it went. */
+  /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
   onDelegate(member: Member, key: ObjectKey): void;
-  /** A delegate there has ended or gone: what it used is free. */
+  /** A delegate of the member freed resources. */
   onEnded(member: Member, delegate: Stored<Pod>): void;
-  /** Its nodes changed in a way that matters to placement. */
+  /** The member's nodes changed in a way that matters to placement. */
   onCapacity(member: Member): void;
-  /** It answers in time again. */
-  onPrompt(member: Member): void;
-  /** Whether it can be reached, or has been read, changed. */
+  /** The member answers in time again. */
+  onResponsive(member: Member): void;
+  /** The member became reachable or unreachable, readable or unreadable. */
   onConnection(member: Member): void;
 }
 
-/** What placement is to know of a member's virtual node. */
+/** The fields of a virtual node that placement needs. */
 export interface VirtualNode {
-  /** Its `spec.unschedulable`. */
+  /** `spec.unschedulable` of the node. */
   readonly cordoned: boolean;
-  /** Those that it has from its Cluster among them. */
+  /** Taints, including those from the Cluster. */
   readonly taints: readonly Taint[];
 }
 
-// Of the heap that this process may have: one member may not take it from the others, whatever it holds.
+// One member's objects may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
-// A watch is opened again in less, where nothing but its connection was cut.
-const CUT_MS = 3_000;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /**
- * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
- * probe, and what delegates request there. Everything that can hang is this member's own.
+ * The connection to one member cluster: its watched delegates and nodes, its probe, and the load of its delegates. Shares no
+ * connection, queue or deadline with other members, so that a hanging member delays none.
  */
 export class Member {
   readonly name: string;
-  /** Sends nothing to a cluster that is another than the one that joined. */
+  /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
-  /** All that is watched there: tried again at once when it answers again. */
+  /** The watches to retry when the member answers again. */
   readonly watches: Set<{ retry(): void }> = new Set();
-  /** What this host has there. */
+  /** This host's delegates. */
   readonly delegates: MemberDelegates;
   readonly load: Load = new Load((requests) => fitsLargest(requests, this.capacity.largestNode));
-  /** For all that is stored of it. */
+  /** Byte budget of the member's stores. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
-  readonly #clock: Clock;
+  readonly #reachability: Reachability;
   readonly #nodes: MemberNodes;
   readonly #identity: Identity;
   readonly #probe: Probe;
-  readonly #promptness: Promptness;
-  readonly #creates: CreatePace;
+  readonly #latency: LatencyMonitor;
+  readonly #createThrottle: CreateThrottle;
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
+  readonly #watchHealth: WatchHealth;
   readonly #listener: MemberListener;
   #probed: ProbeResult = NOT_PROBED;
-  #wasReachable = false;
-  #reachableSince = 0;
-  #lostAt: number | undefined;
   #toldState = "";
-  #failureTimer: Timer | undefined;
   #stopped = false;
-  #answeringSince: number | undefined;
-  #countedFailures: Counted = {};
   #cluster: Stored<Cluster>;
   #virtualNode: VirtualNode | undefined;
   #candidate: Candidate | undefined;
@@ -94,12 +87,12 @@ export class Member {
     readonly client: ClusterClient;
     readonly hostId: string;
     readonly listener: MemberListener;
-    /** Shared by all members, for what one of them is read of at a time. */
-    readonly turns?: Turns;
+    /** Shared by all members, whose foreign usage is read one at a time. */
+    readonly mutex?: Mutex;
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { cluster, hostId, listener, turns = new Turns(), clock } = options;
+    const { cluster, hostId, listener, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
     this.#identity = new Identity({
@@ -108,14 +101,14 @@ export class Member {
       clock,
       onChange: () => this.#onIdentity(),
     });
-    this.#creates = new CreatePace(this.name, clock);
-    // A create that waits for its turn says nothing of the member: its answer is due only once it was sent.
-    const pace: Pick<CreatePace, "of"> = {
-      of: (create, send) => this.#creates.of(create, () => this.answerOf(send())),
+    this.#createThrottle = new CreateThrottle(this.name, clock);
+    // A response is due once the create was sent. A queued create does not make the member late.
+    const throttle: Pick<CreateThrottle, "of"> = {
+      of: (create, send) => this.#createThrottle.of(create, () => this.answerOf(send())),
     };
-    const client = new ConfirmedClient(options.client, this.#identity, pace);
+    const client = new ConfirmedClient(options.client, this.#identity, throttle);
     this.client = client;
-    this.#clock = clock;
+    this.#reachability = new Reachability(clock);
     this.#listener = listener;
     const log = options.log.child({ member: this.name });
     this.delegates = new MemberDelegates({
@@ -140,18 +133,18 @@ export class Member {
       },
       onState: () => this.#onConnection(),
     });
-    this.#promptness = new Promptness({
+    this.#latency = new LatencyMonitor({
       clock,
       onChange: () => {
         this.#candidate = undefined;
-        if (this.#promptness.overdue) this.#probe.hurry();
-        else listener.onPrompt(this);
+        if (this.#latency.overdue) this.#probe.hurry();
+        else listener.onResponsive(this);
       },
     });
     this.#foreign = new ForeignUsage({
       client,
       hostId,
-      turns,
+      mutex,
       clock,
       onChange: () => {
         this.#candidate = undefined;
@@ -159,10 +152,16 @@ export class Member {
       log,
     });
     this.watches.add(this.delegates).add(this.#nodes).add(this.#foreign);
+    this.#watchHealth = new WatchHealth({
+      clock,
+      mistaken: () => this.mistaken,
+      failing: () => this.#failing(),
+      onDue: () => this.#onConnection(),
+    });
     this.#probe = new Probe({
       client: options.client,
       clock,
-      settings: () => this.#probeSettings(),
+      settings: () => probeSettingsOf(this.#cluster),
       onResult: (result) => this.#onProbe(result),
     });
   }
@@ -178,17 +177,17 @@ export class Member {
     this.#probe.stop();
     this.#identity.stop();
     this.#stopped = true;
-    this.#failureTimer?.cancel();
+    this.#watchHealth.stop();
     await Promise.all([this.delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
   }
 
-  /** The connection has ended, for good. */
+  /** The connection was closed for good. */
   get stopped(): boolean {
     return this.#stopped;
   }
 
-  /** The Cluster object as last seen. */
+  /** The Cluster object. */
   get cluster(): Stored<Cluster> {
     return this.#cluster;
   }
@@ -202,12 +201,12 @@ export class Member {
     this.#identity.look();
   }
 
-  /** Its virtual node on the host, as last seen; undefined while there is none. */
+  /** The virtual node on the host; undefined while there is none. */
   get virtualNode(): VirtualNode | undefined {
     return this.#virtualNode;
   }
 
-  /** Takes note of the virtual node; true when it has changed: pods that wait may go there now, or may not stay. */
+  /** Records the virtual node. Returns true when it changed. */
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
     this.#virtualNode = node;
@@ -219,27 +218,27 @@ export class Member {
     return this.#probed;
   }
 
-  /** Why what answers is not the cluster that has joined, and what to do; undefined: it is, as far as known. */
+  /** The reason why another cluster answers, and the remedy. Undefined when the right one does, or when unknown. */
   get mistaken(): string | undefined {
     return this.#identity.problem;
   }
 
-  /** Its API server answers, and its watches are up to date. */
+  /** The API server answers, and the watch of delegates is open. */
   get reachable(): boolean {
     return this.#probed.reachable && this.mistaken === undefined && this.delegates.watched;
   }
 
-  /** When it last began to be reachable; epoch ms. */
+  /** When the member last became reachable; epoch ms. */
   get reachableSince(): number {
-    return this.#reachableSince;
+    return this.#reachability.since;
   }
 
-  /** Its delegates have been listed since this connection began. */
+  /** The delegates were listed since this connection began. */
   get read(): boolean {
     return this.delegates.read;
   }
 
-  /** Its delegates and nodes have still to be read, and nothing says yet that they cannot be. */
+  /** The first lists of delegates and nodes are pending, and nothing indicates that they will fail. */
   get settling(): boolean {
     if (this.read && this.nodesRead) return false;
     const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
@@ -247,38 +246,27 @@ export class Member {
     return this.#probed.reachable || this.#probed.undecided === true;
   }
 
-  /** Its nodes have been listed since this connection began: what they offer is known. */
+  /** The nodes were listed since this connection began. */
   get nodesRead(): boolean {
     return this.#nodes.read;
   }
 
-  #probeSettings(): ProbeSettings {
-    const { periodSeconds, timeoutSeconds, failureThreshold } = {
-      ...CLUSTER_DEFAULTS.probe,
-      ...this.cluster.spec.probe,
-    };
-    return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
+  /** The reasons why the member cannot be read although its API server answers. */
+  get unreadable(): Unreadable {
+    return this.#watchHealth.unreadable;
   }
 
-  /** What cannot be read of it for a while, and why, though its API server answers. */
-  get unreadable(): Unreadable {
-    if (this.mistaken !== undefined) return { pods: this.mistaken };
-    const { periodMs, failureThreshold } = this.#probeSettings();
-    const state = {
-      pods: this.delegates.failing,
-      nodes: this.nodesRead ? undefined : this.#nodes.failing,
-      counted: this.#countedFailures,
-      answeringSince: this.#answeringSince,
-      patienceMs: periodMs * failureThreshold,
-    };
-    return unreadable(state, this.#clock.now());
+  #failing(): ReturnType<WatchHealthOptions["failing"]> {
+    const { periodMs, failureThreshold } = probeSettingsOf(this.#cluster);
+    const nodes = this.nodesRead ? undefined : this.#nodes.failing;
+    return { pods: this.delegates.failing, nodes, patienceMs: periodMs * failureThreshold };
   }
 
   get nodesVersion(): number {
     return this.#nodes.version;
   }
 
-  /** Changes with everything that may let it take a pod that it has refused: its nodes, and delegates that ended. */
+  /** Changes when the member may accept a pod that it rejected: its nodes changed, or a delegate ended. */
   get roomVersion(): string {
     return `${this.#nodes.version}.${this.delegates.endedVersion}`;
   }
@@ -287,39 +275,39 @@ export class Member {
     return this.#nodes.capacity;
   }
 
-  /** Its nodes in few words, for the host; undefined when there are too many kinds. */
+  /** Groups of equal nodes, for the Cluster's status; undefined when there are too many kinds. */
   get nodeKinds(): NodeKinds | undefined {
     return this.#nodes.kinds;
   }
 
-  /** What pods that are not this host's request there, as last read. */
+  /** Requests of the member's other pods, as last read. */
   get foreign(): Amounts | undefined {
     return this.#foreign.sum;
   }
 
-  /** Settles as the answer to a request that was sent to the member; one that is overdue makes others preferred. */
+  /** Settles as the response does. While one is overdue, placement prefers other members. */
   async answerOf<T>(answer: Promise<T>): Promise<T> {
-    const value = await this.#promptness.of(answer);
-    this.#promptness.answered();
+    const value = await this.#latency.of(answer);
+    this.#latency.answered();
     return value;
   }
 
-  /** A request failed in a way that may mean trouble for the whole member. One failure counts once, however often it is told. */
+  /** Records a failed request, once per error, and probes soon if the whole member may be in trouble. */
   noteFailure(error: unknown): void {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
     this.#noted.add(error);
-    this.#promptness.failed();
+    this.#latency.failed();
     this.#identity.doubt();
     this.#probe.hurry();
   }
 
-  /** Its credentials were replaced: whether it answers by these is asked now, however long its probe's period is. */
+  /** Probes soon, because the credentials were replaced. */
   noteRenewal(): void {
     this.#identity.doubt();
     this.#probe.hurry();
   }
 
-  /** What placement needs to know; `used` in it stays current by itself. */
+  /** Returns the member as placement sees it. Its `used` is updated in place. */
   candidate(): Candidate {
     this.#candidate ??= this.#makeCandidate();
     return this.#candidate;
@@ -331,11 +319,11 @@ export class Member {
     return candidateOf({
       cluster: this.#cluster,
       closed: this.#closed(),
-      overdue: this.#promptness.overdue,
+      overdue: this.#latency.overdue,
       allocatable,
       largestNode,
       used: this.load.used,
-      foreign: this.#foreign.sum ?? earlierForeign(this.#cluster),
+      foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
@@ -357,18 +345,17 @@ export class Member {
   }
 
   #onProbe(result: ProbeResult): void {
-    const changed =
-      this.#probed.reachable !== result.reachable ||
-      this.#probed.undecided !== result.undecided ||
-      this.#probed.message !== result.message ||
-      this.#probed.version !== result.version;
+    const changed = !jsonEqual(this.#probed, result);
     const answers = result.message === undefined;
-    if (answers && this.#probed.message !== undefined) this.#onAnswering();
-    if (!result.reachable) this.#answeringSince = undefined;
+    if (answers && this.#probed.message !== undefined) {
+      this.#watchHealth.answering();
+      this.#retryWatches();
+    }
+    if (!result.reachable) this.#watchHealth.unreachable();
     this.#probed = result;
     if (answers) {
-      this.#promptness.answered();
-      this.#creates.answered();
+      this.#latency.answered();
+      this.#createThrottle.answered();
       this.#identity.look();
     } else {
       this.#identity.doubt();
@@ -378,37 +365,22 @@ export class Member {
     if (changed) this.#listener.onConnection(this);
   }
 
-  /** What still fails now is not for want of an answer. */
-  #onAnswering(): void {
-    this.#answeringSince ??= this.#clock.now();
-    this.#retryWatches();
-    this.#lookAgain(this.unreadable.dueAt);
-  }
-
-  /** What is asked of another cluster fails at once: it is asked again when this is the member. */
+  /** Retries the watches once the right cluster answers, because they fail at once against another. */
   #onIdentity(): void {
     if (this.mistaken === undefined) this.#retryWatches();
     this.#onConnection();
   }
 
   #noteReachable(): void {
-    const now = this.#clock.now();
-    const isNews = this.reachable && !this.#wasReachable;
-    if (this.#wasReachable && !this.reachable) this.#lostAt = now;
-    this.#wasReachable = this.reachable;
-    if (!isNews) return;
-    // A watch that was cut and opened again at once says nothing of the member.
-    if (this.#lostAt === undefined || now - this.#lostAt >= CUT_MS) this.#reachableSince = now;
-    // A connection that was cut between two probes is found again by the first watch that tries.
-    this.#retryWatches();
+    // The first watch that reopens finds a member again that was cut off between two probes.
+    if (this.#reachability.note(this.reachable)) this.#retryWatches();
   }
 
-  /** Its watches need not wait any longer. */
   #retryWatches(): void {
     for (const watch of this.watches) watch.retry();
   }
 
-  /** A watch that has found a lost member again need not wait for the probe's period to end. */
+  /** Probes soon when the watch of delegates finds a lost member again. */
   #onDelegatesState(): void {
     if (this.delegates.watched && !this.#probed.reachable) this.#probe.hurry();
     this.#onConnection();
@@ -417,27 +389,12 @@ export class Member {
   #onConnection(): void {
     this.#noteReachable();
     this.#candidate = undefined;
-    const { dueAt, ...problems } = this.unreadable;
-    this.#countedFailures = {
-      pods: problems.pods === undefined ? undefined : this.delegates.failing?.since,
-      nodes: problems.nodes === undefined ? undefined : this.#nodes.failing?.since,
-    };
-    this.#lookAgain(dueAt);
+    const found = this.unreadable;
+    this.#watchHealth.reported(found);
+    const { dueAt: _dueAt, ...problems } = found;
     const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.settling, problems]);
     if (state === this.#toldState) return;
     this.#toldState = state;
     this.#listener.onConnection(this);
   }
-
-  /** A failure that lasts is news, though nothing happens then. */
-  #lookAgain(at: number | undefined): void {
-    this.#failureTimer?.cancel();
-    if (at === undefined || this.#stopped) return;
-    this.#failureTimer = this.#clock.after(at - this.#clock.now(), () => this.#onConnection());
-  }
-}
-
-/** What an earlier controller, or connection, has read of others' pods. */
-function earlierForeign({ status }: Cluster): Amounts | undefined {
-  return status?.requestedByOthers && parseAmounts(status.requestedByOthers);
 }

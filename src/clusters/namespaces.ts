@@ -1,17 +1,17 @@
 import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
 import type { OwnerReference } from "../api/kubernetes.ts";
+import { unlessAborted } from "../kube/abort.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
-import { unlessAborted } from "../runtime/unless-aborted.ts";
 import type { Member } from "./member.ts";
-import { SharedCreation } from "./shared-creation.ts";
+import { SingleFlight } from "./single-flight.ts";
 
-// A namespace that is made again has another uid, and what names the old one as its owner is deleted as garbage.
+// A re-created namespace has another uid, and the garbage collector deletes objects with the old one as owner.
 const UID_HOLDS_MS = 5_000;
-// Where namespaces may not be read: the member was joined before hosts read them. Each attempt takes two seconds, since an API server
-// that has just been started says the same; that one is soon asked again. Doubled each time up to the maximum.
+// Retry delay for a member that forbids reading namespaces, since an older release joined it; doubles up to the maximum.
+// Each attempt takes two seconds, because a starting API server sends the same refusal.
 const ASK_AGAIN_MS = 5_000;
 const ASK_AGAIN_MAX_MS = 5 * 60_000;
 
@@ -20,14 +20,14 @@ interface KnownUid {
   readonly uid: Promise<string | undefined>;
 }
 
-/** The namespaces of members: what they lack is made when something is first created there. */
+/** The namespaces of members. Creates a missing one when an object is first created in it. */
 export class MemberNamespaces {
   readonly #identity: HostIdentity;
   readonly #clock: Pick<Clock, "now">;
-  readonly #creations = new SharedCreation();
-  /** The oldest first. */
+  readonly #creations = new SingleFlight();
+  /** Oldest first. */
   readonly #uids = new Map<string, KnownUid>();
-  /** Members whose namespaces may not be read, and when they are asked again, `waitMs` after the last time; epoch ms. */
+  /** Members that forbid reading namespaces, and when they are asked again; epoch ms. */
   readonly #unreadable = new Map<string, { readonly until: number; readonly waitMs: number }>();
 
   constructor(identity: HostIdentity, clock: Pick<Clock, "now">) {
@@ -36,8 +36,8 @@ export class MemberNamespaces {
   }
 
   /**
-   * Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. Then `isNew` is
-   * true: nothing that was seen in a namespace of that name is there.
+   * Runs `create`. If its namespace is missing, creates that first, unless the Cluster forbids it, and runs `create` again
+   * with `isNew`: objects seen in an earlier namespace of that name are gone.
    */
   async createIn<T>(
     member: Member,
@@ -58,9 +58,9 @@ export class MemberNamespaces {
   }
 
   /**
-   * What controls a delegate whose proxy has a controller: its namespace, which is there as long as it is. A ReplicaSet of the
-   * member would take a pod that nobody controls for one of its own, and delete what it then has too many. Empty where the host may
-   * not read namespaces. Rejects with KubeError: NotFound when there is no such namespace, Aborted when the signal fires.
+   * Returns the owner of a delegate whose proxy has a controller: its namespace. A ReplicaSet of the member would adopt a pod
+   * without a controller, and delete its surplus. Empty where the host may not read namespaces. Rejects with KubeError:
+   * NotFound for a missing namespace, Aborted when the signal fires.
    */
   async controllersOf(member: Member, name: string, signal: AbortSignal): Promise<OwnerReference[]> {
     const uid = await unlessAborted(this.#uidOf(member, name), signal, () => {
@@ -76,7 +76,7 @@ export class MemberNamespaces {
     if (now < (this.#unreadable.get(member.name)?.until ?? 0)) return Promise.resolve(undefined);
     const known = this.#uids.get(key);
     if (known !== undefined && now < known.until) return known.uid;
-    // Several wait for the answer: none of them can call it off.
+    // Several callers share the response, so no signal aborts the request.
     const uid = this.#read(member, name).catch((error: unknown) => {
       if (this.#uids.get(key)?.uid === uid) this.#uids.delete(key);
       if (!isKubeError(error, "Forbidden")) throw error;
@@ -93,7 +93,7 @@ export class MemberNamespaces {
     return metadata.uid;
   }
 
-  /** Pods of several namespaces that were told so together are told once. */
+  /** Records a refusal. Refusals during the delay count once. */
   #noteUnreadable(member: string): void {
     const now = this.#clock.now();
     const { until = 0, waitMs = ASK_AGAIN_MS / 2 } = this.#unreadable.get(member) ?? {};
@@ -121,7 +121,7 @@ export class MemberNamespaces {
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
-    // Who asked before may still be told that there is none.
+    // A read in flight may still find the namespace missing.
     this.#uids.delete(keyOf(member, name));
   }
 }
@@ -130,7 +130,7 @@ function keyOf(member: Member, namespace: string): string {
   return `${member.name}/${namespace}`;
 }
 
-/** The answer of a member that lacks a namespace which is not to be made there, with what is to be done about it. */
+/** Returns the error for a missing namespace that the Cluster forbids to create, with the remedy. */
 export function whyNotMade(error: KubeError, member: string): KubeError {
   const { code, cluster, verb, resource, detail, details } = error;
   if (!/^namespaces ".*" not found$/.test(detail)) return error;

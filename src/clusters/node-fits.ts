@@ -1,10 +1,10 @@
 import type { KubeNode } from "../api/kubernetes.ts";
 import { fitOf, type NodeFit, type NodeNeeds } from "../placement/node-fit.ts";
 
-// Pods of one workload want the same: so many workloads' answers are kept before the oldest is forgotten.
+// Pods of one workload have the same needs, so this is about the number of workloads.
 const KEPT = 500;
 
-/** What a member's nodes have for each kind of pod, reckoned once per kind and state of the nodes. */
+/** A cache of node fits by kind of pod, valid until the nodes change. */
 export class NodeFits {
   readonly #nodes: () => readonly KubeNode[];
   readonly #fits = new Map<string, NodeFit>();
@@ -27,7 +27,7 @@ export class NodeFits {
     return fit;
   }
 
-  /** A node came, went or changed. */
+  /** Clears the cache after a change of the nodes. */
   forget(): void {
     this.#fits.clear();
   }

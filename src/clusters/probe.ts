@@ -1,36 +1,45 @@
+import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
 export interface ProbeSettings {
   readonly periodMs: number;
   readonly timeoutMs: number;
-  /** Failures in a row until the member counts as not reachable. */
+  /** Consecutive failures after which the member counts as unreachable. */
   readonly failureThreshold: number;
 }
 
-/** What a probe found, from the member itself: never a constant. */
+/** Returns the probe settings of a Cluster. */
+export function probeSettingsOf({ spec }: Pick<Cluster, "spec">): ProbeSettings {
+  const { periodSeconds, timeoutSeconds, failureThreshold } = { ...CLUSTER_DEFAULTS.probe, ...spec.probe };
+  return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
+}
+
+/** The result of a probe. */
 export interface ProbeResult {
   readonly reachable: boolean;
-  /** It has not answered yet, and not failed so often that it counts as lost; absent: it has done one of them. */
+  /** The member has not answered yet, nor failed often enough to count as unreachable. */
   readonly undecided?: true;
-  /** Why the last probe failed; absent: it did not. */
+  /** The failure of the last probe; absent after a success. */
   readonly message?: string;
-  /** `gitVersion` of the member, once it was seen. */
+  /** The member's `gitVersion`, once read. */
   readonly version?: string;
 }
 
-// One of several servers that is being stopped says so for as long as it still serves: the member is ready all the same.
+// A server of several that shuts down still serves for a while, so the member is ready.
 const READY_PATH = "/readyz?exclude=shutdown";
-// Requests that failed ask for an earlier probe, but not more often than this.
+// Shortest interval of probes that failed requests trigger.
 const HURRIED_PERIOD_MS = 1_000;
-// A control plane of several servers is upgraded without ever being away.
+// A control plane of several servers is upgraded without downtime.
 const VERSION_AGAIN_MS = 300_000;
-// It is written to the virtual node and shown to people: what looks otherwise is none.
+// A watch whose connection was merely cut reopens within this time.
+const CUT_MS = 3_000;
+// The version is written to the virtual node, so anything else counts as none.
 const VERSION = /^[\w.+-]{1,64}$/;
 
 /**
- * Asks a member's `/readyz` at a steady pace. One success makes it reachable; `failureThreshold` failures in a row, also
- * the first ones of all, make it not so. `hurry` moves the next probe forward when requests to the member begin to fail.
+ * Probes a member's `/readyz` periodically. One success makes it reachable; `failureThreshold` consecutive failures make it
+ * unreachable. `hurry` moves the next probe forward when requests to the member fail.
  */
 export class Probe {
   readonly #client: ClusterClient;
@@ -68,7 +77,7 @@ export class Probe {
     this.#timer?.cancel();
   }
 
-  /** A request to the member has failed or timed out: look sooner than planned. */
+  /** Moves the next probe forward, after a failed request to the member. */
   hurry(): void {
     if (this.#probing || this.#abort.signal.aborted) return;
     const earliest = this.#lastStartMs + HURRIED_PERIOD_MS;
@@ -105,12 +114,12 @@ export class Probe {
       ...(message === undefined ? {} : { message }),
       ...(this.#version === undefined ? {} : { version: this.#version }),
     });
-    // While it fails, the threshold is reached at the probe's own pace but without the idle time between.
+    // Failed probes follow each other without the idle time, until the threshold is reached.
     const failing = message !== undefined && (this.#reachable || this.#undecided);
     this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
   }
 
-  /** What is known stays when it cannot be read: the member is ready all the same. */
+  /** Reads the version again; keeps the known one on failure, since the member is ready. */
   async #rereadVersion(timeoutMs: number): Promise<void> {
     this.#versionReadMs = this.#clock.now();
     const version = await this.#readVersion(timeoutMs).catch(() => undefined);
@@ -123,5 +132,32 @@ export class Probe {
     this.#versionReadMs = this.#clock.now();
     if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
     return typeof answer.gitVersion === "string" && VERSION.test(answer.gitVersion) ? answer.gitVersion : undefined;
+  }
+}
+
+/** Tracks since when a member is reachable. */
+export class Reachability {
+  readonly #clock: Pick<Clock, "now">;
+  #reachable = false;
+  #since = 0;
+  #lostAt: number | undefined;
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** When the member last became reachable, apart from brief cuts; epoch ms. */
+  get since(): number {
+    return this.#since;
+  }
+
+  /** Records whether the member is reachable. Returns true when it became reachable. */
+  note(reachable: boolean): boolean {
+    const now = this.#clock.now();
+    const became = reachable && !this.#reachable;
+    if (this.#reachable && !reachable) this.#lostAt = now;
+    this.#reachable = reachable;
+    if (became && (this.#lostAt === undefined || now - this.#lostAt >= CUT_MS)) this.#since = now;
+    return became;
   }
 }

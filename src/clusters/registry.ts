@@ -2,52 +2,53 @@ import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import { jsonEqual } from "../api/json.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored, secretText } from "../api/kubernetes.ts";
+import { clusters } from "../api/resources.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { clusters, secrets } from "../kube/resources.ts";
+import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { Holders } from "./holders.ts";
+import { DelegateIndex } from "./delegate-index.ts";
 import { Member, type MemberListener } from "./member.ts";
-import { Turns } from "./turns.ts";
 
-/** What the registry tells its owner, beside what each member tells. */
+/** The events of the registry and of its members. */
 export interface RegistryListener extends MemberListener {
-  /** A Cluster came, changed or went. */
+  /** A Cluster was added, updated or deleted. */
   onCluster(name: string): void;
-  /** Nothing but its status has changed, which this controller itself writes, every few seconds in busy members. */
+  /** Only the Cluster's status changed, which this controller itself writes every few seconds. */
   onClusterStatus(name: string): void;
-  /** Its connection was replaced by one to another address: nothing of it has been read. */
+  /** The member's connection was replaced by one to another address; nothing was read through it yet. */
   onReconnected(name: string): void;
 }
 
-/** A member's client, and a way to go on with other credentials for the same server. */
+/** A member's client, whose credentials can be replaced. */
 export interface MemberConnection {
   readonly client: ClusterClient;
   /** URL of its API server. */
   readonly server: string;
-  /** False when the kubeconfig is for another server: then a new connection must be made. Throws when it is unusable. */
+  /** Switches to a kubeconfig. Returns false when it is for another server, which needs a new connection. Throws when unusable. */
   renew(kubeconfig: string): boolean;
 }
 
 interface Connected {
   readonly member: Member;
   readonly connection: MemberConnection;
-  /** The kubeconfig it uses now. */
+  /** The kubeconfig in use. */
   kubeconfig: string;
 }
 
 /**
- * One `Member` per Cluster object, made from the kubeconfig in the Secret that it names, and made anew when that
- * Secret's content changes. What cannot be connected has a problem in words instead.
+ * The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names, and reconnected when that
+ * changes. A Cluster that cannot be connected has a problem instead.
  */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
   readonly #connections = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
-  readonly #holders = new Holders();
-  readonly #turns = new Turns();
+  readonly #delegateIndex = new DelegateIndex();
+  readonly #foreignUsageMutex = new Mutex();
   readonly #listener: MemberListener;
   readonly #options: RegistryOptions;
 
@@ -56,12 +57,12 @@ export class Registry {
     const { host: client, clock, log, listener } = options;
     this.#listener = {
       onDelegate: (member, key) => {
-        this.#holders.note(key, member.name);
+        this.#delegateIndex.note(key, member.name);
         listener.onDelegate(member, key);
       },
       onEnded: (member, delegate) => listener.onEnded(member, delegate),
       onCapacity: (member) => listener.onCapacity(member),
-      onPrompt: (member) => listener.onPrompt(member),
+      onResponsive: (member) => listener.onResponsive(member),
       onConnection: (member) => listener.onConnection(member),
     };
     this.#clusters = new Reflector({
@@ -89,7 +90,7 @@ export class Registry {
     });
   }
 
-  /** Starts to watch; resolves when every Cluster there is has its connection or its problem. */
+  /** Starts the watches. Resolves when every Cluster has a connection or a problem. */
   async start(signal: AbortSignal): Promise<void> {
     this.#secrets.start();
     await this.#secrets.whenSynced(signal);
@@ -119,36 +120,36 @@ export class Registry {
     return [...this.#connections.values()].map(({ member }) => member);
   }
 
-  /** Where the connection to a member leads; undefined when there is none. */
+  /** Returns the URL of a member's API server; undefined without a connection. */
   server(name: string): string | undefined {
     return this.#connections.get(name)?.connection.server;
   }
 
-  /** The Clusters without a connection: what they have, nobody can tell. */
+  /** Returns the Clusters without a connection, whose contents are unknown. */
   unconnected(): Stored<Cluster>[] {
     if (this.#problems.size === 0) return [];
     return this.clusters().filter(({ metadata: { name } }) => !this.#connections.has(name));
   }
 
-  /** The members that have, or had, a delegate under the key; a few that have none may be among them. */
+  /** Returns the members that have, or had, a delegate under the key. May include others. */
   holders(key: ObjectKey): Member[] {
-    return this.#holders.of(key).flatMap((name) => this.member(name) ?? []);
+    return this.#delegateIndex.of(key).flatMap((name) => this.member(name) ?? []);
   }
 
-  /** Neither proxy nor delegate is left under the key. */
+  /** Drops all records of a key without proxy and delegate. */
   forget(key: ObjectKey): void {
     for (const member of this.holders(key)) member.delegates.forgetDeparted(key);
-    this.#holders.forget(key);
+    this.#delegateIndex.forget(key);
   }
 
-  /** The Secret with the Cluster's kubeconfig. */
+  /** Returns the Secret with the Cluster's kubeconfig. */
   secret(cluster: Stored<Cluster>): Stored<Secret> | undefined {
     return this.#secrets.store.get(
       objectKey({ namespace: SYSTEM_NAMESPACE, name: cluster.spec.credentialsSecret.name }),
     );
   }
 
-  /** Why the Cluster has no connection, or goes on with its old credentials, in words for its author. */
+  /** Returns why the Cluster has no connection, or keeps its old credentials. */
   problem(name: string): string | undefined {
     return this.#problems.get(name);
   }
@@ -173,7 +174,7 @@ export class Registry {
     if (existing !== undefined) existing.member.cluster = cluster;
     const kubeconfig = this.#kubeconfig(cluster);
     if (typeof kubeconfig !== "string") {
-      // The connection that works is kept: a Secret that is being rewritten must not look like a lost member.
+      // Keeps a working connection: a Secret that is being rewritten must not look like a lost member.
       this.#noteProblem(name, kubeconfig.problem);
       return;
     }
@@ -199,11 +200,11 @@ export class Registry {
     this.#problems.delete(name);
     this.#disconnect(name);
     const { hostId, clock, log } = this.#options;
-    const running = { listener: this.#listener, turns: this.#turns, clock, log };
+    const running = { listener: this.#listener, mutex: this.#foreignUsageMutex, clock, log };
     const member = new Member({ cluster, client: connection.client, hostId, ...running });
     if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
     this.#connections.set(name, { member, connection, kubeconfig });
-    // Before anybody looks: what the earlier connection has shown, this one has still to show.
+    // Sent before `start`, since the new connection has read nothing yet.
     if (existing !== undefined) this.#options.listener.onReconnected(name);
     member.start();
   }
@@ -236,7 +237,7 @@ export class Registry {
 export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
-  /** Makes the client of a member from its kubeconfig; throws with words for the author when it cannot be used. */
+  /** Creates a member's client from its kubeconfig. Throws a message for the operator when it is unusable. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   readonly listener: RegistryListener;
   readonly clock: Clock;

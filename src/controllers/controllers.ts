@@ -1,9 +1,8 @@
 import { virtualNodeName } from "../api/keys.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { Registry, type RegistryListener } from "../clusters/registry.ts";
-import { turn } from "../kube/turn.ts";
+import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import type { ControllerOptions } from "../runtime/controller.ts";
 import { AuthorEvents } from "./author-events.ts";
 import { ClaimController } from "./claims/controller.ts";
 import type { Copier, CopyingOptions } from "./copying/options.ts";
@@ -48,7 +47,7 @@ export class Controllers {
   constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
     this.#options = options;
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
-    const running: ControllerOptions = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
+    const running = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
     const registry = new Registry({ host, hostId: identity.id, connect, clock, log, listener: this.#listener() });
     this.registry = registry;
     const proxies = () => this.#delegation.proxies;
@@ -84,7 +83,7 @@ export class Controllers {
       ...running,
     };
     const leading = {
-      unled: options.election?.unled ?? [],
+      leaderless: options.election?.leaderless ?? [],
       confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
     };
     const onRead = (): void => this.#delegation.onCapacity();
@@ -175,7 +174,7 @@ export class Controllers {
       this.#homeApi.onProxies(member);
       for (const copier of this.#copiers) copier.onProxies?.(member);
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
-      await turn();
+      await yieldToEventLoop();
     }
     this.#podEvents?.start();
     this.#serving?.start();
@@ -225,7 +224,7 @@ export class Controllers {
         this.#virtualNodes.enqueue(member.name);
         this.#onMembers();
       },
-      onPrompt: () => this.#onRoom(),
+      onResponsive: () => this.#onRoom(),
       onConnection: (member) => {
         this.#tokens.enqueue(member.name);
         this.#virtualNodes.onMember(member.name);

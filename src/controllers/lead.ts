@@ -1,4 +1,4 @@
-import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { CONTROLLER_LEASE, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { LeaderElector } from "../runtime/leader-election.ts";
@@ -40,6 +40,7 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
     leaseDurationMs,
     renewDeadlineMs: (leaseDurationMs * 2) / 3,
     retryPeriodMs: (leaseDurationMs * 2) / 15,
+    leaderlessAnnotation: LEADERLESS_ANNOTATION,
     clock,
     log,
     onStartedLeading: () => {

@@ -7,12 +7,14 @@ import type { ControllerOptions } from "../runtime/controller.ts";
 import type { LeaderElector } from "../runtime/leader-election.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  readonly metrics?: Metrics;
   /** Makes the client of a member from its kubeconfig. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   /** How delegates' events are told on their proxies; absent: they are not. */
@@ -28,7 +30,7 @@ export interface ControllersOptions extends ControllerOptions {
   /** Pods that virtual nodes say can be allocated; default `none`. */
   readonly nodePods?: NodePods;
   /** What tells a host that was set back to a backup. */
-  readonly election?: Pick<LeaderElector, "unled" | "confirm">;
+  readonly election?: Pick<LeaderElector, "leaderless" | "confirm">;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
   /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex, Readable } from "node:stream";
-import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
+import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
 
 export interface RequestOptions {
@@ -183,4 +183,13 @@ export interface ClusterClient {
   ): Promise<StreamAnswer>;
   /** Closes all connections. Requests in flight reject. */
   close(): Promise<void>;
+}
+
+/** Receives each finished request, retries included. */
+export interface ClientMetrics {
+  /** Observes a request. `result` is the HTTP status, or the error code without a response. */
+  observeRequest(cluster: string, verb: string, plural: string, result: string, seconds: number): void;
+  /** Counts an accepted watch. */
+  countWatch(cluster: string, plural: string): void;
+  countWatchEvents(cluster: string, plural: string, events: number, bytes: number): void;
 }

@@ -1,5 +1,5 @@
-import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
 import type {
+  ClientMetrics,
   ClusterClient,
   DeleteOptions,
   ListOptions,
@@ -15,18 +15,19 @@ import type {
   WatchOptions,
   WriteOptions,
 } from "./client.ts";
+import type { ClusterCredentials } from "./credentials.ts";
 import { isKubeError, TOO_LARGE } from "./errors.ts";
-import { cutManagedFields, heapBytesOf, parseJson } from "./json.ts";
-import { collectionPath, objectPath, withQuery } from "./paths.ts";
-import { apiVersionOf, type Resource } from "./resources.ts";
-import { isRecord } from "./status.ts";
-import { isStored, isWellFormed } from "./stored.ts";
-import { StreamOpener } from "./stream.ts";
-import type { Transport } from "./transport.ts";
-import { turn } from "./turn.ts";
-import { upgrade } from "./upgrade.ts";
-import { watchEvents } from "./watch.ts";
-import type { WireRequest } from "./wire.ts";
+import { yieldToEventLoop } from "./event-loop.ts";
+import type { ApiRequest } from "./internal/request-sender.ts";
+import { collectionPath, objectPath, withQuery } from "./internal/resource-paths.ts";
+import { StreamOpener } from "./internal/stream.ts";
+import { Transport } from "./internal/transport.ts";
+import { upgrade } from "./internal/upgrade.ts";
+import { watchEvents } from "./internal/watch.ts";
+import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "./json.ts";
+import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
+import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
+import { apiVersionOf, isStored, isWellFormed, type Resource } from "./resources.ts";
 
 const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   json: "application/json-patch+json",
@@ -40,7 +41,7 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
 const LARGE_ANSWER = 100_000;
 const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
+const VERBS: Readonly<Record<RawRequest["method"], ApiRequest["verb"]>> = {
   GET: "get",
   POST: "create",
   PUT: "update",
@@ -48,8 +49,29 @@ const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
   DELETE: "delete",
 };
 
+/** The settings of a cluster's client. */
+export interface ConnectOptions {
+  /** The cluster's name in errors and metrics. */
+  readonly cluster: string;
+  readonly credentials: ClusterCredentials;
+  readonly limits?: Partial<ClientLimits>;
+  readonly userAgent?: string;
+  readonly metrics?: ClientMetrics;
+  /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
+  readonly leaseLeftMs?: () => number | undefined;
+  /** The server is under foreign control: responses are validated and limited in size. */
+  readonly untrusted?: boolean;
+}
+
+/** Creates a client for one cluster. Opens no connection before the first request. */
+export function createClusterClient(options: ConnectOptions): ClusterClient {
+  const { cluster, credentials, metrics, leaseLeftMs, untrusted, userAgent = "kube-client" } = options;
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, leaseLeftMs, untrusted }));
+}
+
 /** The `ClusterClient` over HTTP. */
-export class HttpClient implements ClusterClient {
+class HttpClient implements ClusterClient {
   readonly cluster: string;
   readonly #transport: Transport;
   readonly #streams: StreamOpener;
@@ -86,7 +108,7 @@ export class HttpClient implements ClusterClient {
       continue: options.continue,
       resourceVersion,
     };
-    const request: WireRequest = {
+    const request: ApiRequest = {
       verb: "list",
       method: "GET",
       plural: resource.plural,
@@ -95,7 +117,7 @@ export class HttpClient implements ClusterClient {
       ...limits(options),
     };
     const { text } = await this.#transport.send(request);
-    if (text.length > LARGE_ANSWER) await turn();
+    if (text.length > LARGE_ANSWER) await yieldToEventLoop();
     const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
     const body = this.#parse(kept, request);
     const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
@@ -141,7 +163,7 @@ export class HttpClient implements ClusterClient {
     body: object,
     options?: RequestOptions,
   ): Promise<unknown> {
-    const request: WireRequest = {
+    const request: ApiRequest = {
       verb: "create",
       method: "POST",
       ...at(resource, ref, subresource),
@@ -216,7 +238,7 @@ export class HttpClient implements ClusterClient {
   }
 
   async raw(request: RawRequest): Promise<unknown> {
-    const wire: WireRequest = {
+    const wire: ApiRequest = {
       verb: VERBS[request.method],
       method: request.method,
       // The path goes into the name, so that metrics have one label for all raw requests.
@@ -264,7 +286,7 @@ export class HttpClient implements ClusterClient {
 
   async #object<T extends KubeObject>(
     resource: Resource<T>,
-    request: WireRequest,
+    request: ApiRequest,
     dropManagedFields?: boolean,
   ): Promise<Stored<T>> {
     const { text } = await this.#transport.send(request);
@@ -276,7 +298,7 @@ export class HttpClient implements ClusterClient {
     return body;
   }
 
-  #items<T extends KubeObject>(resource: Resource<T>, items: unknown, request: WireRequest): Stored<T>[] {
+  #items<T extends KubeObject>(resource: Resource<T>, items: unknown, request: ApiRequest): Stored<T>[] {
     // Go encodes an empty list as null.
     if (items === null || items === undefined) return [];
     if (!Array.isArray(items)) throw this.#transport.error("BadAnswer", "the answer is not a list", request);
@@ -292,21 +314,21 @@ export class HttpClient implements ClusterClient {
     });
   }
 
-  #check<T extends KubeObject>(resource: Resource<T>, object: Stored<T>, request: WireRequest): void {
+  #check<T extends KubeObject>(resource: Resource<T>, object: Stored<T>, request: ApiRequest): void {
     if (!this.#transport.untrusted || isWellFormed(resource, object)) return;
     const { namespace = "", name } = object.metadata;
     throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
   }
 
   /** Rejects a response whose parsed form would exceed the budget. */
-  #checkSize(text: string, request: WireRequest): void {
+  #checkSize(text: string, request: ApiRequest): void {
     if (!this.#transport.untrusted) return;
     const { most } = this.#transport.arriving;
     if (heapBytesOf(text) <= most) return;
     throw this.#transport.error("AnswerLost", `${TOO_LARGE} ${most} bytes together`, request);
   }
 
-  #parse(text: string, request: WireRequest): unknown {
+  #parse(text: string, request: ApiRequest): unknown {
     this.#checkSize(text, request);
     try {
       return parseJson(text);
@@ -320,7 +342,7 @@ function plural(resource: Resource<KubeObject>, subresource: string | undefined)
   return subresource === undefined ? resource.plural : `${resource.plural}/${subresource}`;
 }
 
-type Target = Pick<WireRequest, "plural" | "namespace" | "name" | "path">;
+type Target = Pick<ApiRequest, "plural" | "namespace" | "name" | "path">;
 
 function at(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string): Target {
   return {
@@ -331,11 +353,11 @@ function at(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string
   };
 }
 
-function answerOf({ metadataOnly }: WriteOptions): Pick<WireRequest, "accept"> {
+function answerOf({ metadataOnly }: WriteOptions): Pick<ApiRequest, "accept"> {
   return metadataOnly === true ? { accept: METADATA_ONLY } : {};
 }
 
-function limits(options: RequestOptions | undefined): Pick<WireRequest, "signal" | "timeoutMs" | "outOfTurn"> {
+function limits(options: RequestOptions | undefined): Pick<ApiRequest, "signal" | "timeoutMs" | "outOfTurn"> {
   return { signal: options?.signal, timeoutMs: options?.timeoutMs, outOfTurn: options?.outOfTurn };
 }
 

@@ -101,3 +101,13 @@ function endOfArray(text: string, start: number): number {
   }
   return -1;
 }
+
+/** Reports whether a JSON value is an object, not null or a list. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Returns the estimated heap bytes of an object, for a reflector's `sizeOf`. */
+export function heapBytesOfObject(object: object): number {
+  return heapBytesOf(JSON.stringify(object));
+}

@@ -3,10 +3,10 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parse, YAMLParseError } from "yaml";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
-import type { Environment } from "./environment-proxy.ts";
-import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
-import { type KubeConfig, kubeConfigSchema, problemsOf } from "./kubeconfig-schema.ts";
-import { contextCredentials } from "./kubeconfig-user.ts";
+import type { Environment } from "./internal/environment-proxy.ts";
+import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./internal/in-cluster.ts";
+import { type KubeConfig, kubeConfigSchema, problemsOf } from "./internal/kubeconfig-schema.ts";
+import { contextCredentials } from "./internal/kubeconfig-user.ts";
 
 export type { ClusterCredentials } from "./credentials.ts";
 
@@ -30,7 +30,7 @@ export interface TextOptions {
   readonly context?: string;
   /** Environment of this process, which may name a proxy. */
   readonly env: Environment;
-  /** Name of the text in errors, such as `Secret legation-system/cluster-west`. */
+  /** Name of the text in errors, such as `Secret team/cluster-west`. */
   readonly source?: string;
 }
 

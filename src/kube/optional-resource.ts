@@ -1,7 +1,7 @@
 import { z } from "zod";
-import type { KubeObject } from "../api/kubernetes.ts";
 import type { ClusterClient } from "./client.ts";
 import { isKubeError, KubeError } from "./errors.ts";
+import type { KubeObject } from "./objects.ts";
 import type { OptionalResource, Resource } from "./resources.ts";
 
 const groupVersion = z.object({ version: z.string() });

@@ -1,4 +1,17 @@
-import type { Cluster } from "../api/cluster.ts";
+import {
+  claimShape,
+  dataShape,
+  endpointSliceShape,
+  eventShape,
+  metadataShape,
+  networkPolicyShape,
+  nodeShape,
+  podShape,
+  serviceExportShape,
+  serviceShape,
+} from "./internal/object-shapes.ts";
+import type { Shape } from "./internal/shape.ts";
+import { isRecord } from "./json.ts";
 import type {
   CertificateSigningRequest,
   ConfigMap,
@@ -16,22 +29,10 @@ import type {
   Secret,
   Service,
   ServiceExport,
-} from "../api/kubernetes.ts";
-import {
-  claimShape,
-  dataShape,
-  endpointSliceShape,
-  eventShape,
-  networkPolicyShape,
-  nodeShape,
-  podShape,
-  serviceExportShape,
-  serviceShape,
-} from "../api/object-shapes.ts";
-import type { PlacementDefaults } from "../api/placement-defaults.ts";
-import type { Shape } from "../api/shape.ts";
+  Stored,
+} from "./objects.ts";
 
-/** One API resource; `T` is the type of its objects. */
+/** An API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
   /** API group; empty for core. */
   readonly group: string;
@@ -40,21 +41,36 @@ export interface Resource<T extends KubeObject> {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
-  /** What `T` promises beyond the metadata; an object without it is no answer. Absent: nothing is relied on. */
+  /** Validates the fields of `T` beyond metadata; a response that fails it is rejected. Optional. */
   readonly shape?: Shape;
   /** Carries `T` in the type system only; never set. */
   readonly objectType?: T;
 }
 
-/** A resource that a cluster may lack, or serve in one version or another. */
+/** A resource that a cluster may lack, or serve in one of several versions. */
 export interface OptionalResource<T extends KubeObject> extends Omit<Resource<T>, "version"> {
   /** Versions whose objects the caller understands. */
   readonly versions: readonly [string, ...string[]];
 }
 
-/** `group/version`, or `v1` for the core group: an object's `apiVersion`. */
+/** Returns the `apiVersion` of the resource's objects: `group/version`, or `v1` for the core group. */
 export function apiVersionOf(resource: Resource<KubeObject>): string {
   return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+}
+
+/** Reports whether the value has the fields that `Stored` promises. */
+export function isStored<T extends KubeObject>(value: unknown): value is Stored<T> {
+  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  const { name, uid, resourceVersion } = value.metadata;
+  return typeof name === "string" && typeof uid === "string" && typeof resourceVersion === "string";
+}
+
+/**
+ * Reports whether the fields that this program reads have the promised types. An untrusted server may send anything, which
+ * must not throw in code that also handles other clusters' objects.
+ */
+export function isWellFormed<T extends KubeObject>(resource: Resource<T>, object: Stored<T>): boolean {
+  return metadataShape(object.metadata) && resource.shape?.(object) !== false;
 }
 
 const core = { group: "", version: "v1" } as const;
@@ -124,8 +140,8 @@ export const endpointSlices: Resource<EndpointSlice> = {
   shape: endpointSliceShape,
 };
 /**
- * Resource of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); 0.4 and older
- * serve v1alpha1 alone.
+ * Of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); its
+ * release 0.4 and older serve only v1alpha1.
  */
 export const serviceExports: OptionalResource<ServiceExport> = {
   group: "multicluster.x-k8s.io",
@@ -169,19 +185,5 @@ export const certificateSigningRequests: Resource<CertificateSigningRequest> = {
   version: "v1",
   plural: "certificatesigningrequests",
   kind: "CertificateSigningRequest",
-  namespaced: false,
-};
-export const clusters: Resource<Cluster> = {
-  group: "legation.dev",
-  version: "v1alpha1",
-  plural: "clusters",
-  kind: "Cluster",
-  namespaced: false,
-};
-export const placementDefaults: Resource<PlacementDefaults> = {
-  group: "legation.dev",
-  version: "v1alpha1",
-  plural: "placementdefaults",
-  kind: "PlacementDefaults",
   namespaced: false,
 };

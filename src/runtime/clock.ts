@@ -54,3 +54,53 @@ export function sleepWith(after: Clock["after"]): Clock["sleep"] {
       signal?.addEventListener("abort", onAbort, { once: true });
     });
 }
+
+/** A sleep that can be ended early. One at a time. */
+export class InterruptibleSleep {
+  readonly #clock: Pick<Clock, "sleep">;
+  #ending: AbortController | undefined;
+
+  constructor(clock: Pick<Clock, "sleep">) {
+    this.#clock = clock;
+  }
+
+  /** Resolves after `ms`, on `end`, or when the signal fires. Never rejects. */
+  async wait(ms: number, signal: AbortSignal): Promise<void> {
+    this.#ending = new AbortController();
+    try {
+      await this.#clock.sleep(ms, AbortSignal.any([signal, this.#ending.signal]));
+    } catch {
+      // Ended early.
+    } finally {
+      this.#ending = undefined;
+    }
+  }
+
+  /** Ends the current wait, if there is one. */
+  end(): void {
+    this.#ending?.abort();
+  }
+}
+
+// How often the two clocks are compared, and so how soon a step is noticed.
+const LOOK_MS = 30_000;
+// Time synchronisation slews a clock by less than this between two comparisons.
+const STEP_MS = 5_000;
+
+/**
+ * Calls `callback` soon after the machine's clock has jumped ahead of this process's monotonic one: the machine was
+ * suspended, or an administrator set its clock. Timers that were pending during a suspend fire late by its length.
+ */
+export function onClockStep(clock: Clock, callback: () => void): Timer {
+  const ahead = (): number => clock.wall() - clock.now();
+  let before = ahead();
+  let timer: Timer;
+  const look = (): void => {
+    const step = ahead() - before;
+    before += step;
+    timer = clock.after(LOOK_MS, look);
+    if (step >= STEP_MS) callback();
+  };
+  timer = clock.after(LOOK_MS, look);
+  return { cancel: () => timer.cancel() };
+}

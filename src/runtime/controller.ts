@@ -1,11 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { isKubeError } from "../kube/errors.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
-import type { QueueLoad, QueueMetrics } from "../telemetry/workqueue.ts";
+import type { QueueLoad, QueueMetrics, WorkqueueMetrics } from "../telemetry/workqueue.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
-import { had, KeyQueue } from "./key-queue.ts";
+import { countDone, WorkQueue } from "./internal/work-queue.ts";
 
 /** The result of one reconcile: actions to execute, and when to reconcile again. */
 export interface Decision<Action> {
@@ -49,7 +48,7 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
 export interface ControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  readonly metrics?: Metrics;
+  readonly metrics?: { readonly queues: Pick<WorkqueueMetrics, "of"> };
 }
 
 // An expectation that the watch has not met after this long expires: the stores decide as they are.
@@ -113,7 +112,7 @@ export class Controller<Key extends string, Observed, Action> {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #keys = new Map<Key, KeyState<Observed>>();
-  readonly #ready = new KeyQueue<Key>();
+  readonly #ready = new WorkQueue<Key>();
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
   /** Runs outside any key's async context, so that one object's trace never contains another object's spans. */
@@ -149,14 +148,14 @@ export class Controller<Key extends string, Observed, Action> {
   enqueueBehind(keys: Iterable<Key>, done: (busyMs: number) => void): void {
     if (this.#abort.signal.aborted) return;
     const now = this.#clock.now();
-    // The extra one is this method's own, so that the pass cannot end before all keys are added.
-    const pass = { left: 1, busyMs: 0, done };
+    // The extra one is this method's own, so that the batch cannot end before all keys are added.
+    const batch = { left: 1, busyMs: 0, done };
     for (const key of keys) {
       const state = this.#keys.get(key);
       if (state?.runningSince !== undefined) state.dirtySince ??= now;
-      else if (this.#ready.addBehind(key, now, pass)) this.#metrics?.added();
+      else if (this.#ready.addBehind(key, now, batch)) this.#metrics?.added();
     }
-    had(pass);
+    countDone(batch);
     if (this.#ready.size > 0) this.#planDrain();
   }
 
@@ -206,9 +205,9 @@ export class Controller<Key extends string, Observed, Action> {
       if (taken === undefined) return;
       const begunAt = this.#clock.now();
       // Low-priority keys wait on purpose; their time would distort the queue-latency metric.
-      if (taken.pass === undefined) this.#metrics?.taken((begunAt - taken.since) / 1000);
+      if (taken.batch === undefined) this.#metrics?.taken((begunAt - taken.since) / 1000);
       this.#reconcile(taken.key, taken.since);
-      if (taken.pass !== undefined) had(taken.pass, this.#clock.now() - begunAt);
+      if (taken.batch !== undefined) countDone(taken.batch, this.#clock.now() - begunAt);
     }
     if (this.#ready.size > 0) this.#planDrain();
   }

@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
-import type { Lease, Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, RequestOptions } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import type { Lease, Stored } from "../kube/objects.ts";
 import { leases } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
-import { type Interval, noteUnled, renewedAt, UNLED_ANNOTATION, unledIn } from "./unled.ts";
+import { addLeaderlessInterval, type Interval, parseLeaderlessIntervals, renewedAt } from "./leaderless-intervals.ts";
 
 /** The Lease, this process's identity, and the callbacks for winning and losing it. */
 export interface LeaderElectorOptions {
@@ -20,6 +20,8 @@ export interface LeaderElectorOptions {
   /** The leader gives up when no renewal has succeeded for this long. */
   readonly renewDeadlineMs?: number;
   readonly retryPeriodMs?: number;
+  /** Annotation of the Lease that records the intervals without a leader. Default: they are not recorded. */
+  readonly leaderlessAnnotation?: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly onStartedLeading: () => void;
@@ -91,8 +93,8 @@ export class LeaderElector {
   }
 
   /** The intervals without a leader that the Lease records. */
-  get unled(): readonly Interval[] {
-    return unledIn(this.#lease?.metadata.annotations?.[UNLED_ANNOTATION]);
+  get leaderless(): readonly Interval[] {
+    return parseLeaderlessIntervals(this.#noted(this.#lease));
   }
 
   get isLeader(): boolean {
@@ -204,10 +206,10 @@ export class LeaderElector {
         this.#lease = found;
         this.#doubted = false;
       }
-      const unled = leading ? undefined : await this.#unledBefore(this.#lease, options);
+      const leaderless = leading ? undefined : await this.#leaderlessBefore(this.#lease, options);
       const sentAt = this.#moment();
       this.#mayHold = true;
-      this.#held(await client.replace(leases, this.#record(this.#lease, unled), options), sentAt);
+      this.#held(await client.replace(leases, this.#record(this.#lease, leaderless), options), sentAt);
       return "held";
     } catch (error) {
       // Read again before the next attempt: another process, or our own write with a lost response, changed it.
@@ -223,9 +225,10 @@ export class LeaderElector {
   }
 
   /** Returns the leaderless annotation for a takeover, by the API server's clock, which a dry-run write reveals. */
-  async #unledBefore(lease: Stored<Lease>, options: RequestOptions): Promise<string | undefined> {
+  async #leaderlessBefore(lease: Stored<Lease>, options: RequestOptions): Promise<string | undefined> {
+    if (this.#options.leaderlessAnnotation === undefined) return undefined;
     const tried = await this.#options.client.replace(leases, this.#record(lease), { ...options, dryRun: true });
-    return noteUnled(lease, renewedAt(tried));
+    return addLeaderlessInterval(lease, this.#noted(lease), renewedAt(tried));
   }
 
   #moment(): Moment {
@@ -259,7 +262,7 @@ export class LeaderElector {
     return Date.parse(spec?.renewTime ?? "") < this.#renewedAt.wall;
   }
 
-  #record(previous: Stored<Lease> | undefined, unled?: string): Lease {
+  #record(previous: Stored<Lease> | undefined, leaderless?: string): Lease {
     const { namespace, name, clock } = this.#options;
     const now = microTime(clock.wall());
     const ours = previous?.spec?.holderIdentity === this.identity;
@@ -268,7 +271,7 @@ export class LeaderElector {
       ...previous,
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: previous === undefined ? { namespace, name } : withUnled(previous, unled),
+      metadata: previous === undefined ? { namespace, name } : this.#annotated(previous, leaderless),
       spec: {
         ...previous?.spec,
         holderIdentity: this.identity,
@@ -278,6 +281,17 @@ export class LeaderElector {
         leaseTransitions: previous === undefined || ours ? transitions : transitions + 1,
       },
     };
+  }
+
+  #noted(lease: Stored<Lease> | undefined): string | undefined {
+    return lease?.metadata.annotations?.[this.#options.leaderlessAnnotation ?? ""];
+  }
+
+  /** Adds the annotation to the takeover write itself, so that no crash separates the two. */
+  #annotated({ metadata }: Stored<Lease>, leaderless: string | undefined): Stored<Lease>["metadata"] {
+    const { leaderlessAnnotation } = this.#options;
+    if (leaderless === undefined || leaderlessAnnotation === undefined) return metadata;
+    return { ...metadata, annotations: { ...metadata.annotations, [leaderlessAnnotation]: leaderless } };
   }
 
   async #release(): Promise<void> {
@@ -305,12 +319,6 @@ export class LeaderElector {
     const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.wall()) };
     await client.replace(leases, { ...record, spec }, options);
   }
-}
-
-/** Adds the annotation to the takeover write itself, so that no crash separates the two. */
-function withUnled({ metadata }: Stored<Lease>, unled: string | undefined): Stored<Lease>["metadata"] {
-  if (unled === undefined) return metadata;
-  return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
 }
 
 /** Formats RFC 3339 with six decimals, the only form that the API server accepts for a MicroTime. */

@@ -1,30 +1,23 @@
-import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
+import { unlessAborted } from "../kube/abort.ts";
 import type { ClusterClient, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
+import { TimeSlice } from "../kube/event-loop.ts";
 import type { ByteBudget } from "../kube/limits.ts";
-import { LIST_TIMEOUT_MS } from "../kube/list-pages.ts";
+import { LIST_TIMEOUT_MS, selectionOf } from "../kube/list.ts";
+import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
 import { ServedResource } from "../kube/optional-resource.ts";
 import type { OptionalResource, Resource } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { FailureNews } from "./failure-news.ts";
-import { goneBackTo } from "./gone-back.ts";
-import { Holdings, overBudget } from "./holdings.ts";
-import { Pause } from "./pause.ts";
-import { Pieces } from "./pieces.ts";
-import { sameUid, sameVersion } from "./resource-version.ts";
-import { Resumption, WATCH_IDLE_MS } from "./resumption.ts";
-import { selectionOf } from "./selection.ts";
-import { Staging } from "./staging.ts";
-import { type IndexFunction, type ReadStore, Store } from "./store.ts";
-import { unlessAborted } from "./unless-aborted.ts";
+import { InterruptibleSleep } from "./clock.ts";
+import { FailureLogLimiter } from "./internal/failure-log-limiter.ts";
+import { RelistPolicy, WATCH_IDLE_MS } from "./internal/relist-policy.ts";
+import { overBudget, StagedList, StoreCharges } from "./internal/store-budget.ts";
+import { rolledBackTo, sameUid, sameVersion } from "./resource-version.ts";
+import { type IndexFunction, type ReadStore, type ReflectorEvent, Store } from "./store.ts";
 
-/** A change of the store. A `deleted` object is the last known state; the final one when the watch delivered it. */
-export type ReflectorEvent<T extends KubeObject> =
-  | { readonly type: "added"; readonly object: Stored<T> }
-  | { readonly type: "updated"; readonly object: Stored<T>; readonly previous: Stored<T> }
-  | { readonly type: "deleted"; readonly object: Stored<T> };
+export type { ReflectorEvent } from "./store.ts";
 
 /**
  * - `idle`: not started
@@ -89,9 +82,9 @@ export class Reflector<T extends KubeObject> {
   readonly #backoff: ConnectionBackoff;
   readonly #abort = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
-  readonly #pause: Pause;
-  readonly #resumption: Resumption;
-  readonly #holdings: Holdings;
+  readonly #sleep: InterruptibleSleep;
+  readonly #policy: RelistPolicy;
+  readonly #charges: StoreCharges;
   readonly #served: ServedResource<T>;
   /** The resource in the version that the store shows. */
   #listed: Resource<T> | undefined;
@@ -99,18 +92,18 @@ export class Reflector<T extends KubeObject> {
   #state: ReflectorState = "idle";
   #lastListedAt: number | undefined;
   #failing: Failing | undefined;
-  readonly #news: FailureNews;
+  readonly #logLimiter: FailureLogLimiter;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#resumption = new Resumption(options.pageSize ?? PAGE_SIZE, options.clock);
-    this.#holdings = new Holdings(options.budget);
+    this.#policy = new RelistPolicy(options.pageSize ?? PAGE_SIZE, options.clock);
+    this.#charges = new StoreCharges(options.budget);
     this.#served = new ServedResource(options.client, options.resource);
     this.#store = new Store(options.indexes);
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
-    this.#pause = new Pause(options.clock);
-    this.#news = new FailureNews(options.clock);
+    this.#sleep = new InterruptibleSleep(options.clock);
+    this.#logLimiter = new FailureLogLimiter(options.clock);
   }
 
   get store(): ReadStore<T> {
@@ -128,7 +121,7 @@ export class Reflector<T extends KubeObject> {
 
   /** When the server last sent a page, an event or a bookmark; epoch ms. */
   get lastContactMs(): number | undefined {
-    return this.#resumption.lastContactMs;
+    return this.#policy.lastContactMs;
   }
 
   /** When the last complete list began; epoch ms. The list shows every write that finished before. */
@@ -144,7 +137,7 @@ export class Reflector<T extends KubeObject> {
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the reflector was stopped"));
     await this.#running;
-    this.#holdings.release();
+    this.#charges.release();
     this.#setState("stopped");
   }
 
@@ -156,7 +149,7 @@ export class Reflector<T extends KubeObject> {
 
   /** Ends the current backoff, because the server is known to answer again. */
   retry(): void {
-    this.#pause.end();
+    this.#sleep.end();
   }
 
   async #run(): Promise<void> {
@@ -176,17 +169,17 @@ export class Reflector<T extends KubeObject> {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-      if (delayMs > 0) await this.#pause.wait(delayMs, signal);
+      if (delayMs > 0) await this.#sleep.wait(delayMs, signal);
     }
   }
 
   /** Returns the resourceVersion to watch from; lists first when the store is not current. */
   async #begin(resource: Resource<T>, signal: AbortSignal): Promise<string> {
-    if (this.#listed !== resource) this.#resumption.relist();
-    const before = this.#resumption.version;
-    if (before !== undefined && this.#resumption.doubted) await this.#confirm(resource, before, signal);
-    this.#resumption.begun();
-    const { version } = this.#resumption;
+    if (this.#listed !== resource) this.#policy.relist();
+    const before = this.#policy.version;
+    if (before !== undefined && this.#policy.doubted) await this.#confirm(resource, before, signal);
+    this.#policy.begun();
+    const { version } = this.#policy;
     if (version !== undefined) return version;
     this.#setState("listing");
     return this.#list(resource, signal);
@@ -195,17 +188,17 @@ export class Reflector<T extends KubeObject> {
   /** Detects a server whose etcd was restored from a backup, so that the store drops objects that the server no longer has. */
   async #confirm(resource: Resource<T>, version: string, signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
-    const goneBack = await goneBackTo(client, resource, version, { ...selectionOf(this.#options), signal });
+    const goneBack = await rolledBackTo(client, resource, version, { ...selectionOf(this.#options), signal });
     if (goneBack !== undefined) {
       log.warn({ resource: resource.plural, version, now: goneBack }, "the server has gone back in time");
     }
-    this.#resumption.compared(goneBack !== undefined);
+    this.#policy.compared(goneBack !== undefined);
   }
 
   /** Empties the store; returns the delay before discovery is repeated. */
   async #notServed(signal: AbortSignal): Promise<number> {
-    const nothing = new Staging<T>(this.#options.budget);
-    this.#holdings.settle(nothing);
+    const nothing = new StagedList<T>(this.#options.budget);
+    this.#charges.settle(nothing);
     this.#listed = undefined;
     this.#failing = undefined;
     await this.#replaceAll(nothing.objects, signal);
@@ -215,25 +208,25 @@ export class Reflector<T extends KubeObject> {
 
   async #list(resource: Resource<T>, signal: AbortSignal): Promise<string> {
     const begunAt = this.#options.clock.now();
-    const staging = new Staging<T>(this.#options.budget);
+    const staged = new StagedList<T>(this.#options.budget);
     let resourceVersion: string;
     try {
-      resourceVersion = await this.#readPages(resource, staging, signal);
-      this.#holdings.settle(staging);
+      resourceVersion = await this.#readPages(resource, staged, signal);
+      this.#charges.settle(staged);
     } finally {
-      staging.release();
+      staged.release();
     }
-    await this.#replaceAll(staging.objects, signal);
+    await this.#replaceAll(staged.objects, signal);
     this.#lastListedAt = begunAt;
     this.#listed = resource;
-    this.#resumption.listed(resourceVersion);
+    this.#policy.listed(resourceVersion);
     return resourceVersion;
   }
 
-  async #readPages(resource: Resource<T>, staging: Staging<T>, signal: AbortSignal): Promise<string> {
+  async #readPages(resource: Resource<T>, staged: StagedList<T>, signal: AbortSignal): Promise<string> {
     const { client } = this.#options;
     const isListedAgain = this.#listed === resource;
-    const { pageSize } = this.#resumption;
+    const { pageSize } = this.#policy;
     let token: string | undefined;
     for (;;) {
       const page = await client.list(resource, {
@@ -245,53 +238,34 @@ export class Reflector<T extends KubeObject> {
         ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
-      this.#resumption.heard();
+      this.#policy.heard();
       // The budget counts the total, so the page's size is split evenly.
       const even = Math.ceil(page.size / page.items.length);
-      for (const item of page.items) this.#stage(staging, item, even, isListedAgain);
+      for (const item of page.items) this.#stage(staged, item, even, isListedAgain);
       token = page.continue;
       if (token === undefined) return page.resourceVersion;
     }
   }
 
-  #stage(staging: Staging<T>, item: Stored<T>, size: number, isListedAgain: boolean): void {
+  #stage(staged: StagedList<T>, item: Stored<T>, size: number, isListedAgain: boolean): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
-    const held = this.#holdings.of(key);
+    const held = this.#charges.of(key);
     // Keeping the stored object of the same version halves the memory of a relist.
     if (isListedAgain && known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
-      staging.keep(key, known, held);
+      staged.keep(key, known, held);
       return;
     }
     const object = this.#transform(item);
-    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw overBudget(this.#options);
+    if (!staged.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw overBudget(this.#options);
   }
 
-  /**
-   * Replaces the store's contents with `staged`, then emits the differences and marks the store synced. Yields to the event
-   * loop in between, so readers may see a partial update, as they do during a watch.
-   */
-  async #replaceAll(staged: Map<ObjectKey, Stored<T>>, signal: AbortSignal): Promise<void> {
-    const events: ReflectorEvent<T>[] = [];
-    const pieces = new Pieces(signal);
-    for (const previous of this.#store.list()) {
-      const key = objectKey(previous.metadata);
-      const object = staged.get(key);
-      if (object !== undefined && sameUid(object, previous)) continue;
-      this.#store.delete(key);
-      events.push({ type: "deleted", object: previous });
-      if (pieces.due) await pieces.next();
-    }
-    for (const [key, object] of staged) {
-      const previous = this.#store.get(key);
-      if (previous === object) continue;
-      this.#store.set(object);
-      events.push(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
-      if (pieces.due) await pieces.next();
-    }
-    for (const event of events) {
+  /** Replaces the store's contents, emits the differences, and marks the store synced. */
+  async #replaceAll(staged: ReadonlyMap<ObjectKey, Stored<T>>, signal: AbortSignal): Promise<void> {
+    const slice = new TimeSlice(signal);
+    for (const event of await this.#store.replace(staged, slice)) {
       this.#emit(event);
-      if (pieces.due) await pieces.next();
+      if (slice.due) await slice.next();
     }
     this.#store.synced = true;
     this.#synced.resolve();
@@ -309,38 +283,38 @@ export class Reflector<T extends KubeObject> {
     });
     for await (const event of events) {
       if (signal.aborted) return;
-      this.#resumption.heard();
+      this.#policy.heard();
       this.#apply(event);
     }
   }
 
   #opened(): void {
     const { client, resource, log } = this.#options;
-    if (this.#news.works()) log.info(`${resource.plural} of ${client.cluster} are followed again`);
+    if (this.#logLimiter.shouldLogRecovery()) log.info(`${resource.plural} of ${client.cluster} are followed again`);
     this.#failing = undefined;
-    this.#resumption.opened();
+    this.#policy.opened();
     this.#backoff.working();
     this.#setState("watching");
   }
 
   #apply(event: WatchEvent<T>): void {
     if (event.type === "BOOKMARK") {
-      this.#resumption.bookmark(event.resourceVersion);
+      this.#policy.bookmark(event.resourceVersion);
       return;
     }
     const object = this.#transform(event.object);
     const { metadata } = object;
-    this.#resumption.reached(metadata.resourceVersion);
+    this.#policy.reached(metadata.resourceVersion);
     const key = objectKey(metadata);
     const previous = this.#store.get(key);
     if (event.type === "DELETED") {
       if (previous === undefined) return;
-      this.#holdings.charge(key, 0);
+      this.#charges.charge(key, 0);
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
-    if (!this.#holdings.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw overBudget(this.#options);
+    if (!this.#charges.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw overBudget(this.#options);
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -371,7 +345,7 @@ export class Reflector<T extends KubeObject> {
   #failed(error: unknown): number {
     const { log, resource, clock } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
-    this.#resumption.failed(error);
+    this.#policy.failed(error);
     this.#served.doubt(error);
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     const before = this.#failing;
@@ -379,7 +353,7 @@ export class Reflector<T extends KubeObject> {
     if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? clock.now(), reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.
-    log[this.#news.failed(reason) ? "warn" : "debug"](
+    log[this.#logLimiter.shouldLogFailure(reason) ? "warn" : "debug"](
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
       error instanceof Error ? error.message : String(error),
     );

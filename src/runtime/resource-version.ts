@@ -1,4 +1,7 @@
-import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Selection } from "../kube/list.ts";
+import type { KubeObject, Stored } from "../kube/objects.ts";
+import type { Resource } from "../kube/resources.ts";
 
 /** Reports whether both are the same version of an object. */
 export function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
@@ -13,4 +16,18 @@ export function isBefore(version: string, other: string): boolean {
 /** Reports whether both are states of one object, not of two by the same name. */
 export function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
   return a.metadata.uid === b.metadata.uid;
+}
+
+/**
+ * Returns the server's current version when it is older than `version` (etcd was restored from a backup), else undefined.
+ * Such a server accepts a watch from `version` and stays silent until it reaches it again. Rejects with KubeError.
+ */
+export async function rolledBackTo<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  version: string,
+  options: Selection & { readonly signal: AbortSignal },
+): Promise<string | undefined> {
+  const { resourceVersion } = await client.list(resource, { ...options, limit: 1 });
+  return isBefore(resourceVersion, version) ? resourceVersion : undefined;
 }

@@ -1,4 +1,12 @@
-import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
+import type { TimeSlice } from "../kube/event-loop.ts";
+import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../kube/objects.ts";
+import { sameUid } from "./resource-version.ts";
+
+/** A change of the store. A `deleted` object is the last known state; the final one when the watch delivered it. */
+export type ReflectorEvent<T extends KubeObject> =
+  | { readonly type: "added"; readonly object: Stored<T> }
+  | { readonly type: "updated"; readonly object: Stored<T>; readonly previous: Stored<T> }
+  | { readonly type: "deleted"; readonly object: Stored<T> };
 
 /** Returns the index values of an object, such as the uid of its owner. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
@@ -77,6 +85,30 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
         else entries.set(key, object);
       }
     }
+  }
+
+  /**
+   * Replaces all objects with `staged`. Returns the differences. Yields to the event loop in between, so readers may see a
+   * partial replacement.
+   */
+  async replace(staged: ReadonlyMap<ObjectKey, Stored<T>>, slice: TimeSlice): Promise<ReflectorEvent<T>[]> {
+    const events: ReflectorEvent<T>[] = [];
+    for (const previous of this.list()) {
+      const key = objectKey(previous.metadata);
+      const object = staged.get(key);
+      if (object !== undefined && sameUid(object, previous)) continue;
+      this.delete(key);
+      events.push({ type: "deleted", object: previous });
+      if (slice.due) await slice.next();
+    }
+    for (const [key, object] of staged) {
+      const previous = this.get(key);
+      if (previous === object) continue;
+      this.set(object);
+      events.push(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+      if (slice.due) await slice.next();
+    }
+    return events;
   }
 
   delete(key: ObjectKey): void {

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { OwnerReference, Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import { configMaps, namespaces, pods } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { CoreV1Api, KubeConfig, Watch } from "@kubernetes/client-node";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import { namespaces, pods } from "../../src/kube/resources.ts";
 

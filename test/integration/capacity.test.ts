@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { Pod } from "../../src/api/kubernetes.ts";
-import { clusters, nodes, pods } from "../../src/kube/resources.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { nodes, pods } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
+import { clusters } from "../../src/api/resources.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { clusters, namespaces, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
+import { namespaces, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";

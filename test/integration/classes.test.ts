@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
 import type { KubeObject, PodSpec, PriorityClass, RuntimeClass } from "../../src/api/kubernetes.ts";
-import { clusters, pods, priorityClasses, type Resource, runtimeClasses } from "../../src/kube/resources.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { pods, priorityClasses, type Resource, runtimeClasses } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";

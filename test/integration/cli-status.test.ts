@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { clusters } from "../../src/api/resources.ts";
 import { Connections } from "../../src/cli/connections.ts";
 import type { Snapshot } from "../../src/cli/status/clusters.ts";
 import { followSnapshot, readSnapshot } from "../../src/cli/status/snapshot.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { clusters } from "../../src/kube/resources.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";

@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { clusters, pods } from "../../src/kube/resources.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { pods } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
 import { namespaces, nodes, pods, secrets } from "../../src/kube/resources.ts";
 import { kubeconfigText } from "../support/clusters/kubeconfig.ts";

@@ -7,7 +7,7 @@ import { stringify } from "yaml";
 import { z } from "zod";
 import type { KubeObject, Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchEvent } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
 import { parseJson } from "../../src/kube/json.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import type { ClientLimits } from "../../src/kube/limits.ts";

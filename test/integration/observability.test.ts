@@ -1,8 +1,8 @@
 import { afterAll, expect, test } from "vitest";
-import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
-import { clusters, leases, namespaces, pods } from "../../src/kube/resources.ts";
+import { CLUSTERS_ANNOTATION, HOST_LABEL, LEADERLESS_ANNOTATION, OWNER_ANNOTATION } from "../../src/api/keys.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { leases, namespaces, pods } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
-import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { ageLease } from "../support/harness/aged-lease.ts";
@@ -223,7 +223,10 @@ test("a delegate of a state that the host was set back from is shown, and kept u
   expect((await podOf(west, namespace, "left"))?.metadata.deletionTimestamp).toBeUndefined();
 
   await controller.stop();
-  await host.patch(leases, ref, { type: "merge", body: { metadata: { annotations: { [UNLED_ANNOTATION]: null } } } });
+  await host.patch(leases, ref, {
+    type: "merge",
+    body: { metadata: { annotations: { [LEADERLESS_ANNOTATION]: null } } },
+  });
   await controller.start();
   await podGone(west, namespace, "left");
 });

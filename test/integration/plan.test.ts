@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { clusters } from "../../src/kube/resources.ts";
+import { clusters } from "../../src/api/resources.ts";
 import { controllerOf } from "../../src/pods/phase.ts";
 import { memberOf } from "../../src/pods/proxy.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type KubeObject, objectKey } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
+import { createClusterClient } from "../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import { configMaps } from "../../src/kube/resources.ts";
 import { realClock } from "../../src/runtime/clock.ts";

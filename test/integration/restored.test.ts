@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, LEADERLESS_ANNOTATION } from "../../src/api/keys.ts";
 import type { PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, events, leases, persistentVolumeClaims, pods } from "../../src/kube/resources.ts";
 import { isTerminal } from "../../src/pods/phase.ts";
-import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { backUp } from "../support/clusters/backup.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
@@ -174,7 +173,7 @@ describe("a host that is restored from a backup of etcd", () => {
     expect((await inWest("gated")).metadata.uid).toBe(gated.metadata.uid);
 
     await controller.stop();
-    const annotations = { [UNLED_ANNOTATION]: null };
+    const annotations = { [LEADERLESS_ANNOTATION]: null };
     await host.patch(leases, LEASE, { type: "merge", body: { metadata: { annotations } } });
     await controller.start();
     await podGone(west, namespace, "created");

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { clusters, placementDefaults, pods } from "../../src/kube/resources.ts";
+import { clusters, placementDefaults } from "../../src/api/resources.ts";
+import { pods } from "../../src/kube/resources.ts";
 import { divide } from "../../src/placement/division.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { memberOf } from "../../src/pods/proxy.ts";

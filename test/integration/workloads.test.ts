@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HOST_LABEL, PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
 import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
-import { clusters, events, namespaces, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { clusters } from "../../src/api/resources.ts";
+import { events, namespaces, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";

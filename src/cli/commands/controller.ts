@@ -3,9 +3,9 @@ import { NODE_ADDRESS_TYPES } from "../../api/virtual-node.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
-import { createClusterClient } from "../../kube/connect.ts";
+import { renewable } from "../../kube/credentials.ts";
+import { createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
-import { renewable } from "../../kube/renewable-credentials.ts";
 import { NodeServers } from "../../kubelet/servers.ts";
 import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -152,7 +152,8 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       ...(context === undefined ? {} : { context }),
     });
     const homeServer = options.homeApiServer ?? serverForMembers(credentials);
-    const electionClient = createClusterClient({ cluster: "host", credentials, metrics });
+    const userAgent = "legation";
+    const electionClient = createClusterClient({ cluster: "host", userAgent, credentials, metrics });
     const { healthListen } = options;
     const health =
       healthListen === undefined
@@ -173,6 +174,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           controllers: (leaseLeftMs) => ({
             host: createClusterClient({
               cluster: "host",
+              userAgent,
               credentials,
               metrics: requests,
               leaseLeftMs,
@@ -186,6 +188,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 server: current.server,
                 client: createClusterClient({
                   cluster: name,
+                  userAgent,
                   credentials: current,
                   metrics: requests,
                   leaseLeftMs,
@@ -200,6 +203,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                   podEvents: {
                     host: createClusterClient({
                       cluster: "host",
+                      userAgent,
                       credentials,
                       metrics,
                       leaseLeftMs,
@@ -218,7 +222,13 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                       ...context,
                       source: { registry, proxies, proxiesOn },
                       metrics,
-                      host: createClusterClient({ cluster: "host", credentials, metrics, limits: KUBELET_LIMITS }),
+                      host: createClusterClient({
+                        cluster: "host",
+                        userAgent,
+                        credentials,
+                        metrics,
+                        limits: KUBELET_LIMITS,
+                      }),
                     }),
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),

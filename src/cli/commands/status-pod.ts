@@ -3,7 +3,7 @@ import { z } from "zod";
 import { PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { events, namespaces, pods } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";

@@ -1,6 +1,6 @@
 import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes } from "../../kube/resources.ts";
 import { some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";

@@ -1,9 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { clusters, secrets } from "../../kube/resources.ts";
+import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";

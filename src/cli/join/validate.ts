@@ -1,8 +1,9 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { apiVersionOf, clusters, nodes, secrets } from "../../kube/resources.ts";
+import { apiVersionOf, nodes, secrets } from "../../kube/resources.ts";
 import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";

@@ -1,7 +1,7 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { INSTALLED_LABELS } from "./labels.ts";
 import type { Manifest } from "./load.ts";

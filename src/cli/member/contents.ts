@@ -2,7 +2,7 @@ import { HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listPages } from "../../kube/list-pages.ts";
+import { listPages } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 

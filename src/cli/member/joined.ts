@@ -1,10 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list-pages.ts";
-import { clusters } from "../../kube/resources.ts";
+import { listAll } from "../../kube/list.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
 import { clusterRoleBindings, clusterRoles, findAccount, MEMBER_CLUSTER_LABEL } from "./access.ts";

@@ -1,8 +1,9 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { CLUSTER_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { clusters, leases, nodes } from "../../kube/resources.ts";
+import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 

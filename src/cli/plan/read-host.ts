@@ -1,10 +1,11 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../api/kubernetes.ts";
+import { placementDefaults } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list-pages.ts";
-import { namespaces, nodes, persistentVolumeClaims, placementDefaults, type Resource } from "../../kube/resources.ts";
+import { listAll } from "../../kube/list.ts";
+import { namespaces, nodes, persistentVolumeClaims, type Resource } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { listPods, listProxies } from "../proxies/list.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";

@@ -2,7 +2,7 @@ import type { KubeObject, LimitRange, ResourceQuota, Stored } from "../../api/ku
 import { RESOURCES } from "../../controllers/dependencies/digest.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { priorityClasses, type Resource, runtimeClasses } from "../../kube/resources.ts";
 import { type DependencyKey, dependenciesOf, dependencyKey, dependencyRef } from "../../pods/dependencies.ts";
 import type { WrittenObject } from "./documents.ts";

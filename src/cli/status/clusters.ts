@@ -1,12 +1,11 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
-import { HOST_LABEL, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
 import type { Failing } from "../../runtime/reflector.ts";
-import { UNLED_ANNOTATION } from "../../runtime/unled.ts";
 import { age, table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -177,7 +176,7 @@ function heldLines(clusters: readonly ClusterStatus[]): string {
     "  it was restored from a backup that is older than they are. See what runs for it in a member:",
     `    kubectl --context MEMBER get pods -A -l ${HOST_LABEL}=$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})`,
     "  let them end, delete there what you do not want, or let all of them go:",
-    `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${UNLED_ANNOTATION}-`,
+    `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${LEADERLESS_ANNOTATION}-`,
     `    kubectl -n ${SYSTEM_NAMESPACE} rollout restart deployment legation-controller`,
   ].join("\n");
 }

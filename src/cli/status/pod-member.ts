@@ -1,9 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { clusters, nodes } from "../../kube/resources.ts";
+import { nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";

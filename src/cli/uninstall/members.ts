@@ -3,7 +3,7 @@ import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember } from "../member/clean.ts";

@@ -1,6 +1,6 @@
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { namespaces } from "../../kube/resources.ts";
 import type { RemovalContext } from "./objects.ts";
 

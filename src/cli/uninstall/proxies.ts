@@ -9,7 +9,7 @@ import {
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listAll, listPages } from "../../kube/list-pages.ts";
+import { listAll, listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";

@@ -1,7 +1,7 @@
 import { CONTROLLER_LEASE, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { some } from "../counted.ts";
 import { INSTALLED_LABELS } from "../manifests/labels.ts";

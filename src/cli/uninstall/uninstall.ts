@@ -1,9 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { CLUSTER_FINALIZER, clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list-pages.ts";
-import { apiVersionOf, clusters, leases, nodes, secrets } from "../../kube/resources.ts";
+import { listAll } from "../../kube/list.ts";
+import { apiVersionOf, leases, nodes, secrets } from "../../kube/resources.ts";
 import { counted, some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";

@@ -12,8 +12,8 @@ import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../copies/claims.
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
+import { wasLeaderless } from "../../runtime/leaderless-intervals.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
 import { REFUSED_FOR_MS } from "../copying/failures.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
@@ -26,7 +26,7 @@ import type { Action, Observed } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
-export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "unled" | "confirmLease"> {
+export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "leaderless" | "confirmLease"> {
   /** A member's claims have been read. */
   readonly onRead: () => void;
 }
@@ -296,7 +296,7 @@ export class ClaimController implements Copier {
   /** Whether a claim whose host's is not there is to be kept; tells of each once. */
   #isHeld(member: string, { metadata }: Stored<PersistentVolumeClaim>): boolean {
     const { namespace, name, uid, creationTimestamp: created } = metadata;
-    if (!wasUnled(this.#options.unled, created)) return false;
+    if (!wasLeaderless(this.#options.leaderless, created)) return false;
     if (!this.#toldHeld.has(uid)) {
       this.#toldHeld.add(uid);
       const message =

@@ -13,7 +13,7 @@ import { seenUid } from "../../copies/claims.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
+import { findByList } from "../../kube/list.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";

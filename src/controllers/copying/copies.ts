@@ -3,9 +3,9 @@ import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
+import { heapBytesOfObject } from "../../kube/json.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { sizeAsKept } from "../../runtime/holdings.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -117,7 +117,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
       ...(pageSize === undefined ? {} : { pageSize }),
       budget: member.memory,
       // Of large objects the content is dropped as it comes.
-      sizeOf: sizeAsKept,
+      sizeOf: heapBytesOfObject,
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),

@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
+import { findByList } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 

@@ -1,10 +1,10 @@
 import { type KubeObject, objectKey, type PriorityClass, type RuntimeClass } from "../../api/kubernetes.ts";
+import { unlessAborted } from "../../kube/abort.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { priorityClasses, type Resource, runtimeClasses } from "../../kube/resources.ts";
 import type { HostAdmission } from "../../pods/host-admission.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import { unlessAborted } from "../../runtime/unless-aborted.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 export interface HostClassesOptions {

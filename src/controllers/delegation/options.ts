@@ -7,9 +7,10 @@ import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { Interval } from "../../runtime/leaderless-intervals.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Interval } from "../../runtime/unled.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import type { Needs } from "./decisions/needs.ts";
@@ -32,6 +33,7 @@ export interface Dependencies {
 /** What the delegation controller works on. */
 export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  readonly metrics?: Metrics;
   readonly identity: HostIdentity;
   readonly registry: Registry;
   /** What pods need beside a node, made in members before them. */
@@ -45,7 +47,7 @@ export interface DelegationOptions extends ControllerOptions {
   /** What pods' authors are told. */
   readonly authorEvents: AuthorEvents;
   /** Times in which nobody led. */
-  readonly unled: readonly Interval[];
+  readonly leaderless: readonly Interval[];
   /** False when the host was set back to a backup under this leader, or another leads by now. */
   readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
   /** How pods in a member reach the host's API server. */

@@ -1,6 +1,6 @@
 import { HOST_LABEL } from "../../api/keys.ts";
 import type { Member } from "../../clusters/member.ts";
-import { listPages } from "../../kube/list-pages.ts";
+import { listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { type DependencyRef, dependencyKey, dependencyKeys } from "../../pods/dependencies.ts";
 

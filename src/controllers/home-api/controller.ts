@@ -7,7 +7,7 @@ import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, usesApi } from "../../pods/home-api.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { onClockStep } from "../../runtime/clock-steps.ts";
+import { onClockStep } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";

@@ -2,11 +2,11 @@ import { HOME_API_LABEL, HOME_API_LABEL_VALUE, HOST_LABEL } from "../../api/keys
 import { type ObjectKey, objectKey, type Secret, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
+import { heapBytesOfObject } from "../../kube/json.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { sizeAsKept } from "../../runtime/holdings.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
@@ -57,7 +57,7 @@ export class MemberSecrets {
       labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
       transform: withoutData,
       budget: member.memory,
-      sizeOf: sizeAsKept,
+      sizeOf: heapBytesOfObject,
       clock,
       log: log.child({ member: member.name }),
       onEvent: ({ object }) => {

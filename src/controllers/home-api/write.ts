@@ -1,7 +1,7 @@
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
+import { findByList } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 

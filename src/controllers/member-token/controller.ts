@@ -8,12 +8,14 @@ import { isKubeError } from "../../kube/errors.ts";
 import { secrets, serviceAccounts } from "../../kube/resources.ts";
 import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import { tokenClaims, withToken } from "./claims.ts";
 import { type Action, decide, type Observed } from "./decide.ts";
 
 export interface MemberTokenOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
+  readonly metrics?: Metrics;
 }
 
 // What `legation join` asks for; an API server may give less.

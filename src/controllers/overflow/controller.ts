@@ -5,7 +5,7 @@ import { pods } from "../../kube/resources.ts";
 import { byPrecedence } from "../../pods/scheduling.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
-import { Passes } from "../../runtime/passes.ts";
+import { PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/placement/groups.ts";
 import { UID_INDEX } from "../delegation/placement/placement-rules.ts";
@@ -35,7 +35,7 @@ export class OverflowController {
   readonly #told = new Set<string>();
   readonly #groups: HostGroups;
   readonly #unmarked = new Unmarked();
-  readonly #passes: Passes<ObjectKey>;
+  readonly #resync: PacedResync<ObjectKey>;
   readonly #ended = new AbortController();
   #findTimer: Timer | undefined;
   #supported = false;
@@ -75,13 +75,13 @@ export class OverflowController {
       },
       options,
     );
-    this.#passes = new Passes({
+    this.#resync = new PacedResync({
       clock,
       keys: () => {
         const waiting = this.#pods.store.list().sort(byPrecedence);
         return waiting.map(({ metadata }) => objectKey(metadata));
       },
-      look: (keys, done) => this.#loop.enqueueBehind(keys, done),
+      reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
   }
 
@@ -111,14 +111,14 @@ export class OverflowController {
   async stop(): Promise<void> {
     this.#ended.abort(new Error("the controller stops"));
     this.#findTimer?.cancel();
-    this.#passes.stop();
+    this.#resync.stop();
     await this.#pods.stop();
     await this.#loop.stop();
   }
 
   /** Members, or what is said of them, have changed: pods that wait may fit now. */
   onRoom(): void {
-    if (this.#pods.store.size > 0) this.#passes.ask(ROOM_DELAY_MS);
+    if (this.#pods.store.size > 0) this.#resync.request(ROOM_DELAY_MS);
   }
 
   /** Number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */

@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isCopy } from "../../copies/copy.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isRefusal } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
+import { findByList } from "../../kube/list.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
 import { RESOURCES } from "../dependencies/digest.ts";

@@ -1,7 +1,7 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listPages } from "../../kube/list-pages.ts";
+import { listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";

@@ -1,12 +1,12 @@
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
-import { LIST_TIMEOUT_MS } from "../../kube/list-pages.ts";
+import { LIST_TIMEOUT_MS } from "../../kube/list.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { goneBackTo } from "../../runtime/gone-back.ts";
-import { Pause } from "../../runtime/pause.ts";
+import { InterruptibleSleep } from "../../runtime/clock.ts";
+import { rolledBackTo } from "../../runtime/resource-version.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
@@ -36,7 +36,7 @@ export class EventFollower {
   readonly #options: FollowerOptions;
   readonly #backoff: ConnectionBackoff;
   readonly #abort = new AbortController();
-  readonly #pause: Pause;
+  readonly #pause: InterruptibleSleep;
   #running: Promise<void> | undefined;
   #version: string | undefined;
   /** The watch was lost: the server may have gone back in time since. */
@@ -48,7 +48,7 @@ export class EventFollower {
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
-    this.#pause = new Pause(options.clock);
+    this.#pause = new InterruptibleSleep(options.clock);
     this.#toldUntil = options.clock.wall();
   }
 
@@ -87,7 +87,8 @@ export class EventFollower {
 
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
     const { client, fieldSelector } = this.#options;
-    if ((await goneBackTo(client, events, version, { fieldSelector, signal })) !== undefined) this.#version = undefined;
+    if ((await rolledBackTo(client, events, version, { fieldSelector, signal })) !== undefined)
+      this.#version = undefined;
     this.#doubted = false;
   }
 

@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isCopy } from "../../copies/copy.ts";
 import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
+import { findByList } from "../../kube/list.ts";
 import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";

@@ -1,13 +1,14 @@
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import { findByList } from "../../kube/find-by-list.ts";
-import { clusters, leases, nodes } from "../../kube/resources.ts";
+import { findByList } from "../../kube/list.ts";
+import { leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";

@@ -1,6 +1,6 @@
 import type { ControllersOptions } from "../../../src/controllers/options.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

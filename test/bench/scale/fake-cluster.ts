@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { isRecord } from "../../../src/kube/status.ts";
+import { isRecord } from "../../../src/kube/json.ts";
 
 /** An object as JSON; the fake knows no kinds. */
 export type Json = Record<string, unknown> & { metadata: Record<string, unknown> & { name: string } };

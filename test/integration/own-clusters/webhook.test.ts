@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -1,7 +1,7 @@
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { type ConnectOptions, createClusterClient } from "../../../src/kube/connect.ts";
 import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
+import { type ConnectOptions, createClusterClient } from "../../../src/kube/http-client.ts";
 import type { FaultServer } from "./fault-server.ts";
 
 /** Credentials that prove nothing, for a server that asks nothing. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { hostCluster, memberCluster } from "./clusters.ts";

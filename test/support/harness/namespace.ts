@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Agent } from "node:https";
 import { expect, onTestFinished } from "vitest";
-import { collectionPath } from "../../../src/kube/paths.ts";
+import { collectionPath } from "../../../src/kube/internal/resource-paths.ts";
 import { events, pods } from "../../../src/kube/resources.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";

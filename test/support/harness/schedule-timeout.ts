@@ -1,5 +1,5 @@
+import { clusters } from "../../../src/api/resources.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { clusters } from "../../../src/kube/resources.ts";
 
 /** Sets how long every member's scheduler may take; call the result to put back what was there. */
 export async function scheduleTimeout(host: ClusterClient, seconds: number): Promise<() => Promise<void>> {

@@ -1,7 +1,8 @@
 import { virtualNodeName } from "../../../src/api/keys.ts";
 import type { KubeNode, KubeObject } from "../../../src/api/kubernetes.ts";
+import { clusters, placementDefaults } from "../../../src/api/resources.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { clusters, nodes, placementDefaults, type Resource } from "../../../src/kube/resources.ts";
+import { nodes, type Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { eventually } from "../harness/wait.ts";
 import { MEMBER_NAMES, MEMBERS, type MemberName, PRIORITY_CLASSES, TROUBLE } from "./members.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
 import { credentialsSecretName } from "../../../src/cli/member/names.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
 import { cleanUpFile } from "../harness/after-file.ts";

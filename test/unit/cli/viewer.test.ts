@@ -4,7 +4,7 @@ import { runProgram } from "../../../src/cli/commands/program.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
 import { asViewer } from "../../../src/cli/viewer.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
-import { describeTarget } from "../../../src/kube/paths.ts";
+import { describeTarget } from "../../../src/kube/internal/resource-paths.ts";
 import { replicated } from "../../support/builders/workload.ts";
 import { fakeClient } from "./client.ts";
 import { recordedSession } from "./session.ts";

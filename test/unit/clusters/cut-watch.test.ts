@@ -40,7 +40,7 @@ test.each([25_000, 3_600_000])(
         onDelegate: nothing,
         onEnded: nothing,
         onCapacity: nothing,
-        onPrompt: nothing,
+        onResponsive: nothing,
         onConnection: nothing,
       },
       clock,

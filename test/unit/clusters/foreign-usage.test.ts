@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
 import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
-import { Turns } from "../../../src/clusters/turns.ts";
 import type { ListOptions } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import { Mutex } from "../../../src/runtime/mutex.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -10,14 +10,14 @@ import { fakeClient } from "../cli/client.ts";
 const HOUR_MS = 3_600_000;
 
 let clock: FakeClock;
-let turns: Turns;
+let mutex: Mutex;
 /** Tokens that were asked for, with the member. */
 let asked: string[];
 let warned: number;
 
 beforeEach(() => {
   clock = new FakeClock();
-  turns = new Turns();
+  mutex = new Mutex();
   asked = [];
   warned = 0;
 });
@@ -50,7 +50,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
   const options = {
     client: fakeClient({ list: list as never }),
     hostId: "host",
-    turns,
+    mutex,
     clock,
     onChange: () => {},
     log,
@@ -101,7 +101,7 @@ test("nor does an answer that is lost in between make what is read again count a
 });
 
 test("a member that is left while it waits for its turn is left at once, and its turn passes on", async () => {
-  const release = await turns.take(new AbortController().signal);
+  const release = await mutex.lock(new AbortController().signal);
   const [waits, next] = [usageOf("w", { count: 1 }), usageOf("n", { count: 1 })];
   for (const usage of [waits, next]) usage.start();
   await clock.advance(1_000);

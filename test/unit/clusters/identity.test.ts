@@ -94,7 +94,7 @@ async function started(recorded?: string): Promise<Member> {
       onDelegate: (_member, key) => told.push(key),
       onEnded: () => {},
       onCapacity: () => {},
-      onPrompt: () => {},
+      onResponsive: () => {},
       onConnection: () => {},
     },
     clock,

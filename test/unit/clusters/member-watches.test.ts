@@ -30,7 +30,7 @@ function memberOf(name: string, client: ClusterClient = fakeClient({})): Member 
       onDelegate: () => {},
       onEnded: () => {},
       onCapacity: () => {},
-      onPrompt: () => {},
+      onResponsive: () => {},
       onConnection: () => {},
     },
     clock,

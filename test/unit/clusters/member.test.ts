@@ -12,7 +12,7 @@ const listener: MemberListener = {
   onDelegate: () => {},
   onEnded: () => {},
   onCapacity: () => {},
-  onPrompt: () => {},
+  onResponsive: () => {},
   onConnection: () => {},
 };
 const cluster: Stored<Cluster> = {

@@ -11,7 +11,7 @@ const listener = {
   onDelegate: nothing,
   onEnded: nothing,
   onCapacity: nothing,
-  onPrompt: nothing,
+  onResponsive: nothing,
   onConnection: nothing,
   onCluster: nothing,
   onClusterStatus: nothing,

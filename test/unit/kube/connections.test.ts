@@ -8,8 +8,8 @@ import type { Duplex } from "node:stream";
 import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
 import { kubeErrorOf } from "../../support/fault-server/connect.ts";
@@ -125,7 +125,7 @@ describe("TLS", () => {
     const bundle = join(folder, "authorities.pem");
     await writeFile(bundle, authority.pem);
     const { cert, key } = identityOf("jane");
-    const { href } = new URL("../../../src/kube/connect.ts", import.meta.url);
+    const { href } = new URL("../../../src/kube/http-client.ts", import.meta.url);
     const credentials = { server: server.url, source: "test", insecureSkipTlsVerify: false };
     // The system's authorities are read once in a process.
     const script = `

@@ -8,8 +8,7 @@ import { decide } from "../../../src/controllers/delegation/decisions/decide.ts"
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";
 import { parseJson } from "../../../src/kube/json.ts";
-import { events, nodes, pods, type Resource } from "../../../src/kube/resources.ts";
-import { isStored, isWellFormed } from "../../../src/kube/stored.ts";
+import { events, isStored, isWellFormed, nodes, pods, type Resource } from "../../../src/kube/resources.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } fro
 import { stringify } from "yaml";
 import { tokenClaims } from "../../../src/controllers/member-token/claims.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
-import { ExecPlugin } from "../../../src/kube/exec-plugin.ts";
+import { ExecPlugin } from "../../../src/kube/internal/exec-plugin.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 
 const PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";

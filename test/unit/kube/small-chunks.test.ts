@@ -1,10 +1,10 @@
 import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { describe, expect, test } from "vitest";
-import { Exchange, type Outcome } from "../../../src/kube/exchange.ts";
+import { type Outcome, RequestHandler } from "../../../src/kube/internal/request-handler.ts";
+import { StreamHandler, type StreamOutcome } from "../../../src/kube/internal/stream-handler.ts";
+import { WatchStream } from "../../../src/kube/internal/watch-stream.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
-import { StreamExchange, type StreamOutcome } from "../../../src/kube/stream-exchange.ts";
-import { WatchStream } from "../../../src/kube/watch-stream.ts";
 
 const TEXT = "a line that comes byte by byte";
 const TIMEOUTS = { openMs: 1_000, idleMs: 1_000 };
@@ -42,7 +42,7 @@ function feed(handler: Dispatcher.DispatchHandler, status: number, text: string)
 describe("no chunk is kept, however small, of", () => {
   test("an answer", () => {
     const outcomes: Outcome[] = [];
-    const exchange = new Exchange(
+    const exchange = new RequestHandler(
       () => true,
       new ByteBudget(1_000),
       (outcome) => outcomes.push(outcome),
@@ -112,12 +112,12 @@ test("lines that nobody reads count with what each takes", async () => {
 });
 
 function streamed(): {
-  readonly exchange: StreamExchange;
+  readonly exchange: StreamHandler;
   readonly outcomes: StreamOutcome[];
   readonly body: () => Readable;
 } {
   const outcomes: StreamOutcome[] = [];
-  const exchange = new StreamExchange(
+  const exchange = new StreamHandler(
     () => {},
     (outcome) => outcomes.push(outcome),
   );

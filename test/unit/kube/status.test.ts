@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { errorFromAnswer } from "../../../src/kube/status.ts";
+import { errorFromAnswer } from "../../../src/kube/internal/status.ts";
 
 const subject = { cluster: "west", verb: "get", resource: "/readyz" };
 

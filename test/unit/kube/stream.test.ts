@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { namespaces, pods } from "../../../src/kube/resources.ts";
 import { anonymous } from "../../support/fault-server/connect.ts";
 

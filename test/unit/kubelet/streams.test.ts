@@ -3,7 +3,7 @@ import { connect as connectTcp, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
+import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { Streams, type StreamTarget } from "../../../src/kubelet/streams.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";

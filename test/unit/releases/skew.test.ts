@@ -2,11 +2,17 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { LEADERLESS_ANNOTATION } from "../../../src/api/keys.ts";
+import type { Lease, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { parseManifests } from "../../../src/cli/manifests/load.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 import type { ApiAccess } from "../../../src/pods/home-api.ts";
+import {
+  addLeaderlessInterval,
+  type Interval,
+  parseLeaderlessIntervals,
+} from "../../../src/runtime/leaderless-intervals.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type PodParts, pod, runningStatus } from "../../support/builders/pod.ts";
 import { ROOT } from "../../support/legation/cli.ts";
@@ -26,11 +32,23 @@ interface Version {
   readonly dependencies: typeof import("../../../src/copies/dependencies.ts");
   readonly services: typeof import("../../../src/copies/services.ts");
   readonly names: typeof import("../../../src/cli/member/names.ts");
-  readonly unled: typeof import("../../../src/runtime/unled.ts");
+  readonly leaderless: LeaderlessRecord;
   readonly admission: typeof import("../../../webhook/mutate-pod.ts");
 }
 
+/** How a version records the times without a leader. */
+interface LeaderlessRecord {
+  readonly annotation: string;
+  add(lease: Stored<Lease>, now: number): string | undefined;
+  parse(annotation: string | undefined): readonly Interval[];
+}
+
 const release = lastRelease();
+const unled = await moduleOf<{
+  readonly UNLED_ANNOTATION: string;
+  readonly noteUnled: LeaderlessRecord["add"];
+  readonly unledIn: LeaderlessRecord["parse"];
+}>(release, "src/runtime/unled.js");
 const released: Version = {
   keys: await moduleOf(release, "src/api/keys.js"),
   proxies: await moduleOf(release, "src/pods/proxy.js"),
@@ -42,7 +60,11 @@ const released: Version = {
   dependencies: await moduleOf(release, "src/copies/dependencies.js", "src/pods/dependencies-copy.js"),
   services: await moduleOf(release, "src/copies/services.js", "src/pods/services.js"),
   names: await moduleOf(release, "src/cli/member/names.js"),
-  unled: await moduleOf(release, "src/runtime/unled.js"),
+  leaderless: {
+    annotation: unled.UNLED_ANNOTATION,
+    add: unled.noteUnled,
+    parse: unled.unledIn,
+  },
   admission: await moduleOf(release, "webhook/mutate-pod.js"),
 };
 const current: Version = {
@@ -56,7 +78,11 @@ const current: Version = {
   dependencies: await import("../../../src/copies/dependencies.ts"),
   services: await import("../../../src/copies/services.ts"),
   names: await import("../../../src/cli/member/names.ts"),
-  unled: await import("../../../src/runtime/unled.ts"),
+  leaderless: {
+    annotation: LEADERLESS_ANNOTATION,
+    add: (lease, now) => addLeaderlessInterval(lease, undefined, now),
+    parse: parseLeaderlessIntervals,
+  },
   admission: await import("../../../webhook/mutate-pod.ts"),
 };
 
@@ -117,7 +143,7 @@ test("no key that the last release writes on objects means something else now", 
   const now = new Map<string, unknown>(Object.entries(current.keys));
   expect(before.length).toBeGreaterThan(30);
   expect(before.filter(([name, value]) => now.get(name) !== value)).toEqual([]);
-  expect(current.unled.UNLED_ANNOTATION).toBe(released.unled.UNLED_ANNOTATION);
+  expect(current.leaderless.annotation).toBe(released.leaderless.annotation);
 });
 
 test("objects that are found by their names have the same", () => {
@@ -197,8 +223,8 @@ describe.each([
       spec: { leaseDurationSeconds: 15, renewTime: "2026-01-01T00:00:00.000000Z" },
     };
     const now = Date.parse("2026-01-01T01:00:00Z");
-    const noted = writer.unled.noteUnled(lease, now);
-    expect(reader.unled.unledIn(noted)).toEqual([[Date.parse("2026-01-01T00:01:15Z"), now]]);
+    const noted = writer.leaderless.add(lease, now);
+    expect(reader.leaderless.parse(noted)).toEqual([[Date.parse("2026-01-01T00:01:15Z"), now]]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { onClockStep } from "../../../src/runtime/clock-steps.ts";
+import { onClockStep } from "../../../src/runtime/clock.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const MINUTE = 60_000;

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { LEADERLESS_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Lease } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { leases } from "../../../src/kube/resources.ts";
 import { LeaderElector, type LeaderElectorOptions } from "../../../src/runtime/leader-election.ts";
-import { UNLED_ANNOTATION } from "../../../src/runtime/unled.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { connect } from "../../support/fault-server/connect.ts";
@@ -38,6 +38,7 @@ function elector(identity: string, options: Partial<LeaderElectorOptions> = {}):
     client,
     ...ref,
     identity,
+    leaderlessAnnotation: LEADERLESS_ANNOTATION,
     clock,
     log: createLogger({ level: "silent" }),
     onStartedLeading: () => log.push(`${identity} started`),
@@ -204,7 +205,7 @@ describe("losing", () => {
     elector("b");
     await pass(40_000);
     expect(log).toEqual(["a started", "a stopped", "b started"]);
-    expect((await lease())?.metadata?.annotations?.[UNLED_ANNOTATION]).toMatch(/^2024-01-01T00:01:\d\d/);
+    expect((await lease())?.metadata?.annotations?.[LEADERLESS_ANNOTATION]).toMatch(/^2024-01-01T00:01:\d\d/);
   });
 
   test("does not happen for a few failed or lost renewals", async () => {
@@ -475,11 +476,11 @@ test("who takes over after a time without a leader notes it in the same write, a
   const second = elector("b");
   await pass(500);
   expect(log.at(-1)).toBe("b started");
-  expect(second.unled).toHaveLength(1);
-  const [[from, to] = [0, 0]] = second.unled;
+  expect(second.leaderless).toHaveLength(1);
+  const [[from, to] = [0, 0]] = second.leaderless;
   expect(to - from).toBeGreaterThan(3_500_000);
   const writes = server.requests.filter(({ method }) => method === "PUT");
-  expect(writes.at(-1)?.body).toContain(UNLED_ANNOTATION);
+  expect(writes.at(-1)?.body).toContain(LEADERLESS_ANNOTATION);
   await pass(4_000);
-  expect(second.unled).toHaveLength(1);
+  expect(second.leaderless).toHaveLength(1);
 });

@@ -3,7 +3,7 @@ import type { KubeObject, ObjectRef, Stored } from "../../../src/api/kubernetes.
 import type { ClusterClient, Patch } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
-import { isStored } from "../../../src/kube/stored.ts";
+import { isStored } from "../../../src/kube/resources.ts";
 
 const entries = z.array(
   z.looseObject({ name: z.string(), clientConfig: z.looseObject({ caBundle: z.string().optional() }) }),

@@ -2,9 +2,9 @@ import { HOST_LABEL } from "../../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError } from "../../../kube/errors.ts";
-import { listPages } from "../../../kube/list-pages.ts";
+import { yieldToEventLoop } from "../../../kube/event-loop.ts";
+import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
-import { turn } from "../../../kube/turn.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
@@ -216,7 +216,7 @@ function isListed({ outcome }: Sent["said"], proxyUid: string): boolean {
 /** Resolves when all have come, however they did: thousands of proxies that wait for the same lists go on in pieces then. */
 async function answersTo(sent: readonly Sent[]): Promise<void> {
   for (const { said } of sent) if (said.outcome === undefined) await said.come;
-  await turn();
+  await yieldToEventLoop();
 }
 
 /** The failure that is to be left alone longest; the first of several. */

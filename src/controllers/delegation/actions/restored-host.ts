@@ -1,6 +1,6 @@
 import type { ObjectKey } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
-import { wasUnled } from "../../../runtime/unled.ts";
+import { wasLeaderless } from "../../../runtime/leaderless-intervals.ts";
 import type { Logger } from "../../../telemetry/logger.ts";
 import type { DelegationOptions } from "../options.ts";
 
@@ -9,10 +9,10 @@ import type { DelegationOptions } from "../options.ts";
  * runs there may be work that nobody wants to lose, so it stays until somebody has looked.
  */
 export class HeldDelegates {
-  readonly #options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">;
+  readonly #options: Pick<DelegationOptions, "leaderless" | "metrics" | "registry" | "onBound">;
   readonly #told = new Map<string, { readonly member: string; readonly key: ObjectKey }>();
 
-  constructor(options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">) {
+  constructor(options: Pick<DelegationOptions, "leaderless" | "metrics" | "registry" | "onBound">) {
     this.#options = options;
   }
 
@@ -21,7 +21,7 @@ export class HeldDelegates {
     const delegate = member?.delegates.get(key);
     if (member === undefined || delegate?.metadata.uid !== uid) return false;
     const { creationTimestamp: created } = delegate.metadata;
-    if (!wasUnled(this.#options.unled, created)) return false;
+    if (!wasLeaderless(this.#options.leaderless, created)) return false;
     if (!this.#told.has(uid)) {
       this.#told.set(uid, { member: member.name, key });
       this.#options.metrics?.members.countHeld(member.name);

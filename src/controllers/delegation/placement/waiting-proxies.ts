@@ -2,7 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { isGated } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import { Passes, type PassesOptions } from "../../../runtime/passes.ts";
+import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";
 import type { Memories } from "../decisions/memory.ts";
 
 /** What waiting proxies are kept by. */
@@ -12,7 +12,7 @@ export interface WaitingProxiesOptions {
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   /** Has proxies looked at again, behind all that has news of its own. */
-  readonly look: PassesOptions<ObjectKey>["look"];
+  readonly look: PacedResyncOptions<ObjectKey>["reconcile"];
 }
 
 // Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
@@ -25,14 +25,14 @@ export class WaitingProxies {
   readonly #options: WaitingProxiesOptions;
   /** Since when nothing but a node is missing; epoch ms. */
   readonly #since = new Map<ObjectKey, number>();
-  readonly #passes: Passes<ObjectKey>;
-  /** The next pass looks at all of them, and not only at those that were told why they wait. */
+  readonly #resync: PacedResync<ObjectKey>;
+  /** The next resync looks at all of them, and not only at those that were told why they wait. */
   #all = false;
 
   constructor(options: WaitingProxiesOptions) {
     this.#options = options;
     const { clock, look } = options;
-    this.#passes = new Passes({ clock, look, keys: () => this.#next() });
+    this.#resync = new PacedResync({ clock, reconcile: look, keys: () => this.#next() });
   }
 
   /** A proxy without a node is there; one with scheduling gates waits for those. */
@@ -85,7 +85,7 @@ export class WaitingProxies {
 
   /** A proxy has its place, or has it no more: one that was told why it waits may now have one (an even spread, a limit). */
   onPlaces(): void {
-    if (this.#since.size > 0) this.#passes.ask(PLACED_DELAY_MS);
+    if (this.#since.size > 0) this.#resync.request(PLACED_DELAY_MS);
   }
 
   /** What was read of a member counts no more: its new connection must show first what it has of them. */
@@ -97,13 +97,13 @@ export class WaitingProxies {
   }
 
   stop(): void {
-    this.#passes.stop();
+    this.#resync.stop();
   }
 
   #ask(delayMs: number): void {
     if (this.#since.size === 0) return;
     this.#all = true;
-    this.#passes.ask(delayMs);
+    this.#resync.request(delayMs);
   }
 
   /** Whoever is looked at first has the choice of what has become free. */

@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import type { KubeNode, ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
+import { clusters } from "../../../../src/api/resources.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 

@@ -3,7 +3,7 @@ import { parseLabelSelector, selectorMatches } from "../../../../src/api/label-s
 import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { isStored } from "../../../../src/kube/stored.ts";
+import { isStored } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 
 const served = (...kinds: readonly (readonly [name: string, kind: string, namespaced: boolean])[]): object => ({

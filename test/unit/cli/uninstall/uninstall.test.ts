@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
+import { clusters } from "../../../../src/api/resources.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
-import { clusters, leases, nodes } from "../../../../src/kube/resources.ts";
+import { leases, nodes } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 async function uninstallFrom(host: MemoryCluster, joined = ["west"]): Promise<void> {

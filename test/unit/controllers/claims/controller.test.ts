@@ -5,7 +5,7 @@ import { ClaimController } from "../../../../src/controllers/claims/controller.t
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import type { Interval } from "../../../../src/runtime/unled.ts";
+import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -20,7 +20,7 @@ interface Clusters {
   readonly east?: readonly Claim[];
   /** Whose claims cannot be listed. */
   readonly unreadable?: "host" | "west";
-  readonly unled?: readonly Interval[];
+  readonly leaderless?: readonly Interval[];
   /** Whether the member answers. */
   readonly reachable?: boolean;
 }
@@ -32,7 +32,7 @@ const forbidden = async (): Promise<never> => {
 };
 
 /** A controller that has read these clusters, one pod that mounts `names`, and what was written: `host patch data`, say. */
-async function reading({ unreadable, unled = [], reachable = true, ...has }: Clusters, names = ["data"]) {
+async function reading({ unreadable, leaderless = [], reachable = true, ...has }: Clusters, names = ["data"]) {
   const clock = new FakeClock();
   const writes: string[] = [];
   const woken: string[] = [];
@@ -65,7 +65,7 @@ async function reading({ unreadable, unled = [], reachable = true, ...has }: Clu
     host: clientOf("host"),
     ...surroundings(members, clock),
     proxies: () => ({ get: () => proxy }),
-    unled,
+    leaderless,
     confirmLease: async () => true,
     onProxy: (key: string) => woken.push(key),
   } as never);
@@ -227,8 +227,8 @@ describe("a member's claim whose host's is gone", () => {
       [[Date.parse(CREATED), Date.parse(CREATED) + 1]],
       [],
     ],
-  ])("%s", async (_, unled, expected) => {
-    const { writes } = await reading({ host: [], west: [forgotten], unled });
+  ])("%s", async (_, leaderless, expected) => {
+    const { writes } = await reading({ host: [], west: [forgotten], leaderless });
     expect(writes).toEqual(expected);
   });
 });

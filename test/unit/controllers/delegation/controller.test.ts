@@ -139,7 +139,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
     virtualNodes: { get: nothing },
     authorEvents: { tell: nothing },
-    unled: [],
+    leaderless: [],
     confirmLease: async () => true,
     homeApi: () => ({ state: "unknown", message: "" }),
     onBound: nothing,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { unreadable } from "../../../../../src/clusters/reading.ts";
+import { unreadable } from "../../../../../src/clusters/watch-health.ts";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
 import type { MemberView } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import { report } from "../../../../../src/controllers/delegation/decisions/report.ts";

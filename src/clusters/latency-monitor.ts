@@ -1,0 +1,61 @@
+import type { Clock } from "../runtime/clock.ts";
+
+// Longer than an API server under heavy load takes to create a pod, and much shorter than a request's deadline.
+const LATE_MS = 3_000;
+
+/** Tracks whether a member answers in time: a hint for placement, earlier than the probe. */
+export class LatencyMonitor {
+  readonly #clock: Clock;
+  readonly #onChange: () => void;
+  #late = 0;
+  #failed = false;
+
+  constructor(options: { readonly clock: Clock; readonly onChange: () => void }) {
+    this.#clock = options.clock;
+    this.#onChange = options.onChange;
+  }
+
+  /** A response is overdue, or the last request got none. */
+  get overdue(): boolean {
+    return this.#late > 0 || this.#failed;
+  }
+
+  /** Settles as the response does, and tracks whether it is late. */
+  async of<T>(answer: Promise<T>): Promise<T> {
+    let late = 0;
+    const timer = this.#clock.after(LATE_MS, () => {
+      late = 1;
+      this.#change(() => {
+        this.#late += 1;
+      });
+    });
+    try {
+      return await answer;
+    } finally {
+      timer.cancel();
+      this.#change(() => {
+        this.#late -= late;
+      });
+    }
+  }
+
+  /** Records a request without a response. */
+  failed(): void {
+    this.#change(() => {
+      this.#failed = true;
+    });
+  }
+
+  /** Records a response. */
+  answered(): void {
+    this.#change(() => {
+      this.#failed = false;
+    });
+  }
+
+  #change(change: () => void): void {
+    const before = this.overdue;
+    change();
+    if (this.overdue !== before) this.#onChange();
+  }
+}

@@ -1,0 +1,115 @@
+import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Failing } from "../runtime/reflector.ts";
+
+/** The watches of one member at a moment; times are epoch ms. */
+export interface WatchState {
+  readonly pods: Failing | undefined;
+  /** Only until the nodes were read once: their capacity stays valid. */
+  readonly nodes: Failing | undefined;
+  /** Starts of the failures that counted at the last judgement. */
+  readonly counted?: CountedFailures | undefined;
+  /** When the API server last began to answer probes; undefined while it is unreachable. */
+  readonly answeringSince: number | undefined;
+  /** How long a failure may last before it counts, as with the probe. */
+  readonly patienceMs: number;
+}
+
+/** Starts of failures that count; epoch ms. */
+interface CountedFailures {
+  readonly pods?: number | undefined;
+  readonly nodes?: number | undefined;
+}
+
+/** The reasons why a member cannot be read although its API server answers. */
+export interface Unreadable {
+  readonly pods?: string;
+  readonly nodes?: string;
+  /** When the next failure begins to count; epoch ms. */
+  readonly dueAt?: number;
+}
+
+/**
+ * Judges a member's watches: a failure that outlasts the patience although probes succeed counts, because it will not mend
+ * itself. Once it counts, it counts until the watch works, whatever single probes find.
+ */
+export function unreadable(state: WatchState, now: number): Unreadable {
+  const { pods, nodes, counted = {}, answeringSince, patienceMs } = state;
+  const dueOf = (failing: Failing | undefined, countedSince: number | undefined): number => {
+    if (failing === undefined) return Number.POSITIVE_INFINITY;
+    if (failing.since === countedSince) return Number.NEGATIVE_INFINITY;
+    // The probe reports this, and watches are retried when it succeeds.
+    if (answeringSince === undefined) return Number.POSITIVE_INFINITY;
+    return Math.max(failing.since, answeringSince) + patienceMs;
+  };
+  const [podsDue, nodesDue] = [dueOf(pods, counted.pods), dueOf(nodes, counted.nodes)];
+  const dues = [podsDue, nodesDue].filter((due) => due > now && Number.isFinite(due));
+  return {
+    ...(pods !== undefined && podsDue <= now ? { pods: `its pods cannot be read: ${pods.reason}` } : {}),
+    ...(nodes !== undefined && nodesDue <= now ? { nodes: `its nodes cannot be read: ${nodes.reason}` } : {}),
+    ...(dues.length === 0 ? {} : { dueAt: Math.min(...dues) }),
+  };
+}
+
+/** The watches that are judged, and the callback. */
+export interface WatchHealthOptions {
+  readonly clock: Clock;
+  /** Returns why another cluster answers, which fails every watch; undefined otherwise. */
+  readonly mistaken: () => string | undefined;
+  /** Returns the current failures, and how long they may last. */
+  readonly failing: () => Pick<WatchState, "pods" | "nodes" | "patienceMs">;
+  /** Called when a lasting failure begins to count, which no other event reports. */
+  readonly onDue: () => void;
+}
+
+/** Tracks which watches of a member fail although its API server answers. */
+export class WatchHealth {
+  readonly #options: WatchHealthOptions;
+  #answeringSince: number | undefined;
+  #counted: CountedFailures = {};
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: WatchHealthOptions) {
+    this.#options = options;
+  }
+
+  get unreadable(): Unreadable {
+    const { clock, mistaken, failing } = this.#options;
+    const reason = mistaken();
+    if (reason !== undefined) return { pods: reason };
+    return unreadable({ ...failing(), counted: this.#counted, answeringSince: this.#answeringSince }, clock.now());
+  }
+
+  /** Records that probes succeed again. */
+  answering(): void {
+    this.#answeringSince ??= this.#options.clock.now();
+    this.#plan(this.unreadable.dueAt);
+  }
+
+  /** Records that the probe found the member unreachable. */
+  unreachable(): void {
+    this.#answeringSince = undefined;
+  }
+
+  /** Records the failures that were reported as `reported`: they count until they end. */
+  reported({ pods, nodes, dueAt }: Unreadable): void {
+    const failing = this.#options.failing();
+    this.#counted = {
+      pods: pods === undefined ? undefined : failing.pods?.since,
+      nodes: nodes === undefined ? undefined : failing.nodes?.since,
+    };
+    this.#plan(dueAt);
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#timer?.cancel();
+  }
+
+  #plan(at: number | undefined): void {
+    const { clock, onDue } = this.#options;
+    this.#timer?.cancel();
+    if (at === undefined || this.#stopped) return;
+    this.#timer = clock.after(at - clock.now(), onDue);
+  }
+}

@@ -1,0 +1,152 @@
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
+import { buildConnector, type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
+import type { ClusterCredentials, Identity } from "../credentials.ts";
+import type { ClientLimits } from "../limits.ts";
+import { lookUp } from "./dns-lookup.ts";
+
+// Connections beyond the slots, for requests out of turn.
+const OUT_OF_TURN = 4;
+
+// Share of the connect timeout per address: three addresses get a turn, each with one SYN retransmission (1 s, RFC 6298).
+// Node.js' default of 250 ms is shorter than some routes take.
+const SHARE_OF_AN_ADDRESS = 0.3;
+
+/** Connections to one API server under one TLS identity. */
+interface Generation {
+  readonly requests: Dispatcher;
+  readonly watches: Dispatcher;
+  readonly upgrades: Dispatcher;
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+}
+
+/**
+ * Pools of keep-alive connections to one API server: one for requests, one for watches and other streamed responses, so that
+ * streams never take a request's connection. An upgrade gets a new connection of its own. A changed certificate or CA opens
+ * new connections; old ones finish their requests.
+ */
+export class Connections {
+  readonly #credentials: ClusterCredentials;
+  readonly #limits: ClientLimits;
+  readonly #generations = new Set<Generation>();
+  #current: Generation | undefined;
+  #destroyed = false;
+
+  constructor(credentials: ClusterCredentials, limits: ClientLimits) {
+    this.#credentials = credentials;
+    this.#limits = limits;
+  }
+
+  /** Returns the dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
+  for(use: "requests" | "watches" | "upgrades", identity: Identity): Dispatcher {
+    const current = this.#current;
+    if (
+      current !== undefined &&
+      current.ca === identity.ca &&
+      current.cert === identity.cert &&
+      current.key === identity.key
+    ) {
+      return current[use];
+    }
+    return this.#renew(identity)[use];
+  }
+
+  /** Closes every connection. Requests and watches in flight fail. */
+  async destroy(reason: Error): Promise<void> {
+    this.#destroyed = true;
+    this.#current = undefined;
+    const all = [...this.#generations].flatMap(({ requests, watches, upgrades }) => [requests, watches, upgrades]);
+    this.#generations.clear();
+    await Promise.all(all.map((dispatcher) => dispatcher.destroy(reason)));
+  }
+
+  #renew(identity: Identity): Generation {
+    if (this.#destroyed) throw new Error("the client was closed");
+    const previous = this.#current;
+    const { ca, cert, key } = identity;
+    const { concurrency } = this.#limits;
+    // Shared by all connections: parsing the CA bundle costs more than the rest of a handshake.
+    const secureContext = createSecureContext({
+      ...this.#trusted(ca),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    });
+    const next = {
+      requests: this.#open(secureContext, concurrency + OUT_OF_TURN),
+      watches: this.#open(secureContext, null),
+      // Never an idle connection: the server may be closing it, and an upgrade cannot be retried safely.
+      upgrades: this.#open(secureContext, null, "once"),
+      ca,
+      cert,
+      key,
+    };
+    this.#generations.add(next);
+    this.#current = next;
+    if (previous !== undefined) {
+      void Promise.all([previous.requests.close(), previous.watches.close(), previous.upgrades.close()]).then(() =>
+        this.#generations.delete(previous),
+      );
+    }
+    return next;
+  }
+
+  /** Returns the given CA, else the system's as kubectl does. Node.js by default trusts only its bundled CAs. */
+  #trusted(ca: string | undefined): { readonly ca?: string | string[] } {
+    if (ca !== undefined) return { ca };
+    const { server, insecureSkipTlsVerify } = this.#credentials;
+    if (insecureSkipTlsVerify || !server.startsWith("https:")) return {};
+    return { ca: [...getCACertificates("default"), ...getCACertificates("system")] };
+  }
+
+  #open(secureContext: SecureContext, connections: number | null, use?: "once"): Dispatcher {
+    const { server, tlsServerName, insecureSkipTlsVerify, environmentProxyUrl } = this.#credentials;
+    const { proxyUrl = environmentProxyUrl } = this.#credentials;
+    const tls = {
+      rejectUnauthorized: !insecureSkipTlsVerify,
+      secureContext,
+      ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+    };
+    const options = {
+      connections,
+      // In undici, pipelining 0 closes the connection after one request.
+      pipelining: use === "once" ? 0 : 1,
+      // One exchange per connection separates "sent" from "not sent", and isolates a lost response.
+      allowH2: false,
+      // The client's own deadlines apply, which include queueing.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // Shorter than API servers' idle timeout of minutes, so that a request rarely meets a closed connection.
+      keepAliveTimeout: 30_000,
+      keepAliveMaxTimeout: 60_000,
+    };
+    const connectTimeout = this.#limits.connectTimeoutMs;
+    const way = {
+      lookup: lookUp,
+      autoSelectFamilyAttemptTimeout: Math.round(connectTimeout * SHARE_OF_AN_ADDRESS),
+      timeout: connectTimeout,
+    };
+    if (proxyUrl === undefined) {
+      return new Pool(new URL(server).origin, {
+        ...options,
+        // TCP keep-alive detects a vanished peer; 30 s is shorter than the idle timeout of common load balancers.
+        connect: { ...tls, ...way, keepAlive: true, keepAliveInitialDelay: 30_000 },
+      });
+    }
+    if (proxyUrl.startsWith("socks")) {
+      const url = proxyUrl.replace(/^socks5h:/, "socks5:");
+      const agent = new Socks5ProxyAgent(url, { requestTls: tls, connect: buildConnector(way) });
+      // The agent creates its connections with the options of the first request.
+      return agent.compose((dispatch) => (request, handler) => dispatch({ ...options, ...request }, handler));
+    }
+    return new ProxyAgent({
+      ...options,
+      uri: proxyUrl,
+      connectTimeout,
+      // Limits CONNECT, so that a silent proxy does not hold a connection for minutes.
+      clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
+      proxyTls: way,
+      requestTls: { ...tls, timeout: connectTimeout },
+    });
+  }
+}

@@ -1,0 +1,113 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Dispatcher } from "undici";
+import { TOO_LARGE } from "../errors.ts";
+import type { ByteBudget } from "../limits.ts";
+import { ByteBuffer } from "./byte-buffer.ts";
+
+/** A complete response. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** The reason why a request got no response. */
+export interface Failure {
+  /** False when no byte of the request left, so the server has surely not seen it. */
+  readonly sent: boolean;
+  /** `cut`: the connection broke; `late`: a deadline passed; `aborted`: the caller aborted. */
+  readonly by: "cut" | "late" | "aborted";
+  readonly cause: Error;
+}
+
+/** The end of one request. */
+export type Outcome =
+  | { readonly answer: Answer; readonly failure?: never }
+  | { readonly failure: Failure; readonly answer?: never };
+
+/**
+ * One request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
+ * per response, and `onRequestStart`, called just before the first byte, separates "not sent" from "answer lost".
+ */
+export class RequestHandler implements Dispatcher.DispatchHandler {
+  readonly #settle: (outcome: Outcome) => void;
+  readonly #mayStart: () => boolean;
+  readonly #budget: ByteBudget;
+  readonly #body = new ByteBuffer();
+  #controller: Dispatcher.DispatchController | undefined;
+  #ended: Failure | undefined;
+  #settled = false;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+
+  /** Asks `mayStart` just before the first byte. Calls `settle` exactly once. */
+  constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
+    this.#mayStart = mayStart;
+    this.#budget = budget;
+    this.#settle = settle;
+  }
+
+  /** Ends the request. One in flight closes its connection. */
+  end(by: "late" | "aborted", cause: Error): void {
+    if (this.#settled) return;
+    this.#fail({ sent: this.#controller !== undefined, by, cause });
+    this.#controller?.abort(cause);
+  }
+
+  /** Ends a request that could not begin. */
+  refuse(cause: unknown): void {
+    this.#fail({ sent: false, by: "cut", cause: cause instanceof Error ? cause : new Error(String(cause)) });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#ended !== undefined) {
+      controller.abort(this.#ended.cause);
+      return;
+    }
+    if (!this.#mayStart()) {
+      const cause = new Error("the deadline passed before a connection was there");
+      this.#fail({ sent: false, by: "late", cause });
+      controller.abort(cause);
+      return;
+    }
+    this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    // Called for informational (1xx) responses too, which precede the final one and have no body.
+    this.#status = status;
+    this.#headers = headers;
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#settled) return;
+    if (!this.#budget.hold(chunk.length)) {
+      const cause = new Error(`${TOO_LARGE} ${this.#budget.most} bytes together`);
+      this.#fail({ sent: true, by: "cut", cause });
+      controller.abort(cause);
+      return;
+    }
+    this.#body.add(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#budget.hold(-this.#body.length);
+    const text = this.#body.take().toString("utf8");
+    this.#settle({ answer: { status: this.#status, headers: this.#headers, text } });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
+  }
+
+  #fail(failure: Failure): void {
+    this.#ended = failure;
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#budget.hold(-this.#body.length);
+    this.#body.clear();
+    this.#settle({ failure });
+  }
+}

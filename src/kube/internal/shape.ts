@@ -1,0 +1,39 @@
+import { isRecord } from "../json.ts";
+
+/** A check of JSON types. Hand-written because zod would copy every object of every watch. */
+export type Shape = (value: unknown) => boolean;
+
+export const text: Shape = (value) => typeof value === "string";
+/** Accepts integers beyond 2^53 as well, which the client keeps as text. */
+export const number: Shape = (value) => typeof value === "number" || JSON.isRawJSON(value);
+/** A 32-bit integer by Kubernetes' schema. */
+export const int32: Shape = (value) => typeof value === "number";
+export const flag: Shape = (value) => typeof value === "boolean";
+/** Excludes raw numbers, which cannot be computed with. */
+export const quantity: Shape = (value) => typeof value === "string" || typeof value === "number";
+
+/** Accepts null, which Go writes for an absent required field. */
+export function orNull(shape: Shape): Shape {
+  return (value) => value === null || shape(value);
+}
+
+export function list(item: Shape): Shape {
+  return (value) => Array.isArray(value) && value.every((each) => item(each));
+}
+
+export function map(item: Shape): Shape {
+  return (value) => isRecord(value) && Object.values(value).every((each) => item(each));
+}
+
+/** Checks required and optional fields; other fields are ignored. */
+export function fields(
+  required: Readonly<Record<string, Shape>>,
+  optional: Readonly<Record<string, Shape>> = {},
+): Shape {
+  const must = Object.entries(required);
+  const may = Object.entries(optional);
+  return (value) =>
+    isRecord(value) &&
+    must.every(([name, shape]) => shape(value[name])) &&
+    may.every(([name, shape]) => value[name] === undefined || shape(value[name]));
+}

@@ -1,0 +1,347 @@
+import { AbortCallbacks } from "../abort.ts";
+import type { ClientMetrics } from "../client.ts";
+import type { ClusterCredentials, Identity } from "../credentials.ts";
+import { KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
+import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
+import { type Answer, type Failure, type Outcome, RequestHandler } from "./request-handler.ts";
+import { type ApiRequest, RequestSender } from "./request-sender.ts";
+import { describeTarget } from "./resource-paths.ts";
+import { errorFromAnswer, type Subject } from "./status.ts";
+
+/** The dependencies and limits of a transport. */
+export interface TransportOptions {
+  readonly cluster: string;
+  readonly credentials: ClusterCredentials;
+  readonly limits: ClientLimits;
+  readonly userAgent: string;
+  readonly metrics?: ClientMetrics | undefined;
+  /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
+  readonly leaseLeftMs?: (() => number | undefined) | undefined;
+  readonly untrusted?: boolean | undefined;
+}
+
+// Delays before a read without a connection is retried. The caller's backoff handles longer outages.
+const RECONNECT_DELAYS_MS = [50, 250];
+// Byte budget of an untrusted server's responses in flight. A page of 500 pods has about 5 MB.
+const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
+// An API server's RBAC cache syncs a few tenths of a second after it listens, on an idle machine (measured with 1.36).
+const STARTING_DELAYS_MS = [100, 400, 1_500];
+
+/** Sends requests to one API server within its limits and deadlines. Retries only what is certainly safe to repeat. */
+export class Transport {
+  readonly cluster: string;
+  /** Sends streams, watches and upgrades as they are. */
+  readonly sender: RequestSender;
+  readonly #options: TransportOptions;
+  readonly #slots: Slots;
+  readonly #aborts = new AbortCallbacks();
+  readonly #bucket: TokenBucket;
+  /** Callbacks that end the waits between two attempts. */
+  readonly #waking = new Set<() => void>();
+  /** Byte budget of the responses in flight. */
+  readonly arriving: ByteBudget;
+
+  constructor(options: TransportOptions) {
+    this.cluster = options.cluster;
+    this.sender = new RequestSender(options);
+    this.#options = options;
+    this.#slots = new Slots(options.limits.concurrency);
+    this.arriving = new ByteBudget(options.untrusted === true ? MOST_UNTRUSTED_BYTES : Number.POSITIVE_INFINITY);
+    this.#bucket = new TokenBucket(options.limits.perSecond, options.limits.burst, performance.now());
+  }
+
+  get timeoutMs(): number {
+    return this.#options.limits.timeoutMs;
+  }
+
+  /** Responses are validated and limited in size. */
+  get untrusted(): boolean {
+    return this.#options.untrusted === true;
+  }
+
+  /** Sends a request and returns its 2xx response. Rejects with KubeError. */
+  async send(request: ApiRequest): Promise<Answer> {
+    const startedAt = performance.now();
+    try {
+      const answer = await this.#attempts(request, startedAt);
+      this.#observe(request, String(answer.status), startedAt);
+      return answer;
+    } catch (error) {
+      if (error instanceof KubeError) this.#observe(request, String(error.status ?? error.code), startedAt);
+      throw error;
+    }
+  }
+
+  /** Returns the name of the request in errors. */
+  subject(request: ApiRequest): Subject {
+    return {
+      cluster: this.cluster,
+      verb: request.verb,
+      resource: describeTarget(request.plural, request.namespace, request.name),
+    };
+  }
+
+  /**
+   * Returns the identity for `request`. Rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer than
+   * the request may.
+   */
+  async identity(request: ApiRequest, leftMs: number = this.timeoutMs): Promise<Identity> {
+    try {
+      const identity = this.#options.credentials.identity();
+      return identity instanceof Promise ? await this.#inTime(identity, request, leftMs) : identity;
+    } catch (cause) {
+      if (cause instanceof KubeError && cause.code !== "BadCredentials") throw cause;
+      const detail = cause instanceof KubeError ? `${cause.resource}: ${cause.detail}` : String(cause);
+      throw this.error("BadCredentials", detail, request, cause);
+    }
+  }
+
+  /** Drops cached credentials after a 401. */
+  refreshCredentials(): void {
+    this.#options.credentials.refresh();
+  }
+
+  /**
+   * Opens a stream or an upgraded connection with `attempt`. Retries once with new credentials after a 401. Returns the stream
+   * or connection, or the error response. Rejects with KubeError without a response.
+   */
+  async open<T>(
+    request: ApiRequest,
+    attempt: (identity: Identity) => Promise<Outcome | { readonly opened: T }>,
+  ): Promise<T | Answer> {
+    for (let refreshed = false; ; refreshed = true) {
+      const outcome = await attempt(await this.identity(request));
+      if ("opened" in outcome) return outcome.opened;
+      const { answer, failure } = outcome;
+      if (answer === undefined) throw this.failure(failure, request, true);
+      if (answer.status !== 401 || refreshed) return answer;
+      this.refreshCredentials();
+    }
+  }
+
+  /** Waits for the rate limit. Rejects with NotSent when the wait would exceed `mostMs`. */
+  async takeToken(request: ApiRequest, mostMs: number): Promise<void> {
+    const waitMs = this.#bucket.reserve(performance.now(), mostMs);
+    if (waitMs === undefined) throw this.error("NotSent", "the client's request rate is used up", request);
+    if (waitMs > 0) await this.#pause(waitMs, request);
+  }
+
+  error(code: KubeErrorCode, detail: string, request: ApiRequest, cause?: unknown): KubeError {
+    return new KubeError(detail, { ...this.subject(request), code, cause });
+  }
+
+  async close(): Promise<void> {
+    const closed = this.sender.close();
+    for (const wake of this.#waking) wake();
+    await closed;
+  }
+
+  /** Records an accepted watch. */
+  watchOpened({ plural }: ApiRequest): void {
+    this.#options.metrics?.countWatch(this.cluster, plural);
+  }
+
+  /** Records the lines that a watch delivered. */
+  watchBrought({ plural }: ApiRequest, lines: readonly Buffer[]): void {
+    const { metrics } = this.#options;
+    if (metrics === undefined) return;
+    const bytes = lines.reduce((sum, line) => sum + line.length, 0);
+    metrics.countWatchEvents(this.cluster, plural, lines.length, bytes);
+  }
+
+  #observe(request: ApiRequest, result: string, startedAt: number): void {
+    this.#options.metrics?.observeRequest(
+      this.cluster,
+      request.verb,
+      request.plural,
+      result,
+      (performance.now() - startedAt) / 1000,
+    );
+  }
+
+  async #attempts(request: ApiRequest, startedAt: number): Promise<Answer> {
+    let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
+    let reconnects = 0;
+    let denials = 0;
+    let refreshed = false;
+    for (;;) {
+      const leftMs = this.#timeLeft(request, endsAt);
+      const { outcome, queuedMs } = await this.#attempt(request, leftMs);
+      endsAt += queuedMs;
+      const { answer } = outcome;
+      if (answer === undefined) {
+        const delayMs = isRead(request) && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
+        if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt)) {
+          throw this.failure(outcome.failure, request);
+        }
+        reconnects += 1;
+        await this.#pause(delayMs, request);
+        continue;
+      }
+      if (answer.status >= 200 && answer.status < 300) return answer;
+      const error = errorFromAnswer(answer, request.path, this.subject(request));
+      if (answer.status === 401 && !refreshed) {
+        // The server rejects credentials before it acts, so a retry is safe for writes as well.
+        refreshed = true;
+        this.refreshCredentials();
+        continue;
+      }
+      const delayMs = this.#delayAfter(error, request, denials);
+      if (delayMs === undefined || delayMs >= endsAt - performance.now()) throw error;
+      if (error.code === "Forbidden") denials += 1;
+      await this.#pause(delayMs, request);
+    }
+  }
+
+  /** Returns the milliseconds until a refused request is sent again. Undefined when the refusal is final. */
+  #delayAfter(error: KubeError, request: ApiRequest, denials: number): number | undefined {
+    // As in client-go, a 429 without Retry-After is final (an eviction that a PodDisruptionBudget blocks).
+    if (error.status === 429) return error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, 1);
+    // Reflectors retry lists themselves.
+    return request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
+  }
+
+  /** Returns the milliseconds until the request's deadline. Throws when it must not start at all. */
+  #timeLeft(request: ApiRequest, endsAt: number): number {
+    if (this.sender.closed) throw this.error("NotSent", "the client was closed", request);
+    if (request.signal?.aborted === true)
+      throw this.error("Aborted", "the caller gave up", request, request.signal.reason);
+    const leftMs = endsAt - performance.now();
+    if (leftMs <= 0) throw this.error("NotSent", "the deadline passed", request);
+    const leaseLeftMs = isRead(request) ? undefined : this.#options.leaseLeftMs?.();
+    if (leaseLeftMs === undefined) return leftMs;
+    if (leaseLeftMs <= 0) throw this.error("NotSent", "the leader's lease is over: no more writes", request);
+    return Math.min(leftMs, leaseLeftMs);
+  }
+
+  /** Makes one attempt. `queuedMs` is the wait for a slot that does not count against the deadline. */
+  async #attempt(
+    request: ApiRequest,
+    leftMs: number,
+  ): Promise<{ readonly outcome: Outcome; readonly queuedMs: number }> {
+    const startedAt = performance.now();
+    if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
+    const endsAt = startedAt + leftMs;
+    const identity = await this.identity(request, endsAt - performance.now());
+    const slot = await this.#slot(request, endsAt);
+    try {
+      const leftForIt = this.#timeLeft(request, endsAt + slot.queuedMs);
+      return { outcome: await this.#sendOnce(request, identity, leftForIt), queuedMs: slot.queuedMs };
+    } finally {
+      slot.release();
+    }
+  }
+
+  /**
+   * Waits for a slot. The default deadline starts only after the queue: a backlog longer than the deadline would otherwise
+   * fail every request in its turn, and never shrink.
+   */
+  async #slot(
+    request: ApiRequest,
+    endsAt: number,
+  ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
+    if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
+    const { signal, timeoutMs, namespace = "" } = request;
+    const release = (): void => this.#slots.release({ namespace });
+    const queueMs = timeoutMs === undefined ? this.#options.limits.queueTimeoutMs : endsAt - performance.now();
+    const startedAt = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        forget();
+        end();
+      };
+      const waiter: Waiter = { namespace, granted: () => settle(resolve) };
+      const giveUp = (error: KubeError): void => {
+        if (this.#slots.leave(waiter)) settle(() => reject(error));
+      };
+      const onAbort = (): void => giveUp(this.error("Aborted", "the caller gave up", request, signal?.reason));
+      const timer = setTimeout(
+        () => giveUp(this.error("NotSent", `no free slot within ${Math.round(queueMs)} ms`, request)),
+        queueMs,
+      );
+      const forget = this.#aborts.add(signal, onAbort);
+      if (this.#slots.take(waiter)) settle(resolve);
+    });
+    return { queuedMs: timeoutMs === undefined ? performance.now() - startedAt : 0, release };
+  }
+
+  #sendOnce(request: ApiRequest, identity: Identity, leftMs: number): Promise<Outcome> {
+    const endsAt = performance.now() + leftMs;
+    const { leaseLeftMs } = this.#options;
+    // Timers of a paused process fire late, so the clock is read again before the first byte.
+    const mayStart = (): boolean =>
+      performance.now() <= endsAt && (isRead(request) || (leaseLeftMs?.() ?? Number.POSITIVE_INFINITY) > 0);
+    return new Promise((resolve) => {
+      const handler = new RequestHandler(mayStart, this.arriving, (outcome) => {
+        clearTimeout(timer);
+        clearImmediate(last);
+        forget();
+        resolve(outcome);
+      });
+      const onAbort = (): void =>
+        handler.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
+      // The nominal deadline, not the rest after queueing, so that equal failures have equal messages.
+      const allowedMs = request.timeoutMs ?? this.timeoutMs;
+      const late = (): void => handler.end("late", new Error(`no answer within ${Math.round(allowedMs)} ms`));
+      let last: NodeJS.Immediate | undefined;
+      // Timers run before sockets: after a CPU starvation the response may have arrived unread.
+      const timer = setTimeout(() => {
+        last = setImmediate(late);
+      }, leftMs);
+      const forget = this.#aborts.add(request.signal, onAbort);
+      this.sender.send(request, identity, handler);
+    });
+  }
+
+  /** Returns the error of an exchange without a response. `isHarmless`: repeating the request has no effect. */
+  failure(failure: Failure, request: ApiRequest, isHarmless: boolean = isRead(request)): KubeError {
+    const { message } = failure.cause;
+    if (failure.by === "aborted" && (isHarmless || !failure.sent))
+      return this.error("Aborted", message, request, failure.cause);
+    return this.error(failure.sent ? "AnswerLost" : "NotSent", message, request, failure.cause);
+  }
+
+  #inTime<T>(promise: Promise<T>, request: ApiRequest, leftMs: number): Promise<T> {
+    const { signal } = request;
+    return new Promise((resolve, reject) => {
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        forget();
+        end();
+      };
+      const giveUp = (code: "Aborted" | "NotSent", message: string): void =>
+        settle(() => reject(this.error(code, message, request, signal?.reason)));
+      const onAbort = (): void => giveUp("Aborted", "the caller gave up");
+      const timer = setTimeout(
+        () => giveUp("NotSent", `no credentials within ${Math.round(leftMs)} ms`),
+        Math.max(0, leftMs),
+      );
+      const forget = this.#aborts.add(signal, onAbort);
+      promise.then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+    });
+  }
+
+  #pause(ms: number, request: ApiRequest): Promise<void> {
+    const { signal } = request;
+    return new Promise((resolve) => {
+      // Whatever ends the wait, the next check of the deadline decides what follows.
+      const wake = (): void => {
+        clearTimeout(timer);
+        this.#waking.delete(wake);
+        forget();
+        resolve();
+      };
+      const timer = setTimeout(wake, ms);
+      this.#waking.add(wake);
+      const forget = this.#aborts.add(signal, wake);
+    });
+  }
+}
+
+function isRead({ method }: ApiRequest): boolean {
+  return method === "GET";
+}

@@ -1,0 +1,83 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Dispatcher } from "undici";
+import { AbortCallbacks } from "../abort.ts";
+import type { UpgradeAnswer, UpgradeOptions } from "../client.ts";
+import type { Identity } from "../credentials.ts";
+import type { ByteBudget } from "../limits.ts";
+import { type Outcome, RequestHandler } from "./request-handler.ts";
+import type { ApiRequest } from "./request-sender.ts";
+import { withSearch } from "./resource-paths.ts";
+import type { Transport } from "./transport.ts";
+
+/** The subresource whose connection is upgraded. */
+export type UpgradeTarget = Pick<ApiRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
+
+type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
+
+const aborts = new AbortCallbacks();
+
+/** A request that ends with an upgraded connection or an ordinary response. */
+class UpgradeHandler extends RequestHandler {
+  readonly #upgraded: (headers: IncomingHttpHeaders, socket: Duplex) => void;
+
+  constructor(budget: ByteBudget, settle: (outcome: UpgradeOutcome) => void) {
+    super(() => true, budget, settle);
+    this.#upgraded = (headers, socket) => settle({ headers, socket });
+  }
+
+  onRequestUpgrade(
+    _controller: Dispatcher.DispatchController,
+    _status: number,
+    headers: IncomingHttpHeaders,
+    socket: Duplex,
+  ): void {
+    // An error before the owner takes over, in a later turn of the event loop, must not end the process.
+    socket.on("error", () => {});
+    this.#upgraded(headers, socket);
+  }
+}
+
+/** Requests an upgrade; see `ClusterClient.upgrade`. */
+export async function upgrade(transport: Transport, target: UpgradeTarget): Promise<UpgradeAnswer> {
+  const { plural, namespace, name, path, method, query, signal, timeoutMs = transport.timeoutMs } = target;
+  const request: ApiRequest = {
+    verb: method === "GET" ? "get" : "create",
+    method,
+    plural,
+    namespace,
+    name,
+    path: withSearch(path, query),
+    signal,
+  };
+  const endsAt = performance.now() + timeoutMs;
+  return transport.open(request, async (identity) => {
+    if (signal?.aborted === true) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
+    const outcome = await send(transport, request, identity, target, endsAt - performance.now());
+    if (!("socket" in outcome)) return outcome;
+    transport.sender.keep(outcome.socket);
+    return { opened: outcome };
+  });
+}
+
+function send(
+  transport: Transport,
+  request: ApiRequest,
+  identity: Identity,
+  target: UpgradeTarget,
+  leftMs: number,
+): Promise<UpgradeOutcome> {
+  return new Promise((resolve) => {
+    const onAbort = (): void =>
+      attempt.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
+    const attempt = new UpgradeHandler(transport.arriving, (outcome) => {
+      clearTimeout(timer);
+      forget();
+      resolve(outcome);
+    });
+    const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
+    const timer = setTimeout(() => attempt.end("late", late), leftMs);
+    const forget = aborts.add(request.signal, onAbort);
+    transport.sender.upgrade(request, identity, target, attempt);
+  });
+}

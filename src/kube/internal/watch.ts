@@ -1,0 +1,115 @@
+import type { WatchEvent, WatchOptions } from "../client.ts";
+import type { KubeError } from "../errors.ts";
+import { cutManagedFields, heapBytesOf, isRecord, parseJson } from "../json.ts";
+import type { KubeObject } from "../objects.ts";
+import { isStored, isWellFormed, type Resource } from "../resources.ts";
+import type { ApiRequest } from "./request-sender.ts";
+import { collectionPath, withQuery } from "./resource-paths.ts";
+import { errorFromAnswer, errorFromStatus } from "./status.ts";
+import type { Transport } from "./transport.ts";
+import { StreamCut, WatchStream } from "./watch-stream.ts";
+
+// Shorter than the server's default of 30 to 60 minutes, so that a dead socket is found in minutes.
+const DEFAULT_TIMEOUT_SECONDS = 300;
+// Tolerance for a live server that ends the watch late.
+const IDLE_MARGIN_MS = 15_000;
+
+/** Yields the events of one watch; see `ClusterClient.watch`. */
+export async function* watchEvents<T extends KubeObject>(
+  transport: Transport,
+  resource: Resource<T>,
+  options: WatchOptions,
+): AsyncGenerator<WatchEvent<T>> {
+  const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
+  const timeoutSeconds = options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
+  const query = {
+    watch: true,
+    allowWatchBookmarks: true,
+    resourceVersion,
+    timeoutSeconds,
+    labelSelector,
+    fieldSelector,
+  };
+  const request: ApiRequest = {
+    verb: "watch",
+    method: "GET",
+    plural: resource.plural,
+    namespace,
+    path: withQuery(collectionPath(resource, namespace), query),
+    signal,
+  };
+  const idleMs = options.idleTimeoutMs ?? timeoutSeconds * 1000 + IDLE_MARGIN_MS;
+  let stream: WatchStream | undefined;
+  const onAbort = (): void => stream?.cancel("the caller gave up", signal.reason);
+  signal.addEventListener("abort", onAbort);
+  try {
+    for (let attempt = 0; ; attempt += 1) {
+      if (signal.aborted) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
+      await transport.takeToken(request, transport.timeoutMs);
+      const identity = await transport.identity(request);
+      stream = new WatchStream({ openMs: transport.timeoutMs, idleMs }, transport.arriving);
+      if (signal.aborted) onAbort();
+      else transport.sender.watch(request, identity, stream);
+      const { status, headers, refusal } = await stream.opened;
+      if (refusal === undefined) break;
+      if (status !== 401 || attempt > 0) {
+        throw errorFromAnswer({ status, headers, text: refusal }, request.path, transport.subject(request));
+      }
+      transport.refreshCredentials();
+    }
+    transport.watchOpened(request);
+    options.onOpen?.();
+    for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
+      transport.watchBrought(request, lines);
+      for (const line of lines) yield decode(resource, line, options, transport, request);
+    }
+  } catch (error) {
+    throw error instanceof StreamCut ? cutError(error, transport, request) : error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    stream?.cancel("the consumer is done");
+  }
+}
+
+function cutError(cut: StreamCut, transport: Transport, request: ApiRequest): KubeError {
+  if (request.signal?.aborted === true) return transport.error("Aborted", cut.message, request, cut);
+  return transport.error(cut.sent ? "AnswerLost" : "NotSent", cut.message, request, cut);
+}
+
+function decode<T extends KubeObject>(
+  resource: Resource<T>,
+  line: Buffer,
+  { dropManagedFields }: WatchOptions,
+  transport: Transport,
+  request: ApiRequest,
+): WatchEvent<T> {
+  const text = line.toString("utf8");
+  const kept = dropManagedFields === true ? cutManagedFields(text) : text;
+  const size = heapBytesOf(kept);
+  const { most } = transport.arriving;
+  if (size > most) throw transport.error("BadAnswer", `a watch event takes more than ${most} bytes`, request);
+  let event: unknown;
+  try {
+    event = parseJson(kept);
+  } catch (cause) {
+    throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
+  }
+  if (!isRecord(event)) throw transport.error("BadAnswer", "a watch event is not an object", request);
+  const { type, object } = event;
+  switch (type) {
+    case "ADDED":
+    case "MODIFIED":
+    case "DELETED":
+      if (isStored<T>(object) && (!transport.untrusted || isWellFormed(resource, object)))
+        return { type, object, size };
+      break;
+    case "BOOKMARK":
+      if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {
+        return { type, resourceVersion: object.metadata.resourceVersion };
+      }
+      break;
+    case "ERROR":
+      throw errorFromStatus(object, transport.subject(request));
+  }
+  throw transport.error("BadAnswer", `a watch event of type ${String(type)} is not what the API promises`, request);
+}

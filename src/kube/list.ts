@@ -1,0 +1,63 @@
+import type { ClusterClient, ListOptions } from "./client.ts";
+import type { KubeObject, Stored } from "./objects.ts";
+import type { Resource } from "./resources.ts";
+
+const PAGE_SIZE = 500;
+
+/** Deadline of one page in ms: 500 large objects from a busy server take longer than an ordinary request. */
+export const LIST_TIMEOUT_MS = 30_000;
+
+/** Yields all objects of a list, page by page, to bound the size of each response. Rejects with KubeError. */
+export async function* listPages<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  options: Omit<ListOptions, "limit" | "continue">,
+): AsyncGenerator<readonly Stored<T>[]> {
+  let token: string | undefined;
+  do {
+    const following = token === undefined ? {} : { continue: token };
+    const page = await client.list(resource, {
+      timeoutMs: LIST_TIMEOUT_MS,
+      ...options,
+      limit: PAGE_SIZE,
+      ...following,
+    });
+    yield page.items;
+    token = page.continue;
+  } while (token !== undefined);
+}
+
+/** Returns all objects of a list, read page by page. Rejects with KubeError. */
+export async function listAll<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  options: Parameters<typeof listPages>[2],
+): Promise<Stored<T>[]> {
+  const items: Stored<T>[] = [];
+  for await (const page of listPages(client, resource, options)) items.push(...page);
+  return items;
+}
+
+/** Finds one object with a list by name, which needs the verb `list` only, not `get`. */
+export async function findByList<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  { namespace, name }: { readonly namespace?: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<Stored<T> | undefined> {
+  const place = namespace === undefined ? {} : { namespace };
+  const { items } = await client.list(resource, { ...place, fieldSelector: `metadata.name=${name}`, signal });
+  return items[0];
+}
+
+/** The objects of a resource that are listed and watched. */
+export type Selection = Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector">;
+
+/** Returns the selection alone; keys without a value are left out. */
+export function selectionOf({ namespace, labelSelector, fieldSelector }: Selection): Selection {
+  return {
+    ...(namespace === undefined ? {} : { namespace }),
+    ...(labelSelector === undefined ? {} : { labelSelector }),
+    ...(fieldSelector === undefined ? {} : { fieldSelector }),
+  };
+}

@@ -1,0 +1,126 @@
+import { isKubeError, isTooLarge } from "../../kube/errors.ts";
+import type { Clock } from "../clock.ts";
+
+/**
+ * API servers send a bookmark about every minute. A watch silent for longer has a dead connection, or a server without
+ * bookmarks. Reopening the watch is safe in both cases.
+ */
+export const WATCH_IDLE_MS = 150_000;
+
+const LEAST_PAGE = 5;
+// An etcd restore, and enough writes to pass the version before it, take longer than this.
+const LONGEST_GAP_MS = 60_000;
+// After this many refused watches in a row, the server is assumed not to know the resourceVersion.
+const REFUSALS_BEFORE_RELIST = 3;
+
+/** Decides how a reflector resumes: with a watch from a resourceVersion, or with a list. */
+export class RelistPolicy {
+  readonly #clock: Pick<Clock, "now">;
+  /** The configured page size; `#pageSize` deviates from it after some failures. */
+  readonly #paged: number;
+  #version: string | undefined;
+  #pageSize: number | undefined;
+  #refusals = 0;
+  #doubted = false;
+  /** When the last watch was lost; undefined while one is open, or after a list. */
+  #lostSince: number | undefined;
+  /** The current or last watch delivered a bookmark. */
+  #bookmarked = false;
+  #lastContactMs: number | undefined;
+
+  constructor(pageSize: number, clock: Pick<Clock, "now">) {
+    this.#paged = pageSize;
+    this.#pageSize = pageSize;
+    this.#clock = clock;
+  }
+
+  /** The resourceVersion to watch from. Undefined when a list is due. */
+  get version(): string | undefined {
+    return this.#version;
+  }
+
+  /** The page size of the next list. Undefined lists without paging. */
+  get pageSize(): number | undefined {
+    return this.#pageSize;
+  }
+
+  /** The last attempt failed, so the server may have been restored: compare its version before resuming. */
+  get doubted(): boolean {
+    return this.#doubted;
+  }
+
+  /** When the server last sent anything; epoch ms. */
+  get lastContactMs(): number | undefined {
+    return this.#lastContactMs;
+  }
+
+  /** Records that the server sent data. */
+  heard(): void {
+    this.#lastContactMs = this.#clock.now();
+  }
+
+  /** Records a complete list at `version`. */
+  listed(version: string): void {
+    this.#version = version;
+    this.#pageSize = this.#paged;
+    this.#lostSince = undefined;
+  }
+
+  /** Records that the server accepted a watch. */
+  opened(): void {
+    this.#refusals = 0;
+    this.#lostSince = undefined;
+    this.#bookmarked = false;
+    this.heard();
+  }
+
+  /** Records that the watch delivered everything up to `version`. */
+  reached(version: string): void {
+    this.#version = version;
+  }
+
+  /** Records a bookmark at `version`. */
+  bookmark(version: string): void {
+    this.#bookmarked = true;
+    this.reached(version);
+  }
+
+  /** Records the comparison with the server's version. A server that went back, or may have caught up since, is listed. */
+  compared(hasGoneBack: boolean): void {
+    const now = this.#clock.now();
+    if (hasGoneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
+  }
+
+  /** Demands a list: the store shows another version of the API, or nothing yet. */
+  relist(): void {
+    this.#version = undefined;
+  }
+
+  /** Records the start of an attempt. */
+  begun(): void {
+    this.#doubted = false;
+  }
+
+  /** Records a failed attempt. */
+  failed(error: unknown): void {
+    const now = this.#clock.now();
+    const silentSince = this.#lastContactMs ?? now;
+    // A dead connection was lost when the server was last heard. Without bookmarks, silence proves nothing.
+    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS || !this.#bookmarked ? now : silentSince;
+    this.#doubted = true;
+    // The response exceeded the size limit: ask for smaller pages.
+    const isCut = isTooLarge(error) && this.#version === undefined && this.#pageSize !== undefined;
+    this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
+    if (isKubeError(error, "Gone")) {
+      // An expired continue token would expire again on an equally slow list: the next list is not paged.
+      if (this.#version === undefined) this.#pageSize = undefined;
+      this.#version = undefined;
+    } else if (isKubeError(error, "ServerError", "BadRequest")) {
+      this.#refusals += 1;
+      if (this.#refusals >= REFUSALS_BEFORE_RELIST) this.#version = undefined;
+    } else if (!isKubeError(error) || (error.code === "BadAnswer" && error.status !== 404)) {
+      // Only a list recovers an unreadable event. A 404 with an unreadable body comes from a proxy in between.
+      this.#version = undefined;
+    }
+  }
+}

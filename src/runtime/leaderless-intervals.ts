@@ -1,0 +1,51 @@
+import { z } from "zod";
+import type { Lease, Stored } from "../kube/objects.ts";
+
+const renewing = z.looseObject({ "f:spec": z.looseObject({ "f:renewTime": z.unknown() }) });
+
+/** Start and end, epoch ms. */
+export type Interval = readonly [number, number];
+
+// Tolerated clock skew between the lease holder and the API server.
+const SKEW_MS = 60_000;
+// Each outage adds one interval; a restore is noticed within days, so older intervals are dropped.
+const MOST = 20;
+
+/**
+ * Returns when a Lease was last renewed; epoch ms, NaN when unknown. Prefers the API server's clock (managedFields) over the
+ * holder's, which may have been set.
+ */
+export function renewedAt({ metadata, spec }: Stored<Lease>): number {
+  const writers = (metadata.managedFields ?? []).filter(({ fieldsV1 }) => renewing.safeParse(fieldsV1).success);
+  const times = writers.map(({ time }) => Date.parse(time ?? "")).filter((at) => !Number.isNaN(at));
+  return times.length > 0 ? Math.max(...times) : Date.parse(spec?.renewTime ?? "");
+}
+
+/**
+ * Returns the annotation for a Lease taken over at `now`, with the leaderless interval before it added. No leader created
+ * objects in that interval: an object created in it proves that the cluster was restored from an older backup.
+ */
+export function addLeaderlessInterval(
+  lease: Stored<Lease>,
+  noted: string | undefined,
+  now: number,
+): string | undefined {
+  const from = renewedAt(lease) + (lease.spec?.leaseDurationSeconds ?? 0) * 1000 + SKEW_MS;
+  if (Number.isNaN(from) || Number.isNaN(now) || from >= now) return noted;
+  const all = [...parseLeaderlessIntervals(noted), [from, now] as const].slice(-MOST);
+  return all.map((interval) => interval.map((at) => new Date(at).toISOString()).join("/")).join(",");
+}
+
+/** Parses the annotation. Skips what does not parse. */
+export function parseLeaderlessIntervals(annotation: string | undefined): readonly Interval[] {
+  return (annotation ?? "").split(",").flatMap((text) => {
+    const [from = Number.NaN, to = Number.NaN] = text.split("/").map((at) => Date.parse(at));
+    return from < to ? [[from, to] as const] : [];
+  });
+}
+
+/** Reports whether `createdAt` falls into a leaderless interval. */
+export function wasLeaderless(intervals: readonly Interval[], createdAt: string | undefined): boolean {
+  const at = Date.parse(createdAt ?? "");
+  return intervals.some(([from, to]) => from <= at && at <= to);
+}

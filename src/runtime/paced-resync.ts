@@ -1,0 +1,62 @@
+import type { Clock, Timer } from "./clock.ts";
+
+/** The keys of a resync, and how to reconcile them. */
+export interface PacedResyncOptions<Key> {
+  readonly clock: Clock;
+  /** Returns the keys of the next resync, in order. */
+  readonly keys: () => readonly Key[];
+  /** Reconciles the keys, and calls `done` with the milliseconds that this kept the process busy. */
+  readonly reconcile: (keys: readonly Key[], done: (busyMs: number) => void) => void;
+}
+
+// Resyncs take a tenth of the event loop at most, however many keys wait.
+const RESTS = 10;
+
+/** Repeated resyncs of all waiting keys. A rest in proportion to its cost follows each. */
+export class PacedResync<Key> {
+  readonly #options: PacedResyncOptions<Key>;
+  #next: { readonly at: number; readonly timer: Timer } | undefined;
+  #restUntil = 0;
+  #underWay = false;
+  /** The earliest resync requested while one was running. */
+  #againAfterMs: number | undefined;
+
+  constructor(options: PacedResyncOptions<Key>) {
+    this.#options = options;
+  }
+
+  /** Schedules a resync after `delayMs`, or after the rest if that is later. Calls before it begins coalesce. */
+  request(delayMs: number): void {
+    if (this.#underWay) {
+      this.#againAfterMs = Math.min(this.#againAfterMs ?? delayMs, delayMs);
+      return;
+    }
+    const now = this.#options.clock.now();
+    const at = Math.max(now + delayMs, this.#restUntil);
+    if (this.#next !== undefined && this.#next.at <= at) return;
+    this.#next?.timer.cancel();
+    this.#next = undefined;
+    if (at <= now) this.#begin();
+    else this.#next = { at, timer: this.#options.clock.after(at - now, () => this.#begin()) };
+  }
+
+  /** Cancels the scheduled resync. */
+  stop(): void {
+    this.#next?.timer.cancel();
+    this.#next = undefined;
+    this.#againAfterMs = undefined;
+  }
+
+  #begin(): void {
+    this.#next = undefined;
+    this.#underWay = true;
+    const { keys, reconcile, clock } = this.#options;
+    reconcile(keys(), (busyMs) => {
+      this.#underWay = false;
+      this.#restUntil = clock.now() + RESTS * busyMs;
+      const delayMs = this.#againAfterMs;
+      this.#againAfterMs = undefined;
+      if (delayMs !== undefined) this.request(delayMs);
+    });
+  }
+}

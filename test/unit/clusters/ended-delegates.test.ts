@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { RecentEnds } from "../../../src/clusters/ended-delegates.ts";
+import { Load } from "../../../src/clusters/load.ts";
+import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
+import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
+import { ByteBudget } from "../../../src/kube/limits.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { delegateOf } from "../controllers/delegation/world.ts";
+import { quietClient } from "../controllers/quiet-client.ts";
+
+test("that something has ended in a namespace is known for five seconds, and then takes no room", async () => {
+  const clock = new FakeClock();
+  const ends = new RecentEnds(clock);
+  expect(ends.has("team")).toBe(false);
+  ends.note("team");
+  await clock.advance(3_000);
+  ends.note("other");
+  expect([ends.has("team"), ends.has("other"), ends.has("third")]).toEqual([true, true, false]);
+  await clock.advance(1_999);
+  expect(ends.has("team")).toBe(true);
+  await clock.advance(1);
+  expect([ends.has("team"), ends.has("other")]).toEqual([false, true]);
+  ends.note("other");
+  expect(ends.size).toBe(1);
+  await clock.advance(4_999);
+  expect(ends.has("other")).toBe(true);
+});
+
+test.each([
+  ["is deleted", "DELETED", {}],
+  ["has finished", "MODIFIED", { status: { phase: "Succeeded" } }],
+] as const)("a delegate that %s has ended in its namespace", async (_, type, parts) => {
+  const clock = new FakeClock();
+  const proxy = proxyPod();
+  const delegate = delegateOf(proxy);
+  async function* watch(_resource: unknown, { signal, onOpen }: WatchOptions): AsyncGenerator<WatchEvent<Pod>> {
+    onOpen?.();
+    await clock.sleep(1_000);
+    const object: Stored<Pod> = { ...delegate, ...parts, metadata: { ...delegate.metadata, resourceVersion: "9" } };
+    yield { type, object, size: 1 };
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+  const nothing = (): void => {};
+  const delegates = new MemberDelegates({
+    client: quietClient([delegate], { watch: watch as never }),
+    hostId: "host-id",
+    load: new Load(),
+    budget: new ByteBudget(1e6),
+    clock,
+    log: createLogger({ level: "silent" }),
+    onChange: nothing,
+    onEnded: nothing,
+    onState: nothing,
+  });
+  delegates.start();
+  await clock.advance(999);
+  expect(delegates.size).toBe(1);
+  expect(delegates.endedLately("team")).toBe(false);
+  await clock.advance(1);
+  expect(delegates.endedLately("team")).toBe(true);
+  await delegates.stop();
+});

@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import type { ListOptions } from "../../../src/kube/client.ts";
+import { listAll } from "../../../src/kube/list.ts";
+import { nodes } from "../../../src/kube/resources.ts";
+import { fakeClient } from "../cli/client.ts";
+
+test("a list is read page by page, each with more time than an ordinary request has", async () => {
+  const asked: (ListOptions | undefined)[] = [];
+  const page = (name: string, next: object): object => ({ items: [{ metadata: { name } }], ...next });
+  const client = fakeClient({
+    list: (async (_resource: unknown, options?: ListOptions) => {
+      asked.push(options);
+      return asked.length === 1 ? page("a", { continue: "more" }) : page("b", {});
+    }) as never,
+  });
+  const found = await listAll(client, nodes, { labelSelector: "a=b" });
+  expect(found.map(({ metadata }) => metadata.name)).toEqual(["a", "b"]);
+  const each = { labelSelector: "a=b", limit: 500, timeoutMs: 30_000 };
+  expect(asked).toEqual([each, { ...each, continue: "more" }]);
+});

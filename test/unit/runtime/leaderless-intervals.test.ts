@@ -1,0 +1,87 @@
+import { describe, expect, test } from "vitest";
+import type { Lease, Stored } from "../../../src/api/kubernetes.ts";
+import {
+  addLeaderlessInterval,
+  parseLeaderlessIntervals,
+  wasLeaderless,
+} from "../../../src/runtime/leaderless-intervals.ts";
+
+const NOON = Date.parse("2026-01-01T12:00:00Z");
+const MINUTE = 60_000;
+const ANNOTATION = "example.dev/leaderless";
+
+function lease(renewedMinutesAgo: number, leaderless?: string): Stored<Lease> {
+  return {
+    apiVersion: "coordination.k8s.io/v1",
+    kind: "Lease",
+    metadata: {
+      name: "legation-controller",
+      uid: "lease-uid",
+      resourceVersion: "1",
+      ...(leaderless === undefined ? {} : { annotations: { [ANNOTATION]: leaderless } }),
+    },
+    spec: { renewTime: new Date(NOON - renewedMinutesAgo * MINUTE).toISOString(), leaseDurationSeconds: 60 },
+  };
+}
+
+/** Returns the annotation that a takeover at `now` writes. */
+const noted = (found: Stored<Lease>, now: number): string | undefined =>
+  addLeaderlessInterval(found, found.metadata.annotations?.[ANNOTATION], now);
+const minutesAgo = (minutes: number): string => new Date(NOON - minutes * MINUTE).toISOString();
+
+test.each([
+  ["in the lease", 59, false],
+  ["just after it, by a clock that is ahead", 58.5, false],
+  ["when nobody led", 30, true],
+  ["after the lease was taken over", -1, false],
+])("a delegate that was made %s", (_, age, leaderless) => {
+  const intervals = parseLeaderlessIntervals(noted(lease(60), NOON));
+  expect(wasLeaderless(intervals, minutesAgo(age))).toBe(leaderless);
+});
+
+test("a leader that follows at once notes nothing, and keeps what was noted", () => {
+  expect(noted(lease(1.5), NOON)).toBeUndefined();
+  const before = noted(lease(60), NOON);
+  expect(noted(lease(1.5, before), NOON)).toBe(before);
+});
+
+test("every time without a leader counts, of the last twenty", () => {
+  const first = noted(lease(600), NOON - 500 * MINUTE);
+  const intervals = parseLeaderlessIntervals(noted(lease(60, first), NOON));
+  expect(wasLeaderless(intervals, minutesAgo(550))).toBe(true);
+  expect(wasLeaderless(intervals, minutesAgo(30))).toBe(true);
+  expect(wasLeaderless(intervals, minutesAgo(300))).toBe(false);
+  let many: string | undefined;
+  for (let index = 0; index < 30; index += 1) many = noted(lease(60, many), NOON);
+  expect(parseLeaderlessIntervals(many)).toHaveLength(20);
+});
+
+describe("the API server's account of who wrote what, and when,", () => {
+  const written = (renewed: number, told: Stored<Lease>): Stored<Lease> => ({
+    ...told,
+    metadata: {
+      ...told.metadata,
+      managedFields: [
+        { manager: "legation", time: minutesAgo(renewed), fieldsV1: { "f:spec": { "f:renewTime": {} } } },
+        { manager: "kubectl", time: minutesAgo(0), fieldsV1: { "f:metadata": { "f:annotations": {} } } },
+      ],
+    },
+  });
+
+  test("counts, and not the clock of a holder that was set back", () => {
+    expect(noted(written(1.5, lease(61.5)), NOON)).toBeUndefined();
+  });
+
+  test("counts, and not the clock of a holder that is ahead", () => {
+    const intervals = parseLeaderlessIntervals(noted(written(60, lease(-60)), NOON));
+    expect(wasLeaderless(intervals, minutesAgo(30))).toBe(true);
+  });
+});
+
+test.each(["", "yesterday", "2026-01-02T00:00:00Z/2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])(
+  "%j is no time",
+  (text) => {
+    expect(parseLeaderlessIntervals(text)).toEqual([]);
+    expect(wasLeaderless(parseLeaderlessIntervals(text), minutesAgo(0))).toBe(false);
+  },
+);
