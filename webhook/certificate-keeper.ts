@@ -14,7 +14,7 @@ export type TlsSource =
   /** Files that another controller renews, such as cert-manager's mounted Secret. */
   | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string; readonly caFile?: string };
 
-/** The serving certificate, and the authorities API servers must trust if Legation tells them. */
+/** The serving certificate, and the authorities that Legation publishes for it. */
 interface Material {
   readonly certificate: Certificate;
   readonly caBundle: string | undefined;

@@ -3,7 +3,7 @@ import type { Placement } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
 import { CLUSTER_SPREAD_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
-import { staying } from "../src/pods/failover.ts";
+import { withEndlessTolerations } from "../src/pods/failover.ts";
 import { toOverflow } from "../src/pods/overflow.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
@@ -47,7 +47,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
     ...idleOverflowWarnings(placement),
     ...specWarnings(spec),
     ...ephemeralWarnings(spec),
-    ...lonelyWarnings(object, placement),
+    ...spreadWarnings(object, placement),
   ];
   return patched(proxyPatch(object, spec, placement), warnings);
 }
@@ -74,7 +74,7 @@ function mutateOverflow(
     ...placementWarnings(placement),
     ...overflowWarnings(placement, spec),
     ...specWarnings(spec),
-    ...lonelyWarnings(object, placement),
+    ...spreadWarnings(object, placement),
   ];
   const { labels } = object.metadata;
   const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
@@ -82,7 +82,7 @@ function mutateOverflow(
 }
 
 /** Warns of a spread constraint on a pod without a controller. */
-function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
+function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
   const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
   if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
   return [
@@ -94,5 +94,5 @@ function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement
 function proxyPatch(object: ReviewedObject, spec: PodFields, { failover }: Placement): fastJsonPatch.Operation[] {
   const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);
-  return fastJsonPatch.compare(pod, failover === undefined ? proxy : staying(proxy));
+  return fastJsonPatch.compare(pod, failover === undefined ? proxy : withEndlessTolerations(proxy));
 }

@@ -84,7 +84,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   };
   for (const node of nodes) {
     all += 1;
-    const closed = untold(node) ?? (isSelected(needs, node) ? closedBy(node) : NOT_SELECTED);
+    const closed = unlistedReason(node) ?? (isSelected(needs, node) ? closedBy(node) : NOT_SELECTED);
     if (closed !== undefined) {
       count(closed);
       continue;
@@ -106,7 +106,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
 }
 
 /** Returns why the host cannot judge a node: of nodes that take no pods it knows only the number. */
-function untold({ metadata }: KubeNode): string | undefined {
+function unlistedReason({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }
 

@@ -4,7 +4,7 @@ import type { Pod, PodSpec, Toleration } from "../api/kubernetes.ts";
 const LOST_NODE_TAINTS: readonly string[] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
 /** Returns the proxy with endless tolerations for lost nodes (`failover: never`). Idempotent. */
-export function staying(proxy: Pod): Pod {
+export function withEndlessTolerations(proxy: Pod): Pod {
   const all = proxy.spec?.tolerations ?? [];
   const missing = LOST_NODE_TAINTS.filter((key) => !all.some((one) => one.key === key && isEndless(one)));
   const tolerations = [
@@ -15,7 +15,7 @@ export function staying(proxy: Pod): Pod {
 }
 
 /** Reports whether admission gave the pod endless tolerations for lost nodes. */
-export function isStaying({ metadata, spec }: Pod): boolean {
+export function hasEndlessTolerations({ metadata, spec }: Pod): boolean {
   const endless = (spec?.tolerations ?? []).filter(isEndless).map(({ key }) => key);
   return (
     metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER &&

@@ -3,7 +3,7 @@ import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
 import { readRecord } from "./forward-record.ts";
 import { isTerminal } from "./phase.ts";
-import { anybodys } from "./readiness-gates.ts";
+import { otherConditions } from "./readiness-gates.ts";
 
 // Bounds the record: a member may report as many as an object of 16 MiB holds.
 const MOST_FOLLOWED = 100;
@@ -26,15 +26,15 @@ export function conditionsToRecord(
 ): { readonly conditions: readonly string[]; readonly isNews: boolean } {
   const recorded = recordedOn(delegate);
   const told = typesOf(delegate);
-  const isAnybodys = anybodys(proxy);
+  const isOther = otherConditions(proxy);
   if (recorded === undefined) {
-    const conditions = [...told].filter(isAnybodys).slice(0, MOST_FOLLOWED);
+    const conditions = [...told].filter(isOther).slice(0, MOST_FOLLOWED);
     return { conditions, isNews: conditions.length > 0 };
   }
   const ours = typesOf(proxy);
   const earlier = new Set(recorded);
   const conditions = [...new Set([...recorded, ...told])]
-    .filter((type) => isAnybodys(type) && (earlier.has(type) ? ours.has(type) || told.has(type) : !ours.has(type)))
+    .filter((type) => isOther(type) && (earlier.has(type) ? ours.has(type) || told.has(type) : !ours.has(type)))
     .slice(0, MOST_FOLLOWED);
   return { conditions, isNews: !jsonEqual(conditions, recorded) };
 }
@@ -44,20 +44,20 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
   const recorded = recordedOn(delegate) ?? [];
   const isLast = gone || isTerminal(delegate);
   const followed = new Set(isLast ? conditionsToRecord(proxy, delegate).conditions : recorded);
-  const isAnybodys = anybodys(proxy);
+  const isOther = otherConditions(proxy);
   const told = typesOf(delegate);
   return {
-    isHosts: (type) => isAnybodys(type) && !followed.has(type),
+    isHosts: (type) => isOther(type) && !followed.has(type),
     // A terminal delegate's record is final, so new conditions of the proxy may be the host's.
-    withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isAnybodys(type) && !told.has(type)),
+    withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isOther(type) && !told.has(type)),
   };
 }
 
 /** Returns the proxy's conditions without those of a departed delegate. */
 export function conditionsWithout(proxy: Pod, departed: Stored<Pod>): PodCondition[] {
   const followed = new Set(recordedOn(departed) ?? typesOf(departed));
-  const isAnybodys = anybodys(proxy);
-  return (proxy.status?.conditions ?? []).filter(({ type }) => !isAnybodys(type) || !followed.has(type));
+  const isOther = otherConditions(proxy);
+  return (proxy.status?.conditions ?? []).filter(({ type }) => !isOther(type) || !followed.has(type));
 }
 
 /** Returns the recorded types. Undefined if an earlier version wrote the record. */

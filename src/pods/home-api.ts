@@ -111,7 +111,7 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   let tokens = 0;
   const nextKey = (): string => tokenKey(tokens++);
   const { containers, initContainers, ...rest } = withVolumes(spec, (volume) =>
-    atHome(volume, name, nextKey, (defaultMode) => tokenMode(spec, defaultMode)),
+    withHostCredentials(volume, name, nextKey, (defaultMode) => tokenMode(spec, defaultMode)),
   );
   const env = (container: Container): Container => withEnvironment(container, address, name);
   const hostAliases = withServiceName(spec.hostAliases, address);
@@ -159,7 +159,7 @@ function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
 }
 
 /** Returns the volume with the host's tokens and authority under the same paths and modes. */
-function atHome(
+function withHostCredentials(
   volume: Volume,
   name: string,
   nextKey: () => string,

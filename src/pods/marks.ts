@@ -12,7 +12,7 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
-import { isStaying, staying } from "./failover.ts";
+import { hasEndlessTolerations, withEndlessTolerations } from "./failover.ts";
 
 /** Annotations of a pod that its author cannot change. */
 export const KEPT_ANNOTATIONS: readonly string[] = [
@@ -68,6 +68,6 @@ function withSpecOf(old: Pod, spec: PodSpec): PodSpec {
   const author = old.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? DEFAULT_SCHEDULER;
   const isAuthors = old.spec?.schedulerName === SCHEDULER_NAME && spec.schedulerName === author;
   const named = isAuthors ? { ...spec, schedulerName: SCHEDULER_NAME } : spec;
-  const { tolerations } = isStaying(old) ? (staying({ spec: named }).spec ?? {}) : named;
+  const { tolerations } = hasEndlessTolerations(old) ? (withEndlessTolerations({ spec: named }).spec ?? {}) : named;
   return tolerations === undefined ? named : { ...named, tolerations };
 }

@@ -33,7 +33,7 @@ function gatesOf({ spec }: Pod): string[] {
  * Returns a predicate for condition types that any controller may write: no kubelet, scheduler, gate or Legation
  * does.
  */
-export function anybodys(pod: Pod): (type: string) => boolean {
+export function otherConditions(pod: Pod): (type: string) => boolean {
   const gates = new Set(gatesOf(pod));
   return (type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gates.has(type);
 }

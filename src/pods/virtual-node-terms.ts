@@ -43,7 +43,7 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { required } = termsOf(affinity?.nodeAffinity);
   const wish = {
     ...(selected === undefined ? {} : { selected }),
-    ...(required.some(speaksOf(NAME_ALONE))
+    ...(required.some(isAbout(NAME_ALONE))
       ? { required: alternatives(required).map((term) => expressionsOver(NAME_ALONE, term)) }
       : {}),
   };
@@ -149,7 +149,7 @@ function termsBeside(
   nodeAffinity: NodeAffinity | undefined,
 ): Omit<SpecInMember, "spec"> & { readonly nodeAffinity?: NodeAffinity; readonly changed: boolean } {
   const { required, preferred } = termsOf(nodeAffinity);
-  const speaks = speaksOf(labels);
+  const speaks = isAbout(labels);
   if (nodeAffinity === undefined || ![...required, ...preferred.map(({ preference }) => preference)].some(speaks)) {
     return { weight: 0, changed: false, ...(nodeAffinity === undefined ? {} : { nodeAffinity }) };
   }
@@ -158,12 +158,13 @@ function termsBeside(
     preferredDuringSchedulingIgnoredDuringExecution: wishes,
     ...others
   } = nodeAffinity;
-  const saysNothingElse = (term: NodeSelectorTerm): boolean => speaks(term) && isEmptyTerm(besides(labels, term));
+  const saysNothingElse = (term: NodeSelectorTerm): boolean =>
+    speaks(term) && isEmptyTerm(withoutTermsOver(labels, term));
   const all = alternatives(required);
-  const matching = all.filter((term) => failing(labels, term) === undefined);
+  const matching = all.filter((term) => unmetKey(labels, term) === undefined);
   // Affinity is not checked again once a pod is placed, so such a pod keeps its terms.
   const terms = matching.length === 0 ? all : matching;
-  const matched = preferred.filter(({ preference }) => failing(labels, preference) === undefined);
+  const matched = preferred.filter(({ preference }) => unmetKey(labels, preference) === undefined);
   const kept = matched.filter(({ preference }) => !saysNothingElse(preference));
   const own = {
     ...others,
@@ -172,7 +173,7 @@ function termsBeside(
       ? {}
       : {
           requiredDuringSchedulingIgnoredDuringExecution: {
-            nodeSelectorTerms: terms.map((term) => besides(labels, term)),
+            nodeSelectorTerms: terms.map((term) => withoutTermsOver(labels, term)),
           },
         }),
     ...(wishes === undefined || kept.length === 0
@@ -180,11 +181,11 @@ function termsBeside(
       : {
           preferredDuringSchedulingIgnoredDuringExecution: kept.map((wish) => ({
             ...wish,
-            preference: besides(labels, wish.preference),
+            preference: withoutTermsOver(labels, wish.preference),
           })),
         }),
   };
-  const [refused] = matching.length === 0 ? all.flatMap((term) => failing(labels, term) ?? []) : [];
+  const [refused] = matching.length === 0 ? all.flatMap((term) => unmetKey(labels, term) ?? []) : [];
   const weight = matched
     .filter(({ preference }) => saysNothingElse(preference))
     .reduce((sum, wish) => sum + wish.weight, 0);
@@ -206,13 +207,13 @@ function isOverVirtualNodes({ topologyKey }: SpreadConstraint): boolean {
  * Returns the terms that virtual nodes can meet. If one names virtual nodes, empty and excluding terms are left out.
  */
 function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
-  return terms.some(speaksOf(NAME_ALONE)) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
+  return terms.some(isAbout(NAME_ALONE)) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
 }
 
 function keepsAway(term: NodeSelectorTerm): boolean {
   const { matchExpressions = [] } = term;
   return (
-    !speaksOf(NAME_ALONE)(term) &&
+    !isAbout(NAME_ALONE)(term) &&
     matchExpressions.some(({ key, operator }) => key === VIRTUAL_NODE_LABEL && operator === AWAY)
   );
 }
@@ -241,17 +242,17 @@ function isOver(
   return key !== VIRTUAL_NODE_LABEL || operator !== AWAY;
 }
 
-function speaksOf(labels: Labels): (term: NodeSelectorTerm) => boolean {
+function isAbout(labels: Labels): (term: NodeSelectorTerm) => boolean {
   return (term) => expressionsOver(labels, term).length > 0;
 }
 
 /** Returns the key of the first unmet expression. */
-function failing(labels: Labels, term: NodeSelectorTerm): string | undefined {
+function unmetKey(labels: Labels, term: NodeSelectorTerm): string | undefined {
   return expressionsOver(labels, term).find((expression) => !selectorMatches([requirementOf(expression)], labels))?.key;
 }
 
 /** Returns the term without expressions over these labels. */
-function besides(labels: Labels, term: NodeSelectorTerm): NodeSelectorTerm {
+function withoutTermsOver(labels: Labels, term: NodeSelectorTerm): NodeSelectorTerm {
   const { matchExpressions, ...others } = term;
   const kept = matchExpressions?.filter((expression) => !isOver(labels, expression)) ?? [];
   return kept.length === 0 ? others : { ...others, matchExpressions: kept };

@@ -54,7 +54,7 @@ export function endedStatus(exitCode: number): PodStatus {
   };
 }
 
-/** A container status; of `main`, waiting, unless told otherwise. */
+/** A container status, by default of `main` and waiting. */
 export function containerStatus(parts: Partial<ContainerStatus> = {}): ContainerStatus {
   return { name: "main", image: "busybox", imageID: "", ready: false, restartCount: 0, ...parts };
 }

@@ -158,7 +158,7 @@ export async function ensureBuilt(
   requireGo(missing(), programs);
   mkdirSync(cache, { recursive: true });
   await withLock(join(cache, "build.lock"), onProgress, async () => {
-    // Left by a build that was killed: whoever holds the lock is the only one.
+    // Left by a killed build: the lock excludes running ones.
     for (const entry of readdirSync(cache)) {
       if (entry.startsWith(WORK_PREFIX)) rmSync(join(cache, entry), { recursive: true, force: true });
     }

@@ -48,7 +48,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
     `--etcd-servers=http://127.0.0.1:${etcdPort}`,
     "--bind-address=127.0.0.1",
     "--advertise-address=127.0.0.1",
-    // A loopback address is not a valid endpoint; nobody uses the service's own address here.
+    // A loopback address is not a valid endpoint, and no client uses the service's own address here.
     "--endpoint-reconciler-type=none",
     `--secure-port=${apiPort}`,
     `--tls-cert-file=${join(pki, "apiserver.crt")}`,

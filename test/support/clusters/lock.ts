@@ -82,13 +82,13 @@ function takeTicket(path: string): string {
   }
 }
 
-/** Keeps `path` free until `acquireReserved` holds it; nobody may wait for it yet. */
+/** Reserves `path` until `acquireReserved` takes it. It must have no waiters yet. */
 export function reserve(path: string): void {
   mkdirSync(`${path}.queue`, { recursive: true });
   tryLock(join(`${path}.queue`, RESERVED));
 }
 
-/** Holds what this or another process has reserved, before all who wait for it; undefined when nobody has. */
+/** Takes a reserved lock ahead of its waiters. Undefined if it was not reserved. */
 export function acquireReserved(path: string): Lock | undefined {
   const reservation = join(`${path}.queue`, RESERVED);
   if (!existsSync(reservation)) return undefined;

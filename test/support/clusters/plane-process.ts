@@ -21,7 +21,7 @@ export interface PlaneSpec {
   /** Resolves to true when the process is ready for use; asked again and again until then. */
   readonly ready: () => Promise<boolean>;
   readonly readyTimeoutMs: number;
-  /** Told, with the last lines of the log, each time the process ends without being told to. */
+  /** Called with the last lines of the log each time the process ends by itself. */
   readonly onEnded?: (tail: string) => void;
 }
 
@@ -66,7 +66,7 @@ export class PlaneProcess {
     return this.#wanted;
   }
 
-  /** Resolves to the last lines of the log when the process ends without being told to. */
+  /** Resolves to the last lines of the log if the process ends by itself. */
   whenEnded(): Promise<string> {
     return this.#ended.promise;
   }

@@ -14,7 +14,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-/** A loopback port that nobody listens on, never the same twice in one process. Another process may still be faster. */
+/** A free loopback port, never the same twice in one process. Another process may still take it first. */
 export async function freePort(): Promise<number> {
   for (let attempt = 0; attempt < 500; attempt += 1) {
     const port = LOWEST + Math.floor(Math.random() * (HIGHEST - LOWEST + 1));

@@ -10,7 +10,7 @@ export function sh(script: string): string[] {
   return ["sh", "-c", script];
 }
 
-/** The command of a container that runs until it is told to end. */
+/** The command of a container that runs until it is stopped. */
 export const WAITS: readonly string[] = sh("trap 'exit 0' TERM; echo started; sleep 600 & wait");
 
 /** A pod named `web` with one container `main`, as far as it says nothing else. */
@@ -48,7 +48,7 @@ export function inPhase(phase: string): Call {
   return { kubectl: "get pod web -o 'jsonpath={.status.phase}'", until: new RegExp(`^${phase}`) };
 }
 
-/** Waits until the pod `web` has ended in a phase and its sandbox is gone, which its kubelet tells last. */
+/** Waits until the pod `web` ended in a phase and its kubelet reported its sandbox gone. */
 export function endsIn(phase: string): Call {
   return {
     kubectl: `get pod web -o 'jsonpath={.status.phase} ${SANDBOX}'`,

@@ -284,7 +284,7 @@ function proxyThat({ clients, namespace }: Scene, holds: (proxy: Stored<Pod>) =>
   return podThat(clients.host, namespace, NAME, holds, patient);
 }
 
-/** Waits for a delegate that `holds`, and tells whose it is. */
+/** Waits for a delegate that meets `holds`, and returns its owner. */
 function holderOf(
   { clients, namespace }: Scene,
   holds: (delegate: Stored<Pod>) => boolean,

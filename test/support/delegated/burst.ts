@@ -9,7 +9,7 @@ import { eventuallyPasses } from "../harness/wait.ts";
 import { countPhases, delegatedPod } from "./pods.ts";
 import { legationWrites } from "./writes.ts";
 
-/** Authors that create pods one after the other until they are told to stop. */
+/** Authors that create pods one after the other until stopped. */
 export interface Burst {
   /** Names of the pods that were created. */
   readonly created: readonly string[];

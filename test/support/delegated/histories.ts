@@ -19,7 +19,7 @@ export interface PodHistory {
 /** The histories of all pods that were ever seen, by uid. */
 export type PodHistories = ReadonlyMap<string, Readonly<PodHistory>>;
 
-/** Watches a namespace until it is told to stop; `onChange` is given all its pods after each change. */
+/** Watches a namespace until stopped. Calls `onChange` with all its pods after each change. */
 export async function watchPods(
   client: ClusterClient,
   namespace: string,

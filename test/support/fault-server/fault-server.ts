@@ -78,7 +78,7 @@ export class FaultServer {
     return this.#watches.size;
   }
 
-  /** Listens again after `stop`, on the same port unless told otherwise. */
+  /** Listens again after `stop`, by default on the same port. */
   async listen(port: number = this.#port): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once("error", reject);

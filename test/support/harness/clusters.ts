@@ -8,7 +8,7 @@ export function useShared(info: ClustersInfo | undefined): void {
   shared = info === undefined ? undefined : clustersOf(info);
 }
 
-/** The host cluster of this run; whoever breaks it in a test mends it in the same test. */
+/** The host cluster of this run. A test that breaks it also repairs it. */
 export function hostCluster(): Cluster {
   return sharedClusters().get("host");
 }

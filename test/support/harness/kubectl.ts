@@ -25,7 +25,7 @@ export function kubectl(cluster: Cluster, args: readonly string[], options: Kube
   child.stderr.on("data", (chunk: Buffer) => {
     errors += chunk.toString();
   });
-  // kubectl may end before it has read everything; its exit code tells.
+  // kubectl may end before it has read everything; its exit code is the result.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   return new Promise((resolve, reject) => {

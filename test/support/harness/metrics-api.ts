@@ -25,7 +25,7 @@ const ANSWERS: Readonly<Record<string, object>> = {
   [`/apis/${VERSION}/nodes`]: { kind: "NodeMetricsList", apiVersion: VERSION, metadata: {}, items: [] },
 };
 
-/** An aggregated metrics API of a cluster whose pods nobody has measured yet. */
+/** An aggregated metrics API without measurements yet. */
 export interface MetricsApi {
   stop(): Promise<void>;
 }

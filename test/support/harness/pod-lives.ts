@@ -10,9 +10,9 @@ import type { Cluster } from "../clusters/types.ts";
 export interface PodLife {
   readonly cluster: string;
   readonly name: string;
-  /** When its creation had been answered; when nobody was left to hear the answer, a moment soon after. */
+  /** Time of the answer to its creation, or soon after if the client was gone. */
   readonly from: string;
-  /** When the deletion that removed it was received; absent while it is there, and when nobody has noted how it went. */
+  /** Time of the request that removed it. Undefined while it exists, or if not logged. */
   readonly until?: string;
   /** The pod exists. */
   readonly alive?: true;

@@ -5,7 +5,7 @@ import { isDeleting } from "../../../src/pods/phase.ts";
 import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { type EventuallyOptions, eventually } from "./wait.ts";
 
-// Pods of one namespace under test; nobody here has a thousand.
+// A namespace under test has fewer than a thousand pods.
 const PAGE = 1000;
 
 /** Returns the pods of a namespace by name. */

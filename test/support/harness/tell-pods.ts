@@ -22,7 +22,7 @@ function lineOf({ metadata, spec, status }: Stored<Pod>): string {
   return `  ${words.join("; ")}`;
 }
 
-/** Writes to stderr what a namespace's pods are at, and its events: nobody can ask once it is empty. Never rejects. */
+/** Writes a namespace's pods and events to stderr before it is emptied. Never rejects. */
 export async function tellPods(cluster: Cluster, namespace: string): Promise<void> {
   const client = clientOf(cluster);
   try {

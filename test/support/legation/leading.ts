@@ -1,7 +1,7 @@
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 
-/** Has the Lease look as if a controller led for the next hour; for joins that nobody is to make Ready. Resolves to its end. */
+/** Makes the Lease look held for the next hour, for joins that stay not Ready. Resolves to its end. */
 export async function pretendToLead(host: Cluster): Promise<() => Promise<void>> {
   const renewTime = new Date(Date.now() + 3_600_000).toISOString().replace("Z", "000Z");
   const lease = {

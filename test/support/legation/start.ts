@@ -54,7 +54,7 @@ export interface LegationProcess {
   /** Everything it has logged. */
   log(): string;
   readonly pid: number | undefined;
-  /** Resolves to the last lines of its log when it ends without being told to. */
+  /** Resolves to the last lines of its log if it ends by itself. */
   whenEnded(): Promise<string>;
   start(): Promise<void>;
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;

@@ -34,7 +34,7 @@ export interface Step {
 export interface Scenario {
   /** A sentence: the test's name. */
   readonly shows: string;
-  /** A namespace of its own with these; absent: the one that all share, for which nobody says anything. */
+  /** Settings of a namespace of its own. Default: the shared one, without settings. */
   readonly namespace?: {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;

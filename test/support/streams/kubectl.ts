@@ -50,7 +50,7 @@ export class StreamingKubectl implements Disposable {
     this.child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
     });
-    // kubectl may end before it has read everything; its exit code tells the result.
+    // kubectl may end before it has read everything; its exit code is the result.
     this.child.stdin?.on("error", () => {});
     if (input !== undefined) this.child.stdin?.end(input);
     this.ended = new Promise((resolve, reject) => {

@@ -31,7 +31,7 @@ export function podManifest(name: string, containers: readonly Container[], spec
   });
 }
 
-/** A pod with a web server on port 8080, a container that repeats each line it is told, and one that has ended. */
+/** A pod with a web server on port 8080, a container that echoes each line, and a terminated one. */
 export function servingPod(name: string): string {
   return podManifest(name, [
     { name: "main", script: MAIN },

@@ -121,18 +121,18 @@ describe("a new claim in a member", () => {
   });
 
   test.each<[string, string | undefined, Record<string, string>, string | undefined]>([
-    ["the class of the same name where nothing is mapped", "fast", {}, "fast"],
-    ["the class that is in its place there", "fast", { fast: "premium-rwo" }, "premium-rwo"],
+    ["the class of the same name without a mapping", "fast", {}, "fast"],
+    ["the mapped class", "fast", { fast: "premium-rwo" }, "premium-rwo"],
     [
       "the member's default where the host's names none",
       undefined,
       { "": "made-by-hand", fast: "premium-rwo" },
       undefined,
     ],
-    ["no provisioning where the host's has none", "", {}, ""],
-    ["a class where no provisioning is mapped to it", "", { "": "made-by-hand" }, "made-by-hand"],
-    ["no provisioning where a class is mapped to that", "fast", { fast: "" }, ""],
-    ["nothing of what every object has in JavaScript", "constructor", {}, "constructor"],
+    ["no provisioning if the host's has none", "", {}, ""],
+    ["the class that no provisioning is mapped to", "", { "": "made-by-hand" }, "made-by-hand"],
+    ["no provisioning if a class is mapped to it", "fast", { fast: "" }, ""],
+    ["the class of a name that every JavaScript object has", "constructor", {}, "constructor"],
   ])("has %s", (_case, named, classes, expected) => {
     const spec = named === undefined ? {} : { storageClassName: named };
     const made = toMemberClaim(claim({ spec }), HOST, classes);
@@ -143,7 +143,7 @@ describe("a new claim in a member", () => {
   test.each<[string, string, string]>([
     ["the class of the annotation, which Kubernetes prefers", "slow", "slow"],
     ["the class that is in its place there", "fast", "premium-rwo"],
-    ["no provisioning where the annotation is empty", "", ""],
+    ["no provisioning if the annotation is empty", "", ""],
   ])("has %s", (_case, named, expected) => {
     const metadata = { annotations: { "volume.beta.kubernetes.io/storage-class": named } };
     const made = toMemberClaim(claim({ metadata, spec: { storageClassName: "other" } }), HOST, { fast: "premium-rwo" });
@@ -155,10 +155,10 @@ describe("a new claim in a member", () => {
 
 describe("the wanted size", () => {
   test.each<[string, string, string, string | undefined]>([
-    ["is the host's where the member's is smaller", "2Gi", "1Gi", "2Gi"],
-    ["is none where both are alike", "1Gi", "1Gi", undefined],
-    ["is none where both are alike in other words", "1Gi", "1024Mi", undefined],
-    ["is none where somebody let the member's grow", "1Gi", "5Gi", undefined],
+    ["is the host's if the member's is smaller", "2Gi", "1Gi", "2Gi"],
+    ["is undefined if both are equal", "1Gi", "1Gi", undefined],
+    ["is undefined if both are equal in other units", "1Gi", "1024Mi", undefined],
+    ["is undefined if the member's has grown", "1Gi", "5Gi", undefined],
     ["counts decimal and binary units as they are", "1100M", "1Gi", "1100M"],
   ])("%s", (_case, host, member, expected) => {
     expect(wantedSize(claim({ spec: sized(host) }), claim({ spec: sized(member) }))).toBe(expected);

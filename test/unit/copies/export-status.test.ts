@@ -17,24 +17,20 @@ function says(member: string, type: string, status: string, more: Partial<Export
 
 describe("the status of a ServiceExport", () => {
   test.each<[string, ExportReport[], string[]]>([
-    ["is empty while no member has said anything", [{ member: "west", conditions: [] }], []],
-    [
-      "is what the only member says, under its name",
-      [says("west", "Valid", "True")],
-      ["Valid True Because west: of west"],
-    ],
+    ["is empty without a report", [{ member: "west", conditions: [] }], []],
+    ["is the only member's, with its name", [says("west", "Valid", "True")], ["Valid True Because west: of west"]],
     [
       "names members that agree",
       [says("west", "Valid", "True"), says("east", "Valid", "True")],
       ["Valid True Because east: of east; west: of west"],
     ],
     [
-      "is not valid when one member says so, and names that one",
+      "is not valid if one member reports so, and names it",
       [says("east", "Valid", "True"), says("west", "Valid", "False", { reason: "NoService" })],
       ["Valid False NoService west: of west"],
     ],
     [
-      "is in conflict when one member says so",
+      "is in conflict if one member reports so",
       [says("east", "Conflict", "False"), says("west", "Conflict", "True", { reason: "PortConflict" })],
       ["Conflict True PortConflict west: of west"],
     ],
@@ -43,15 +39,15 @@ describe("the status of a ServiceExport", () => {
       [says("east", "Ready", "True"), says("west", "Ready", "Unknown")],
       ["Ready Unknown Because west: of west"],
     ],
-    ["has conditions of the API alone", [says("west", "legation.dev/Other", "True")], []],
-    ["has no status that Kubernetes does not know", [says("west", "Valid", "maybe")], []],
+    ["has only conditions of the API", [says("west", "legation.dev/Other", "True")], []],
+    ["drops an unknown status", [says("west", "Valid", "maybe")], []],
     [
       "tells the reason when there is no message, and has a reason that the API takes",
       [says("west", "Valid", "False", { message: "", reason: "a reason!" })],
       ["Valid False Reported west: a reason!"],
     ],
     [
-      "stays short, whatever a member writes",
+      "truncates a member's message",
       [says("west", "Valid", "False", { message: "x".repeat(40_000) })],
       [`Valid False Because west: ${"x".repeat(500)}`],
     ],
@@ -70,7 +66,7 @@ describe("the status of a ServiceExport", () => {
 
   test.each<[string, ExportReport[], ExportCondition[], string]>([
     [
-      "the earliest that a member tells",
+      "the earliest of the members'",
       [says("a", "Valid", "False", { lastTransitionTime: LATE }), says("b", "Valid", "False")],
       [],
       EARLY,
@@ -106,7 +102,7 @@ describe("the status of a ServiceExport", () => {
       [{ type: "Valid", condition: wanted[0] }],
     ],
     [
-      "it shows one of a member that says nothing any more",
+      "it shows one of a member without a report",
       [...wanted, { type: "Ready", status: "True", message: "east: fine" }],
       [{ type: "Ready" }],
     ],

@@ -29,7 +29,7 @@ const usedIn = (namespace?: string) => ({ cpu: namespace === "shop" ? 3 : 6 });
 test.each<[string, Partial<Candidate>, Partial<OpenDivisionInput>, Record<string, number>]>([
   ["its share, when there is room", {}, {}, { west: 5, east: 5 }],
   ["what there is room for", { used: { cpu: 98 } }, {}, { west: 2, east: 8 }],
-  ["what it has and what there is room for", { used: { cpu: 98 } }, { placed: { west: 1 } }, { west: 3, east: 7 }],
+  ["its replicas and its room", { used: { cpu: 98 } }, { placed: { west: 1 } }, { west: 3, east: 7 }],
   ["nothing, when no node of it is large enough", { largestNode: { cpu: 0.5, pods: 9 } }, {}, { west: 0, east: 10 }],
   [
     "as many as fit with what its overrides make of them",
@@ -44,12 +44,12 @@ test.each<[string, Partial<Candidate>, Partial<OpenDivisionInput>, Record<string
     { west: 2, east: 8 },
   ],
   [
-    "what is left for the namespace",
+    "the rest of the namespace's limit",
     { limits: limitAmounts({ perNamespace: { cpu: "7" } }), usedIn },
     {},
     { west: 4, east: 6 },
   ],
-  ["what it has, when it gets no more", {}, { full: new Set(["west"]), placed: { west: 2 } }, { west: 2, east: 8 }],
+  ["its replicas, if it gets no more", {}, { full: new Set(["west"]), placed: { west: 2 } }, { west: 2, east: 8 }],
   [
     "its share of what closed members leave",
     {},

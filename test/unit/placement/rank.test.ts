@@ -38,7 +38,7 @@ describe("members are ranked for one pod", () => {
       ["b", "a"],
     ],
     [
-      "one of which others' pods are not known behind those of which they are",
+      "a member with unread tenants behind others",
       [candidate("unknown"), candidate("known", { foreign: { cpu: 6 } })],
       ["known", "unknown"],
     ],

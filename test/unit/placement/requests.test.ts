@@ -38,7 +38,7 @@ describe("podRequests equals kube-scheduler's", () => {
       1,
     ],
     [
-      "what it requests, also where its limits are higher",
+      "requests, also if limits are higher",
       { containers: [asking("1", { resources: { requests: { cpu: "1" }, limits: { cpu: "2" } } })] },
       1,
     ],

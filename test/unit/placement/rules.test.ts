@@ -246,7 +246,7 @@ describe("a member's nodes", () => {
       ],
       "none of its 4 nodes takes the pod: 2 not ready, 1 cordoned, 1 with taint gpu=a:NoExecute",
     ],
-    ["told of to the host", [{}, {}], "none of its 2 nodes takes the pod: 2 cordoned or not ready"],
+    ["described to the host", [{}, {}], "none of its 2 nodes takes the pod: 2 cordoned or not ready"],
     [
       "tainted in many ways",
       Array.from({ length: 12 }, (_, index) =>
@@ -385,7 +385,7 @@ test.each<[string, Omit<GroupFacts, "text">, string[], string]>([
     "east: group flow goes where pod team/a finds a place first; west: group flow goes where pod team/a finds a place first",
   ],
   [
-    "may be where nobody has looked yet",
+    "may be in a member that was not read yet",
     { unread: ["north"] },
     [],
     "east: group flow may be in north, which has not answered yet; west: group flow may be in north, which has not answered yet",

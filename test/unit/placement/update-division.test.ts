@@ -53,7 +53,7 @@ describe("the next pod of a new ReplicaSet", () => {
     ["fills what the old ones lack", { of: even, old: ["a", "a", "a", "a"] }, "b"],
     ["leaves out who has what the others lack", { of: even, old: [], own: { a: 3 } }, "b"],
     ["takes what may have it", { of: even, old: ["a", "a", "a", "a"], choices: ["a"] }, "a"],
-    ["has no place where nobody may have it", { of: even, old: ["a"], choices: [] }, undefined],
+    ["has no place if no cluster may have it", { of: even, old: ["a"], choices: [] }, undefined],
     ["does not have the least a second time", { of: eager, old: first(eager, 8), own: { a: 3 } }, "b"],
     ["has the least in time for the end", { of: eager, old: first(eager, 2), own: { a: 2, b: 4 } }, "a"],
   ])("%s", (_, given, cluster) => {

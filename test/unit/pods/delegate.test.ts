@@ -156,7 +156,7 @@ describe("the owner annotation", () => {
   });
 
   test.each(["", "{", "null", "[]", '"text"', '{"cluster":"c"}', '{"cluster":1,"namespace":"n","name":"n","uid":"u"}'])(
-    "that reads %j is nobody's",
+    "with the value %j names no owner",
     (text) => {
       const object = { metadata: { labels: { [HOST_LABEL]: "host-id" }, annotations: { [OWNER_ANNOTATION]: text } } };
       expect(ownerOf(object)).toBeUndefined();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Toleration } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { staying } from "../../../src/pods/failover.ts";
+import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { forwardPatches } from "../../../src/pods/forward.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
@@ -24,9 +24,9 @@ test.each<[string, Toleration[] | undefined, Toleration[]]>([
   ["shorter ones", [lost("unreachable", 5), own], [own, lost("not-ready"), lost("unreachable")]],
   ["one without an end", [lost("unreachable"), own], [lost("unreachable"), own, lost("not-ready")]],
 ])("tolerates a lost member without end, with %s", (_, tolerations, expected) => {
-  const once = staying(proxyPod({ spec: tolerations === undefined ? {} : { tolerations } }));
+  const once = withEndlessTolerations(proxyPod({ spec: tolerations === undefined ? {} : { tolerations } }));
   expect(once.spec?.tolerations).toEqual(expected);
-  expect(staying(once)).toEqual(once);
+  expect(withEndlessTolerations(once)).toEqual(once);
 });
 
 test("lets the delegate tolerate a lost node like any pod there", () => {

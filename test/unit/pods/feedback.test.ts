@@ -83,9 +83,9 @@ describe("a proxy's status", () => {
   });
 
   test.each<[string, PodCondition[], PodCondition[]]>([
-    ["said of an earlier version that it has no member", [waiting(PLACED_CONDITION)], []],
-    ["waited in its member, whose kubelet has not told of it", [waiting("PodReadyToStartContainers")], []],
-    ["has a member since an earlier version", [placedBefore], [placedBefore]],
+    ["has the waiting condition of an earlier version", [waiting(PLACED_CONDITION)], []],
+    ["waited in its member, whose kubelet reported nothing", [waiting("PodReadyToStartContainers")], []],
+    ["was placed by an earlier version", [placedBefore], [placedBefore]],
   ])("removes the waiting condition of a proxy that %s", (_, conditions, kept) => {
     const proxy = proxyPod({ status: { phase: "Pending", conditions } });
     const ready = { type: "Ready", status: "True" };

@@ -211,7 +211,7 @@ describe("forwarding of the spec", () => {
     const first = proxyPod({ spec: { resources: { requests: { cpu: "1" } } } });
     const proxy = proxyPod({ spec: { resources: { requests: { cpu: "2" } } } });
     const [opening, resize] = forwardPatches(proxy, delegate({}, first));
-    // Until the resize is recorded, nobody may take the delegate's resources for the member's own.
+    // Until the resize is recorded, the delegate's resources must not count as the member's own.
     expect(opening?.body.metadata.annotations?.[FORWARDED_ANNOTATION]).toBe(
       '{"labels":[],"annotations":[],"conditions":[],"spec":{"image/main":"qiht01"}}',
     );

@@ -28,12 +28,12 @@ test("finds no requested deletion without a deletion timestamp", () => {
 
 const terminated = { exitCode: 0 };
 test.each<[string, boolean, PodStatus]>([
-  ["of which nothing is told", false, { phase: "Pending" }],
+  ["without container statuses", false, { phase: "Pending" }],
   ["that waits", false, { containerStatuses: [containerStatus({ state: { waiting: {} } })] }],
   ["that runs", true, { containerStatuses: [containerStatus({ state: { running: {} } })] }],
   ["one of whose containers has ended", true, { containerStatuses: [containerStatus({ state: { terminated } })] }],
   ["that waits again", true, { containerStatuses: [containerStatus({ lastState: { terminated } })] }],
-  ["that was started anew", true, { containerStatuses: [containerStatus({ restartCount: 1 })] }],
+  ["that was restarted", true, { containerStatuses: [containerStatus({ restartCount: 1 })] }],
   ["whose init container has run", true, { initContainerStatuses: [containerStatus({ state: { terminated } })] }],
   ["that somebody debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
 ])("a pod %s has started: %s", (_, expected, status) => {

@@ -41,7 +41,7 @@ describe("the condition of a proxy that waits", () => {
     ["that of its earlier message", [condition("PodScheduled", { lastTransitionTime: since })], since],
     ["that of its gates, as kube-scheduler keeps it", [gated], since],
     ["that of the condition of an earlier version", [former], since],
-    ["now, where nothing said False before", [ready], "2026-02-03T04:05:06Z"],
+    ["now, if it was not False before", [ready], "2026-02-03T04:05:06Z"],
   ])("has as transition time %s", (_, conditions, expected) => {
     expect(notPlacedCondition(waits(conditions), why).lastTransitionTime).toBe(expected);
   });

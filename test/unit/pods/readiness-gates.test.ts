@@ -68,13 +68,13 @@ describe("a readiness gate", () => {
   });
 
   test.each<[string, PodCondition[], PodCondition[], boolean]>([
-    ["nobody opened", [], [], false],
+    ["neither side opened", [], [], false],
     ["the delegate shows already", [gate("True", early)], [gate("True", early)], false],
     ["the host closed later", [gate("False", late)], [gate("True", early)], true],
     ["the member closed later", [gate("True", early)], [gate("False", late)], false],
     ["both changed at the same time", [gate("False", late)], [gate("True", late)], true],
-    ["nobody knows when it changed", [gate("False")], [gate("True")], true],
-    ["only the member said when it changed", [gate("False")], [gate("True", early)], false],
+    ["has no transition times", [gate("False")], [gate("True")], true],
+    ["has a transition time in the member only", [gate("False")], [gate("True", early)], false],
     ["only the member opened", [], [gate("True", early)], false],
   ])("that %s", (_, ours, theirs, written) => {
     expect(gatePatch(proxy(...ours), delegate(...theirs)) !== undefined).toBe(written);
@@ -108,7 +108,7 @@ describe("a readiness gate", () => {
     expect(statusFrom(proxy(ours), delegate(theirs))?.conditions).toContainEqual(ours);
     const written = { ...theirs, lastProbeTime: null } as unknown as PodCondition;
     expect(statusFrom(proxy(ours), delegate(written))?.conditions).toContainEqual(ours);
-    // The member's is told where it has one.
+    // The member's own probe time counts if there is one.
     const probed = { ...theirs, lastProbeTime: noon };
     expect(statusFrom(proxy(ours), delegate(probed))?.conditions).toContainEqual(probed);
   });

@@ -67,7 +67,7 @@ describe("required node affinity over the label of virtual nodes", () => {
       ["east", "north"],
       undefined,
     ],
-    ["an operator that nobody knows yet", specOf([cluster("Like", "w*")]), ["east", "north", "west"], undefined],
+    ["an unknown operator", specOf([cluster("Like", "w*")]), ["east", "north", "west"], undefined],
   ])("%s", (_, spec, allowed, named) => {
     const wish = virtualNodeWish(pod({ spec })) ?? {};
     const members = ["east", "north", "west"];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { staying } from "../../../src/pods/failover.ts";
+import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { type PodParts, pod, proxyPod } from "../../support/builders/pod.ts";
@@ -17,7 +17,7 @@ function verdict(parts: PodParts, mode: "annotated" | "all" = "annotated") {
 
 describe("a pod that is to be delegated becomes a proxy", () => {
   test.each<[string, "annotated" | "all", PodParts]>([
-    ["that says so", "annotated", { metadata: asks }],
+    ["that asks", "annotated", { metadata: asks }],
     ["that names clusters", "annotated", { metadata: { annotations: { "legation.dev/clusters": "west" } } }],
     ["that selects clusters", "annotated", { metadata: { annotations: { "legation.dev/cluster-selector": "gpu" } } }],
     ["of a namespace where all are", "all", {}],
@@ -63,7 +63,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     ];
     const before = pod({ metadata: { annotations: { "legation.dev/failover": "never" } }, spec: { tolerations } });
     const after = apply(before, mutatePod(request({ object: before }), "all"));
-    expect(after).toEqual(staying(toProxy(before)));
+    expect(after).toEqual(withEndlessTolerations(toProxy(before)));
   });
 
   test("and is not patched again", () => {
@@ -89,7 +89,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
 describe("a pod stays as it is", () => {
   test.each<[string, "annotated" | "all", PodParts]>([
     ["without annotations, where pods must ask", "annotated", {}],
-    ["that says no", "all", { metadata: { annotations: { "legation.dev/delegate": "false" } } }],
+    ["that opts out", "all", { metadata: { annotations: { "legation.dev/delegate": "false" } } }],
     ["that another host made here", "all", { metadata: { ...asks, labels: { "legation.dev/host": "other" } } }],
     ["that a kubelet runs already", "all", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }],
     ["of a DaemonSet", "all", { metadata: { ownerReferences: [daemon] } }],
@@ -124,7 +124,7 @@ describe("what cannot be delegated is refused with every problem", () => {
       ["legation.dev/scheduler-name: is written by Legation itself", "legation.dev/cluster: is written by Legation"],
     ],
     [
-      "privileges by an override, in whatever member",
+      "privileges by an override in any member",
       "all",
       {
         metadata: {

@@ -94,7 +94,7 @@ describe("a change of the workload's annotations follows in the template", () =>
       { [CLUSTERS]: "east" },
       { [CLUSTERS]: "east" },
     ],
-    ["a template written anew without it", { [CLUSTERS]: "west" }, { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west" }],
+    ["a template rewritten without it", { [CLUSTERS]: "west" }, { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west" }],
     ["nothing", { note: "a" }, { note: "b" }, { other: "c" }, { other: "c" }],
   ])("%s", (_, before, now, template, expected) => {
     expect(update(workload(before, template), workload(now, template)).annotations).toEqual(expected);
@@ -160,9 +160,12 @@ describe("an annotation with one value on workload and template", () => {
   });
 
   test.each([
-    ["nobody's by what the API server tells", { managedFields: [{ operation: "Update", fieldsV1: { "f:spec": {} } }] }],
-    ["nobody's by what was applied", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
-    ["followed by what is no manifest", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{" } }],
+    ["no manager's by managedFields", { managedFields: [{ operation: "Update", fieldsV1: { "f:spec": {} } }] }],
+    ["absent from the applied manifest", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
+    [
+      "beside an unreadable applied manifest",
+      { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{" } },
+    ],
     ["beside what no API server writes", { managedFields: "none" }],
   ])("%s, is removed with the workload's, with a warning", (_, metadata) => {
     const { annotations, warnings } = update(moved(metadata));

@@ -15,8 +15,8 @@ function verdict(parts: PodParts, mode: "annotated" | "all" | "overflow" = "anno
 
 describe("a pod in overflow mode", () => {
   test.each<[string, "annotated" | "all" | "overflow", PodParts]>([
-    ["that says so", "annotated", { metadata: { labels, annotations: overflow } }],
-    ["that says so where all are delegated", "all", { metadata: { labels, annotations: overflow } }],
+    ["with the annotation", "annotated", { metadata: { labels, annotations: overflow } }],
+    ["with the annotation where all pods are delegated", "all", { metadata: { labels, annotations: overflow } }],
     ["of a namespace where all are", "overflow", { metadata: { labels }, spec: { schedulerName: "volcano" } }],
   ])("%s gets the mark, and nothing else", (_, mode, parts) => {
     expect(verdict(parts, mode)).toEqual({ kind: "patched", patch: MARK, warnings: [] });

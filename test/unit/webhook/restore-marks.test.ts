@@ -4,7 +4,7 @@ import { z } from "zod";
 import { DELETION_COST_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { loadManifests } from "../../../src/cli/manifests/load.ts";
-import { staying } from "../../../src/pods/failover.ts";
+import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { KEPT_ANNOTATIONS } from "../../../src/pods/marks.ts";
 import { toOverflow } from "../../../src/pods/overflow.ts";
 import { restoreMarks } from "../../../webhook/restore-marks.ts";
@@ -92,7 +92,7 @@ describe("an update of a proxy", () => {
 
   test("keeps endless tolerations, also if default tolerations replaced them", () => {
     const annotations = { "legation.dev/failover": "never" };
-    const old = staying(proxyPod({ metadata: { annotations } }));
+    const old = withEndlessTolerations(proxyPod({ metadata: { annotations } }));
     const defaults = ["not-ready", "unreachable"].map((taint) => ({
       key: `node.kubernetes.io/${taint}`,
       operator: "Exists",
