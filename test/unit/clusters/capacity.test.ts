@@ -19,7 +19,7 @@ describe("a member's features", () => {
     expect(capacityOf(nodes).features).toEqual(features);
   });
 
-  test("are looked at again when a node declares others", () => {
+  test("change when a node declares others", () => {
     expect(nodeFingerprint(node(["A"]))).not.toBe(nodeFingerprint(node(["A", "B"])));
   });
 });
@@ -47,12 +47,12 @@ describe("a node with a taint", () => {
     expect(largestNode["nvidia.com/gpu"] ?? 0).toBe(gpus);
   });
 
-  test("of the control plane counts when it only asks pods to stay away", () => {
+  test("of the control plane counts with effect PreferNoSchedule", () => {
     const { allocatable } = capacityOf([tainted("node-role.kubernetes.io/control-plane", "PreferNoSchedule")]);
     expect(allocatable["nvidia.com/gpu"]).toBe(4);
   });
 
-  test("of a role takes pods that tolerate it, and no others", () => {
+  test("of a role takes only pods that tolerate it", () => {
     const key = "node-role.kubernetes.io/gpu";
     const requests = { "nvidia.com/gpu": 1 };
     const judged = (spec: object) => fitOf(nodeNeeds(pod({ spec }), requests), [tainted(key)]);
@@ -75,7 +75,7 @@ describe("a node with a taint", () => {
     expect(fit.tolerated).toBe(tolerating);
   });
 
-  test("named as the GPUs of a pod in overflow mode keeps it off: where it goes it stays", () => {
+  test("named like the GPUs of a pod in overflow mode repels the pod", () => {
     const needs = nodeNeeds(toOverflow(pod()), { "nvidia.com/gpu": 1 });
     expect(fitOf(needs, [tainted("nvidia.com/gpu")]).tolerated).toBe(0);
   });

@@ -29,7 +29,7 @@ function start() {
 }
 
 describe("creates in a member", () => {
-  test("that answers nothing stop at two, and the others fail as not sent within two seconds", async () => {
+  test("that does not answer stop at two, and the others reject with NotSent within two seconds", async () => {
     const { clock, create, names, failed } = start();
     for (const name of ["a", "b", "c", "d"]) create(name);
     await clock.advance(1_499);
@@ -41,7 +41,7 @@ describe("creates in a member", () => {
     expect([names(), failed.at(-1)]).toEqual([["a", "b"], "e: NotSent"]);
   });
 
-  test("that answers are twice as many with each round of answers", async () => {
+  test("that answers double with each round of responses", async () => {
     const { sent, create, settle, clock } = start();
     for (let number = 0; number < 30; number += 1) create(`pod-${number}`);
     await settle();
@@ -69,7 +69,7 @@ describe("creates in a member", () => {
     expect(names().includes("c")).toBe(goesOn);
   });
 
-  test("go on when the member has answered any other request", async () => {
+  test("continue after a response to any other request", async () => {
     const { clock, throttle, create, names } = start();
     for (const name of ["a", "b", "c"]) create(name);
     await clock.advance(1_400);
@@ -84,7 +84,7 @@ describe("creates in a member", () => {
     expect(names()).toEqual(["a", "b", "c", "d", "e"]);
   });
 
-  test("of all namespaces take turns", async () => {
+  test("take turns between namespaces", async () => {
     const { throttle, create, names, settle } = start();
     for (const name of ["a", "b", "c", "d", "e"]) create(name, "hangs");
     create("x", "works");
@@ -95,7 +95,7 @@ describe("creates in a member", () => {
     expect(names().slice(2)).toEqual(["c", "x"]);
   });
 
-  test("whose caller gives up while they wait are never sent", async () => {
+  test("are never sent after their caller aborted", async () => {
     const { throttle, create, names, failed, settle } = start();
     const caller = new AbortController();
     for (const name of ["a", "b"]) create(name);

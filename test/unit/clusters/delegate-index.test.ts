@@ -4,7 +4,7 @@ import { DelegateIndex } from "../../../src/clusters/delegate-index.ts";
 
 const key = (name: string): ObjectKey => objectKey({ namespace: "shop", name });
 
-test("names every member that ever had the key, once, until nothing of it is left", () => {
+test("names every member that ever had the key, once, until the key is dropped", () => {
   const index = new DelegateIndex();
   expect(index.of(key("web"))).toEqual([]);
   index.note(key("web"), "west");
@@ -17,7 +17,7 @@ test("names every member that ever had the key, once, until nothing of it is lef
   expect(index.of(key("api"))).toEqual(["east"]);
 });
 
-test("keys of one member share what is kept of it", () => {
+test("keys of one member share one list", () => {
   const index = new DelegateIndex();
   index.note(key("web"), "west");
   index.note(key("api"), "west");

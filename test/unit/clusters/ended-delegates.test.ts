@@ -11,7 +11,7 @@ import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { delegateOf } from "../controllers/delegation/world.ts";
 import { quietClient } from "../controllers/quiet-client.ts";
 
-test("that something has ended in a namespace is known for five seconds, and then takes no room", async () => {
+test("remembers a namespace with an ended delegate for five seconds", async () => {
   const clock = new FakeClock();
   const ends = new RecentEnds(clock);
   expect(ends.has("team")).toBe(false);

@@ -58,7 +58,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
   return new ForeignUsage(options);
 }
 
-test("a page that fails is asked for again, what was read of the others stays, and the log tells", async () => {
+test("retries a failed page, keeps the pages before it, and logs the failure", async () => {
   const usage = usageOf("w", { count: 3, failing: { 2: "AnswerLost", 3: "ServerError" } });
   usage.start();
   await clock.advance(60_000);
@@ -68,7 +68,7 @@ test("a page that fails is asked for again, what was read of the others stays, a
   await usage.stop();
 });
 
-test("a token that has expired begins the reading anew", async () => {
+test("starts over after an expired continue token", async () => {
   const usage = usageOf("w", { count: 2, failing: { 2: "Gone" } });
   usage.start();
   await clock.advance(60_000);
@@ -77,7 +77,7 @@ test("a token that has expired begins the reading anew", async () => {
   await usage.stop();
 });
 
-test("a reading that lasts longer than its tokens is given up until the next is due", async () => {
+test("gives up until the next period when its continue tokens keep expiring", async () => {
   const usage = usageOf("w", {
     count: 3,
     failing: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [2 * n + 2, "Gone"])),
@@ -89,7 +89,7 @@ test("a reading that lasts longer than its tokens is given up until the next is 
   await usage.stop();
 });
 
-test("nor does an answer that is lost in between make what is read again count as progress", async () => {
+test("does not count pages that are read again after a lost response as progress", async () => {
   const failing = Object.fromEntries(
     Array.from({ length: 100 }, (_, n): [number, KubeErrorCode] => [3 * n + 3, n % 2 === 0 ? "AnswerLost" : "Gone"]),
   );
@@ -100,7 +100,7 @@ test("nor does an answer that is lost in between make what is read again count a
   await usage.stop();
 });
 
-test("a member that is left while it waits for its turn is left at once, and its turn passes on", async () => {
+test("stops at once while it waits for the mutex, and passes the mutex on", async () => {
   const release = await mutex.lock(new AbortController().signal);
   const [waits, next] = [usageOf("w", { count: 1 }), usageOf("n", { count: 1 })];
   for (const usage of [waits, next]) usage.start();
@@ -113,7 +113,7 @@ test("a member that is left while it waits for its turn is left at once, and its
   await next.stop();
 });
 
-test("members are read one after the other, and one that fails holds up no other", async () => {
+test("reads one member at a time, and a failing member delays no other", async () => {
   const large = usageOf("l", { count: 3, failing: { 2: "AnswerLost" } });
   const small = usageOf("s", { count: 2 });
   large.start();
@@ -142,7 +142,7 @@ test("reads a slow member less often, and at least hourly", async () => {
   await slowest.stop();
 });
 
-test("a member that refuses is asked again after a while, or when it answers again", async () => {
+test("reads a refusing member again after a period, or when it answers again", async () => {
   const usage = usageOf("w", { count: 1, failing: { 1: "Forbidden" } });
   usage.start();
   await clock.advance(60_000);

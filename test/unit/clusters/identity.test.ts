@@ -123,7 +123,7 @@ beforeEach(() => {
   watches = [];
 });
 
-test("a member at whose address another cluster answers keeps its delegates, is not reachable, and says what to do", async () => {
+test("keeps its delegates, is unreachable, and names the remedy when another cluster answers", async () => {
   const member = await started("uid-of-west");
   expect([member.reachable, member.delegates.size]).toEqual([true, 1]);
   told = [];
@@ -141,7 +141,7 @@ test("a member at whose address another cluster answers keeps its delegates, is 
   await member.stop();
 });
 
-test("nothing is sent to another cluster, not even where a connection has moved that no watch uses", async () => {
+test("sends nothing to another cluster, even over a moved connection without a watch", async () => {
   const member = await started("uid-of-west");
   const pod = { metadata: { namespace: "default", name: "new" } };
   await expect(member.client.create(pods, pod)).resolves.toBe(pod);
@@ -155,7 +155,7 @@ test("nothing is sent to another cluster, not even where a connection has moved 
   await member.stop();
 });
 
-test("a watch that leads to another cluster ends, and the member is listed when it answers again", async () => {
+test("ends a watch that leads to another cluster, and lists when the member answers again", async () => {
   const member = await started("uid-of-west");
   const listed = lists;
   // The address moves, and moves back, and no watch is cut: what it brings of the other one has that one's versions.
@@ -169,7 +169,7 @@ test("a watch that leads to another cluster ends, and the member is listed when 
   await member.stop();
 });
 
-test("a watch that has ended in good order is not opened again at another cluster: the member is listed", async () => {
+test("does not reopen a watch at another cluster, and lists the member later", async () => {
   const member = await started("uid-of-west");
   await clock.advance(20_000);
   server = { ...server, uid: "uid-of-other" };
@@ -183,7 +183,7 @@ test("a watch that has ended in good order is not opened again at another cluste
   await member.stop();
 });
 
-test("a member that was built anew is the member when its Cluster says so, and its earlier pods are gone", async () => {
+test("accepts a rebuilt member once its Cluster records the uid, without its earlier pods", async () => {
   const member = await started("uid-of-west");
   await outage({ uid: "uid-of-other", items: [] });
   expect(member.delegates.size).toBe(1);
@@ -193,7 +193,7 @@ test("a member that was built anew is the member when its Cluster says so, and i
   await member.stop();
 });
 
-test("a new connection to another cluster shows nothing of it, and one that does not say who it is has still to be read", async () => {
+test("reads nothing from another cluster, nor from one that does not answer the check", async () => {
   server = { ...server, uid: "uid-of-other", items: [] };
   const other = await started("uid-of-west");
   expect([other.reachable, other.read, other.nodesRead, other.settling]).toEqual([false, false, false, false]);
@@ -216,7 +216,7 @@ test.each([
   await member.stop();
 });
 
-test("a member that does not permit the question is not asked before each list, but when it was away", async () => {
+test("does not repeat a forbidden check before each list, but after an outage", async () => {
   server.uid = "Forbidden";
   const member = await started("uid-of-west");
   await clock.advance(20_000);
@@ -238,7 +238,7 @@ test("a member that does not permit the question is not asked before each list, 
   await member.stop();
 });
 
-test("who a member is costs one request a minute while all is well", async () => {
+test("checks the identity once a minute while all is well", async () => {
   const member = await started("uid-of-west");
   expect(asked).toBe(1);
   await clock.advance(600_000);
@@ -246,7 +246,7 @@ test("who a member is costs one request a minute while all is well", async () =>
   await member.stop();
 });
 
-test("no method of its client reaches another cluster", async () => {
+test("no method of the client reaches another cluster", async () => {
   const ref = { namespace: "default", name: "web" };
   const query = new URLSearchParams();
   const exec = { method: "POST", protocol: "SPDY/3.1", query, headers: {} } as const;
@@ -274,7 +274,7 @@ test("no method of its client reaches another cluster", async () => {
   }
 });
 
-describe("a request that fails while a member is asked who it is", () => {
+describe("a request that fails during an identity check", () => {
   /** An identity whose questions are answered one by one. */
   function asking() {
     const answers: PromiseWithResolvers<unknown>[] = [];
@@ -297,7 +297,7 @@ describe("a request that fails while a member is asked who it is", () => {
     return { identity, answers, answer };
   }
 
-  test("puts the next one off to an answer of its own, and those who waited already", async () => {
+  test("makes waiting and later callers wait for a new check", async () => {
     const { identity, answers, answer } = asking();
     const lists = [identity.confirm()];
     identity.doubt();
@@ -312,7 +312,7 @@ describe("a request that fails while a member is asked who it is", () => {
     expect(identity.problem).toContain("uid-of-other");
   });
 
-  test("is not made good by the answer to what was asked before", async () => {
+  test("is not settled by a check that began before", async () => {
     const { identity, answers, answer } = asking();
     const list = identity.confirm();
     identity.doubt();
@@ -325,7 +325,7 @@ describe("a request that fails while a member is asked who it is", () => {
     expect(answers).toHaveLength(2);
   });
 
-  test("makes nobody ask more than once again, however many fail", async () => {
+  test("causes at most one more check, however many fail", async () => {
     const { identity, answers, answer } = asking();
     const list = identity.confirm();
     for (const index of [0, 1]) {
@@ -337,7 +337,7 @@ describe("a request that fails while a member is asked who it is", () => {
   });
 });
 
-test("since when a member is reachable counts from its return, not from its first answer", async () => {
+test("counts reachability from the member's return, not from its first response", async () => {
   const member = await started("uid-of-west");
   const first = member.reachableSince;
   expect(first).toBeGreaterThan(clock.now() - 1_001);

@@ -9,8 +9,8 @@ function start(): { clock: FakeClock; latency: LatencyMonitor; changes: boolean[
   return { clock, latency, changes };
 }
 
-describe("a member's answer", () => {
-  test("that comes in time changes nothing, and leaves no timer", async () => {
+describe("a response", () => {
+  test("in time changes nothing, and leaves no timer", async () => {
     const { clock, latency, changes } = start();
     expect(await latency.of(Promise.resolve("made"))).toBe("made");
     await clock.advance(60_000);
@@ -18,7 +18,7 @@ describe("a member's answer", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("is overdue after three seconds, until the last that is late has come", async () => {
+  test("is overdue after three seconds, until the last late one arrives", async () => {
     const { clock, latency, changes } = start();
     const first = Promise.withResolvers<void>();
     const second = Promise.withResolvers<void>();
@@ -35,7 +35,7 @@ describe("a member's answer", () => {
     expect(changes).toEqual([true, false]);
   });
 
-  test("that failed is overdue until the member answers again", async () => {
+  test("that failed counts as overdue until the member answers again", async () => {
     const { latency, changes } = start();
     await expect(latency.of(Promise.reject(new Error("cut")))).rejects.toThrow("cut");
     latency.failed();

@@ -8,7 +8,7 @@ function asking(cpu: string, uid = "uid-1"): Stored<Pod> {
 }
 
 describe("the load of a member", () => {
-  test("counts a delegate once, from the moment it is decided on until it is gone", () => {
+  test("counts a delegate once, from the decision until its deletion", () => {
     const load = new Load();
     load.reserve("proxy", { cpu: 2, pods: 1 });
     expect(load.used).toEqual({ cpu: 2, pods: 1 });
@@ -19,7 +19,7 @@ describe("the load of a member", () => {
     expect(load.used).toEqual({ cpu: 0, pods: 0 });
   });
 
-  test("takes one reservation of a proxy back, however often it was made", () => {
+  test("drops a proxy's reservation, however often it was made", () => {
     const load = new Load();
     load.reserve("proxy", { cpu: 2 });
     load.reserve("proxy", { cpu: 3 });
@@ -29,7 +29,7 @@ describe("the load of a member", () => {
     expect(load.used).toEqual({ cpu: 0 });
   });
 
-  test("knows what delegates of less than a priority request, until they are gone", () => {
+  test("sums the delegates below a priority until they are gone", () => {
     const load = new Load();
     const of = (priority: number, uid: string): Stored<Pod> => {
       const delegate = asking("2", uid);
@@ -44,7 +44,7 @@ describe("the load of a member", () => {
     expect(load.below(11)).toEqual({ cpu: 3, pods: 2 });
   });
 
-  test("says when an end has freed something: once, and only of what was counted", () => {
+  test("reports freed resources once, and only of a counted delegate", () => {
     const load = new Load();
     const delegate = asking("2");
     expect(load.forget(delegate)).toBe(false);
@@ -55,7 +55,7 @@ describe("the load of a member", () => {
     expect(load.forget(ended)).toBe(false);
   });
 
-  test("follows a delegate that is resized in place, and says when that has freed something", () => {
+  test("follows an in-place resize, and reports freed resources", () => {
     const load = new Load();
     load.count(asking("1"), undefined);
     expect(load.count(asking("3"), undefined)).toBe(false);
@@ -66,7 +66,7 @@ describe("the load of a member", () => {
     expect(load.used).toEqual({ cpu: 0, pods: 0 });
   });
 
-  describe("of pods that wait for a node", () => {
+  describe("of unscheduled pods", () => {
     const bound = (delegate: Stored<Pod>): Stored<Pod> => ({
       ...delegate,
       spec: { containers: [], ...delegate.spec, nodeName: "node-0" },
@@ -74,7 +74,7 @@ describe("the load of a member", () => {
     let largest: number;
     const load = (): Load => new Load(({ cpu = 0 }) => cpu <= largest);
 
-    test("counts all of one that some node may have", () => {
+    test("counts a pod in full that fits some node", () => {
       largest = 2;
       const counted = load();
       counted.count(asking("2"), undefined);
@@ -82,7 +82,7 @@ describe("the load of a member", () => {
       expect(counted.usedIn("team")).toEqual({ cpu: 2, pods: 1 });
     });
 
-    test("takes room for one that is larger than any node as an object and no more, until it has one", () => {
+    test("counts a pod larger than any node as one object until it is scheduled", () => {
       largest = 2;
       const counted = load();
       counted.reserve("proxy", { cpu: 4, pods: 1 }, "team", true);
@@ -95,7 +95,7 @@ describe("the load of a member", () => {
       expect(counted.used).toEqual({ cpu: 0, pods: 0 });
     });
 
-    test("counts against limits all that it requests, from the moment it is decided on", () => {
+    test("counts the whole request against limits from the decision on", () => {
       largest = 2;
       const counted = load();
       const requested = (): unknown => [counted.usedIn(), counted.usedIn("team")];
@@ -110,7 +110,7 @@ describe("the load of a member", () => {
       expect(requested()).toEqual([{ cpu: 0, pods: 0 }, {}]);
     });
 
-    test("counts it anew when nodes have come or gone, and no pod that has a node", () => {
+    test("recounts unscheduled pods after a change of the nodes, and no others", () => {
       largest = 2;
       const counted = load();
       counted.count(asking("4"), undefined);

@@ -53,7 +53,7 @@ describe("watches of members", () => {
     }));
   });
 
-  test("are one for each member, from when it is followed until it is not any more", () => {
+  test("run once per member while it is followed", () => {
     const [west, east] = [memberOf("west"), memberOf("east")];
     watches.follow([west]);
     watches.follow([west, east]);
@@ -63,7 +63,7 @@ describe("watches of members", () => {
     expect([watches.of(west), watches.of(east)]).toEqual([undefined, expect.anything()]);
   });
 
-  test("leave nothing in their member when they end", async () => {
+  test("leave nothing in their member after they end", async () => {
     const [west, east] = [memberOf("west"), memberOf("east")];
     const own = west.watches.size;
     watches.follow([west, east]);
@@ -73,7 +73,7 @@ describe("watches of members", () => {
     expect([west.watches.size, east.watches.size]).toEqual([own, own]);
   });
 
-  test("are opened for nobody after they were stopped, and for no member whose connection has ended", async () => {
+  test("do not start after a stop, nor for a disconnected member", async () => {
     const [west, east] = [memberOf("west"), memberOf("east")];
     await west.stop();
     watches.add(west);
@@ -82,7 +82,7 @@ describe("watches of members", () => {
     expect(done).toEqual([]);
   });
 
-  test("belong to a connection: one that is made anew begins a watch of its own", () => {
+  test("belong to a connection: a new connection starts a new watch", () => {
     watches.follow([memberOf("west")]);
     watches.follow([memberOf("west")]);
     expect(done).toEqual(["start west", "stop west", "start west"]);
@@ -248,7 +248,7 @@ describe("a member that answers again", () => {
   );
 });
 
-test("a member that joins anew is another one for who compares what was refused: its Cluster may have been replaced", async () => {
+test("a member that joins again has a new nodes version, because its Cluster may have been replaced", async () => {
   const [before, after] = [memberOf("west"), memberOf("west")];
   expect(after.nodesVersion).not.toBe(before.nodesVersion);
   expect(after.roomVersion).not.toBe(before.roomVersion);

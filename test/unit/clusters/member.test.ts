@@ -21,7 +21,7 @@ const cluster: Stored<Cluster> = {
 };
 const fields = { code: "ServerError", cluster: "west", verb: "list", resource: "pods" } as const;
 
-test("each change of its virtual node that placement heeds is told, whether it opens the member or closes it", async () => {
+test("reports each change of its virtual node that matters to placement", async () => {
   const member = new Member({
     cluster,
     client: fakeClient({}),
@@ -40,7 +40,7 @@ test("each change of its virtual node that placement heeds is told, whether it o
   await member.stop();
 });
 
-test("a probe that fails now and then does not hide that pods cannot be read", async () => {
+test("keeps reporting unreadable pods while single probes fail", async () => {
   const clock = new FakeClock();
   let probes = 0;
   const member = new Member({

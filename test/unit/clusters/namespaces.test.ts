@@ -29,7 +29,7 @@ function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
 
 const owner = (uid: string) => [{ apiVersion: "v1", kind: "Namespace", name: "team", uid, controller: true }];
 
-test("pods that come together ask once whose namespace it is, and later ones again: it may be another by then", async () => {
+test("reads a namespace's uid once for concurrent pods, and again later", async () => {
   let uid = "first";
   const { clock, get, controllers } = namespacesOf(async () => uid);
   expect(await Promise.all([controllers(), controllers()])).toEqual([owner("first"), owner("first")]);
@@ -41,7 +41,7 @@ test("pods that come together ask once whose namespace it is, and later ones aga
   expect(get).toHaveBeenCalledTimes(2);
 });
 
-test("where namespaces may not be read, pods have no controller", async () => {
+test("pods have no controller where namespaces may not be read", async () => {
   let answer = (): Promise<string> => Promise.reject(failure("Forbidden"));
   const { clock, get, controllers } = namespacesOf(() => answer());
   expect(await controllers()).toEqual([]);
@@ -53,7 +53,7 @@ test("where namespaces may not be read, pods have no controller", async () => {
   expect(await controllers()).toEqual(owner("uid"));
 });
 
-test("a member that has just been started is soon asked again; one where namespaces may not be read, less and less often", async () => {
+test("retries a refused read of namespaces soon, then with backoff", async () => {
   const { clock, get, controllers } = namespacesOf(() => Promise.reject(failure("Forbidden")));
   const asked: number[] = [];
   for (let seconds = 0; seconds <= 1000; seconds += 5) {
@@ -65,14 +65,14 @@ test("a member that has just been started is soon asked again; one where namespa
   expect(asked).toEqual([0, 5, 15, 35, 75, 155, 315, 615, 915]);
 });
 
-test("an answer that fails is nobody's but theirs who waited for it", async () => {
+test("a failed read rejects only the callers that shared it", async () => {
   const answers = [() => Promise.reject(failure("ServerError")), async () => "uid"];
   const { controllers } = namespacesOf(() => answers.shift()?.() ?? Promise.reject(new Error("too often")));
   await expect(controllers()).rejects.toMatchObject({ code: "ServerError" });
   expect(await controllers()).toEqual(owner("uid"));
 });
 
-test("who stops waits no longer for a member that hangs, and others do", async () => {
+test("an aborted caller stops waiting for a hanging member, and others go on", async () => {
   let answer: (uid: string) => void = () => undefined;
   const { get, controllers } = namespacesOf(() => new Promise((resolve) => (answer = resolve)));
   const stop = new AbortController();
@@ -86,7 +86,7 @@ test("who stops waits no longer for a member that hangs, and others do", async (
   expect(get).toHaveBeenCalledTimes(1);
 });
 
-test("a namespace that is missing is made, and then asked for", async () => {
+test("creates a missing namespace, then reads its uid", async () => {
   const answers = [() => Promise.reject(failure("NotFound")), async () => "made"];
   const { namespaces, member, create, controllers } = namespacesOf(
     () => answers.shift()?.() ?? Promise.reject(new Error("too often")),
@@ -102,7 +102,7 @@ test("a namespace that is missing is made, and then asked for", async () => {
   expect(tried).toEqual([false, true]);
 });
 
-test("pods that come together to a namespace that is missing are all made, in whatever order its server's answers come", async () => {
+test("creates all concurrent pods of a missing namespace, in any order of responses", async () => {
   const reads: PromiseWithResolvers<string>[] = [];
   const { namespaces, member, create, controllers } = namespacesOf(() => {
     const read = Promise.withResolvers<string>();
@@ -129,10 +129,10 @@ test("pods that come together to a namespace that is missing are all made, in wh
   expect(reads).toHaveLength(3);
 });
 
-describe("where namespaces are not to be made", () => {
+describe("where the Cluster forbids to create namespaces", () => {
   const { signal } = new AbortController();
 
-  test("one that is missing is the end of it, with the field that says so", async () => {
+  test("rejects a missing namespace, and names the field", async () => {
     const { namespaces, member, create } = namespacesOf(async () => "uid", false);
     const { resource, verb, cluster } = failure("NotFound");
     const missing = new KubeError('namespaces "team" not found', { code: "NotFound", cluster, verb, resource });

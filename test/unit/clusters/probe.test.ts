@@ -28,7 +28,7 @@ function probeOf(raw: (request: RawRequest) => Promise<unknown>): {
   return { probe, results };
 }
 
-test("a version that changes while the member is never away is seen in minutes; one that cannot be read stays", async () => {
+test("reads a changed version within minutes, and keeps an unreadable one", async () => {
   let version: string | undefined = "v1.30.1";
   const asked: string[] = [];
   const { probe, results } = probeOf(async ({ path }) => {
@@ -67,7 +67,7 @@ async function probed(fails: (probes: number) => boolean, afterMs: number): Prom
   return results;
 }
 
-test("a member that has not answered yet is lost only when it has failed as often as any other, a second apart", async () => {
+test("counts a member that never answered as unreachable after the failure threshold, a second apart", async () => {
   expect(await probed(() => true, 2_500)).toEqual([
     { reachable: false, undecided: true, message: "no answer" },
     { reachable: false, undecided: true, message: "no answer" },

@@ -26,7 +26,7 @@ const secret = (kubeconfig: string): object => ({
   data: { kubeconfig: btoa(kubeconfig) },
 });
 
-test("a member that gets new credentials is asked at once whether it answers by them", async () => {
+test("probes a member at once after its credentials were replaced", async () => {
   const clock = new FakeClock();
   const written = Promise.withResolvers<WatchEvent<never>>();
   const host = fakeClient({

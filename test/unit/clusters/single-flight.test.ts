@@ -10,7 +10,7 @@ test("concurrent callers share one creation", async () => {
   expect(create).toHaveBeenCalledTimes(1);
 });
 
-test("whose attempt began before it was made does not make it again", async () => {
+test("a caller whose attempt began before the creation does not repeat it", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   const seen = shared.count;
@@ -19,7 +19,7 @@ test("whose attempt began before it was made does not make it again", async () =
   expect(create).toHaveBeenCalledTimes(1);
 });
 
-test("whose attempt began after it was made makes it again: it has gone since", async () => {
+test("a caller whose attempt began after the creation repeats it", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   await shared.make(KEY, shared.count, create);
@@ -27,7 +27,7 @@ test("whose attempt began after it was made makes it again: it has gone since", 
   expect(create).toHaveBeenCalledTimes(2);
 });
 
-test("a failure is everybody's, and the next one tries again", async () => {
+test("a failure rejects all sharing callers, and the next call tries again", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   create.mockRejectedValueOnce(new Error("no"));
@@ -46,7 +46,7 @@ test("different keys do not wait for each other", async () => {
   expect(shared.count).toBe(1);
 });
 
-test("forgets the oldest of ten thousand creations, and at worst repeats one", async () => {
+test("drops the oldest of ten thousand creations, and at worst repeats one", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   const seen = shared.count;

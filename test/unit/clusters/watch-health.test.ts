@@ -6,7 +6,7 @@ const pods = { since: now - 40_000, reason: "forbidden" };
 const nodes = { since: now - 10_000, reason: "no list" };
 const state: WatchState = { pods: undefined, nodes: undefined, answeringSince: 0, patienceMs: 30_000 };
 
-describe("what cannot be read of a member", () => {
+describe("the unreadable parts of a member", () => {
   test.each<[string, Partial<WatchState>, object]>([
     ["nothing, when nothing fails", {}, {}],
     [
@@ -26,7 +26,7 @@ describe("what cannot be read of a member", () => {
     expect(unreadable({ ...state, ...parts }, now)).toEqual(expected);
   });
 
-  test("counts on until it works, whatever the probe says now and then", () => {
+  test("count until the watch works, whatever single probes find", () => {
     const counted = { pods: pods.since };
     const words = { pods: "its pods cannot be read: forbidden" };
     expect(unreadable({ ...state, pods, counted, answeringSince: undefined }, now)).toEqual(words);
@@ -35,7 +35,7 @@ describe("what cannot be read of a member", () => {
     expect(unreadable({ ...state, pods: { ...pods, since: now }, counted }, now)).toEqual({ dueAt: now + 30_000 });
   });
 
-  test("is looked at again only when that will be another answer", () => {
+  test("are judged again only when the result can change", () => {
     const { dueAt } = unreadable({ ...state, nodes }, now);
     expect(unreadable({ ...state, nodes }, dueAt ?? 0)).toEqual({ nodes: "its nodes cannot be read: no list" });
   });

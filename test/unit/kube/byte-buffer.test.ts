@@ -16,7 +16,7 @@ test("returns all chunks as one, in order, and once", () => {
   );
 });
 
-test("megabytes come out as they were, in chunks of every size", () => {
+test("preserves megabytes in chunks of any size", () => {
   const all = Buffer.from(Array.from({ length: 300_000 }, (_, at) => at % 251));
   for (const size of [1, 1_400, 65_536, 299_999]) {
     const buffer = new ByteBuffer();
@@ -25,7 +25,7 @@ test("megabytes come out as they were, in chunks of every size", () => {
   }
 });
 
-test("a single chunk is not copied", () => {
+test("does not copy a single chunk", () => {
   const buffer = new ByteBuffer();
   const chunk = Buffer.from("all there is");
   buffer.add(chunk);

@@ -81,13 +81,13 @@ async function listening(helper: Server): Promise<number> {
 }
 
 describe("TLS", () => {
-  test("shows the client certificate", async () => {
+  test("presents the client certificate", async () => {
     const names = tellNames();
     await connect().list(pods);
     expect(names).toEqual(["jane"]);
   });
 
-  test("a new client certificate is used from the next request on, while a watch under the old one goes on", async () => {
+  test("uses a new client certificate from the next request on, while a watch keeps the old one", async () => {
     const names = tellNames();
     let name: "jane" | "john" = "jane";
     const client = connect({ identity: () => identityOf(name) });
@@ -116,11 +116,11 @@ describe("TLS", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("the server's name can be given apart from its address", async () => {
+  test("verifies the server by `tls-server-name`", async () => {
     await expect(connect({ tlsServerName: "api.example" }).list(pods)).resolves.toBeDefined();
   });
 
-  test("the system's authorities vouch for a server where none are given", async () => {
+  test("trusts the system's CAs without a CA of its own", async () => {
     const folder = await mkdtemp(join(tmpdir(), "legation-authorities-"));
     const bundle = join(folder, "authorities.pem");
     await writeFile(bundle, authority.pem);
@@ -142,7 +142,7 @@ describe("TLS", () => {
     await rm(folder, { recursive: true });
   });
 
-  test("insecure asks for no authority", async () => {
+  test("skips verification when insecure", async () => {
     const { cert = "", key = "" } = identityOf("jane");
     await connect({ insecureSkipTlsVerify: true, identity: () => ({ cert, key }) }).list(pods);
     expect(server.requests).toHaveLength(1);
@@ -150,7 +150,7 @@ describe("TLS", () => {
 });
 
 describe("a server URL with a path", () => {
-  test("puts every request below it", async () => {
+  test("is the prefix of every request", async () => {
     server.always = (_request, response) => {
       answerJson(response, 200, { metadata: { resourceVersion: "1" }, items: [] });
       return true;
@@ -161,7 +161,7 @@ describe("a server URL with a path", () => {
 });
 
 describe("through a proxy", () => {
-  test("an HTTP proxy is asked for a tunnel, for requests and watches", async () => {
+  test("requests and watches use CONNECT of an HTTP proxy", async () => {
     const asked: (string | undefined)[] = [];
     const proxy = createHttpServer();
     proxy.on("connect", (request, socket) => {
@@ -182,7 +182,7 @@ describe("through a proxy", () => {
     expect(asked).toEqual(Array(2).fill(new URL(server.url).host));
   });
 
-  test("the environment's proxy is asked where the kubeconfig names none", async () => {
+  test("the environment's proxy serves where the kubeconfig names none", async () => {
     const proxy = createHttpServer();
     proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
     const client = connect({ environmentProxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
@@ -190,7 +190,7 @@ describe("through a proxy", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("a proxy that refuses means NotSent", async () => {
+  test("a refusing proxy is NotSent", async () => {
     const proxy = createHttpServer();
     proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
     const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
@@ -198,7 +198,7 @@ describe("through a proxy", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("a proxy that does not answer holds no place for longer than a connection may take", async () => {
+  test("a silent proxy holds a slot no longer than the connect timeout", async () => {
     let heard = 0;
     const proxy = createHttpServer();
     const silent = (_request: IncomingMessage, socket: Duplex): void => {

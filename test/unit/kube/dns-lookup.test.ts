@@ -38,7 +38,7 @@ test.each<[string, string, Partial<ClusterCredentials>]>([
   ["itself", "west.example", {}],
   ["by a proxy", "proxy.example", { proxyUrl: "http://proxy.example:3128" }],
   ["by a SOCKS proxy", "socks.example", { proxyUrl: "socks5://socks.example:1080" }],
-])("a name without an answer is looked up once at a time, for a member that is reached %s", async (_, host, more) => {
+])("looks an unanswered name up once at a time, for a cluster reached %s", async (_, host, more) => {
   const asked = lookups();
   const west = clientOf("https://west.example:6443", more, 100);
   const ask = (): Promise<unknown> => west.raw({ method: "GET", path: "/readyz", timeoutMs: 150 }).catch(() => {});
@@ -56,7 +56,7 @@ const SERVER = `
     .listen({ port: 0, host: "127.0.0.1", backlog: 1 }, function () { console.log(this.address().port); });
 `;
 
-test("a name whose first address takes long and whose second leads nowhere is reached by the first", async () => {
+test("reaches a name by its slow first address when the second leads nowhere", async () => {
   const server = spawn(process.execPath, ["-e", SERVER], { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void server.kill("SIGKILL"));
   const port = Number(String((await once(server.stdout, "data"))[0]));

@@ -23,19 +23,19 @@ const error = (code: KubeErrorCode): KubeError =>
   new KubeError("because", { code, cluster: "west", verb: "create", resource: "pods default/web" });
 
 describe("KubeError", () => {
-  test("has a class for every code, and these are all", () => {
+  test("has a retry class for every code", () => {
     expect(Object.keys(RETRY_CLASS).sort()).toEqual(Object.values(codes).flat().sort());
     for (const [retryClass, members] of Object.entries(codes)) {
       expect(members.map((code) => error(code).retryClass)).toEqual(members.map(() => retryClass));
     }
   });
 
-  test("whatever may have been done is never called safe to repeat", () => {
+  test("never classifies a possibly executed write as safe to repeat", () => {
     for (const code of ["AnswerLost", "ServerError", "BadAnswer"] as const)
       expect(error(code).retryClass).toBe("unknown");
   });
 
-  test("names cluster, verb and object before the server's words", () => {
+  test("names cluster, verb and object before the server's message", () => {
     expect(error("Conflict").message).toBe("west: create pods default/web: because");
   });
 
@@ -46,7 +46,7 @@ describe("KubeError", () => {
     expect(isKubeError(new Error("Gone"), "Gone")).toBe(false);
   });
 
-  test("is a refusal when the same write would be refused again, and only where it was surely not done", () => {
+  test("is a refusal only when the write was not executed and would be refused again", () => {
     const all = Object.values(codes).flat();
     const refusals = all.filter((code) => isRefusal(error(code)));
     expect(refusals).toEqual(["BadRequest", "Forbidden", "MethodNotAllowed", "TooLarge", "Unprocessable"]);

@@ -167,14 +167,14 @@ function survives<T extends KubeObject>(
   expect(accepted).toBeGreaterThan(100);
 }
 
-describe("an object of a member that is let in never throws where others are worked on:", () => {
+describe("an accepted object of an untrusted server never throws in code that handles others:", () => {
   test("a pod", () => survives(pods, delegate, uses.pod));
   test("a pod that is being deleted", () => survives(pods, deletedDelegate, uses.pod));
   test("a node", () => survives(nodes, node, uses.node));
   test("an event", () => survives(events, event, uses.event));
 });
 
-describe("an object of a member costs no more than its size:", () => {
+describe("an object of an untrusted server costs no more than its size:", () => {
   const types = (count: number): string[] => Array.from({ length: count }, (_, index) => `example.com/t${index}`);
   const forged = (parts: { readonly recorded: readonly string[]; readonly told: readonly string[] }): Stored<Pod> => {
     const record = JSON.stringify({ labels: [], annotations: [], gates: types(50_000), conditions: parts.recorded });
@@ -196,7 +196,7 @@ describe("an object of a member costs no more than its size:", () => {
   });
 });
 
-describe("an object of a member is let in", () => {
+describe("an object of an untrusted server is accepted", () => {
   test.each<[string, Resource<KubeObject>, Stored<KubeObject>]>([
     ["a pod", pods, delegate],
     ["a node", nodes, node],
@@ -205,7 +205,7 @@ describe("an object of a member is let in", () => {
     expect(isWellFormed(resource, object)).toBe(true);
   });
 
-  test("with integers beyond 2^53, which API servers take", () => {
+  test("with integers beyond 2^53, which API servers accept", () => {
     const spec = { ...delegate.spec, terminationGracePeriodSeconds: JSON.rawJSON("9223372036854775807") };
     const large: Stored<KubeObject> = Object.assign({}, delegate, { spec });
     expect(isWellFormed<KubeObject>(pods, large)).toBe(true);

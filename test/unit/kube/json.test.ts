@@ -24,7 +24,7 @@ describe("parseJson", () => {
       "unknown fields, unicode and escapes",
       '{"x-unknown":{"ä\\n":[null,true,"\\u2028😀"]}}'.replace("\\u2028", "\u2028"),
     ],
-  ])("gives back %s to the byte", (_case, text) => {
+  ])("preserves %s to the byte", (_case, text) => {
     expect(JSON.stringify(parseJson(text))).toBe(text);
   });
 
@@ -75,11 +75,11 @@ describe("cutManagedFields", () => {
       { items: [{ metadata: { managedFields: managed } }, { metadata: { name: "b", managedFields: [] } }] },
     ],
     ["only in strings", { data: { a: '"managedFields":[', b: '{"managedFields":["x"]}' } }],
-  ])("takes them out where they are %s", (_case, object) => {
+  ])("removes them where they are %s", (_case, object) => {
     expect(JSON.parse(cutManagedFields(JSON.stringify(object)))).toEqual(without(object));
   });
 
-  test("leaves everything else of any object", () => {
+  test("preserves everything else of any object", () => {
     const { value } = fc.letrec<{ value: unknown }>((tie) => ({
       value: fc.oneof(
         { maxDepth: 4 },
@@ -100,7 +100,7 @@ describe("cutManagedFields", () => {
     );
   });
 
-  test("leaves cut text for JSON.parse to refuse", () => {
+  test("leaves truncated text for JSON.parse to reject", () => {
     expect(cutManagedFields('{"managedFields":[{"a":"]')).toBe('{"managedFields":[{"a":"]');
   });
 });

@@ -58,8 +58,8 @@ function problemOf(load: () => unknown): string {
   throw new Error("expected an error");
 }
 
-describe("where credentials are looked for", () => {
-  test("a named file comes before everything", () => {
+describe("the sources of credentials", () => {
+  test("a named file wins", () => {
     const kubeconfig = write("named", config());
     const env = { KUBECONFIG: "/nowhere", HOME: folder };
     expect(loadKubeConfig({ kubeconfig, env })).toMatchObject({
@@ -69,7 +69,7 @@ describe("where credentials are looked for", () => {
     });
   });
 
-  test("KUBECONFIG's files are merged, the first wins, missing ones are passed over", () => {
+  test("KUBECONFIG's files are merged, the first wins, missing ones are skipped", () => {
     const first = write("first", { ...config({ user: { token: "one" } }), "current-context": "" });
     const second = config({ cluster: { server: "https://second" }, user: { token: "two" } });
     const other = config({ name: "east", cluster: { server: "https://east" }, user: { token: "three" } });
@@ -114,7 +114,7 @@ describe("where credentials are looked for", () => {
     expect(credentials.identity()).toMatchObject({ authorization: "Bearer third" });
   });
 
-  test("and when there is nothing, the error says where it looked", () => {
+  test("and without any, the error names the places", () => {
     const env = { HOME: folder };
     expect(problemOf(() => loadKubeConfig({ env, serviceAccountFolder: folder }))).toBe(
       `kubeconfig: found none of: --kubeconfig, KUBECONFIG, ${folder}/.kube/config, a service account in ${folder}; give --kubeconfig FILE`,
@@ -126,7 +126,7 @@ describe("identities", () => {
   const identityOf = (parts: Parts): unknown =>
     loadKubeConfig({ kubeconfig: write("c", config(parts)), env: {} }).identity();
 
-  test("impersonation carries what is said of the user beside, under names that headers may have", () => {
+  test("impersonation carries extra fields under valid header names", () => {
     const user = {
       token: "t",
       as: "jane",
@@ -189,7 +189,7 @@ describe("identities", () => {
     });
   });
 
-  test("TLS server name, proxy and insecure are carried over", () => {
+  test("reads TLS server name, proxy and insecure", () => {
     const cluster = { "tls-server-name": "api", "proxy-url": "http://proxy:3128", "insecure-skip-tls-verify": true };
     expect(loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env: {} })).toMatchObject({
       tlsServerName: "api",
@@ -202,7 +202,7 @@ describe("identities", () => {
 describe("a proxy of the environment", () => {
   const env = { HTTPS_PROXY: "http://near:3128" };
 
-  test("is used where the kubeconfig names none, and is no part of what others are given", () => {
+  test("is used where the kubeconfig names none, and is not handed to others", () => {
     const credentials = loadKubeConfig({ kubeconfig: write("c", config()), env });
     expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
     expect(credentials).not.toHaveProperty("proxyUrl");
@@ -212,13 +212,13 @@ describe("a proxy of the environment", () => {
     expect(named).not.toHaveProperty("environmentProxyUrl");
   });
 
-  test("is for stored kubeconfigs, too", () => {
+  test("is used for stored kubeconfigs, too", () => {
     const credentials = credentialsFromKubeconfigText(stringify(config()), { allowExec: false, env });
     expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
   });
 });
 
-describe("what cannot be used is refused with the field and what to write", () => {
+describe("an unusable field is rejected with what to write", () => {
   test.each<[string, object | string, string]>([
     ["text that is not YAML", "a: [", "not YAML: see line 1, column 5"],
     ["a list", "- a", "Invalid input: expected object"],
@@ -294,7 +294,7 @@ describe("what cannot be used is refused with the field and what to write", () =
     expect(warned).not.toHaveBeenCalled();
   });
 
-  test("nor a warning that quotes a password which begins like a tag", () => {
+  test("nor a warning that quotes a password like a YAML tag", () => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     onTestFinished(() => warned.mockRestore());
     const text = stringify(config({ user: { token: "t", password: "PASSWORD" } })).replace("PASSWORD", "!hunter2 x");
@@ -312,7 +312,7 @@ describe("what cannot be used is refused with the field and what to write", () =
     );
   });
 
-  test("but not what is wrong with entries that its context does not name, as for kubectl", () => {
+  test("but not the problems of entries that its context does not name, as in kubectl", () => {
     const content = config({ user: { token: "abc" } }) as { clusters: object[]; users: object[] };
     const old = { apiVersion: "client.authentication.k8s.io/v1alpha1", command: "aws" };
     content.users.push({ name: "old", user: { exec: old } });
@@ -322,14 +322,14 @@ describe("what cannot be used is refused with the field and what to write", () =
     });
   });
 
-  test("a file that is not there", () => {
+  test("a missing file", () => {
     expect(problemOf(() => loadKubeConfig({ kubeconfig: "/nowhere/x", env: {} }))).toContain(
       "/nowhere/x: cannot read it: ENOENT",
     );
     expect(problemOf(() => loadKubeConfig({ env: { KUBECONFIG: "/nowhere/x" } }))).toContain("KUBECONFIG must name");
   });
 
-  test("a token file that is not there", () => {
+  test("a missing token file", () => {
     const path = write("c", config({ user: { tokenFile: "none" } }));
     const { identity } = loadKubeConfig({ kubeconfig: path, env: {} });
     expect(problemOf(identity)).toContain(`users[west].tokenFile: cannot read ${folder}/none: ENOENT`);
@@ -344,7 +344,7 @@ describe("a kubeconfig from a Secret", () => {
       source: "Secret a/b",
     }).identity();
 
-  test("is used when it holds everything itself", () => {
+  test("is used when it contains everything", () => {
     expect(load({ user: { token: "abc" } })).toEqual({ authorization: "Bearer abc" });
   });
 
@@ -390,7 +390,7 @@ describe("an exec plugin", () => {
   const load = (parts: Parts, env: Readonly<Record<string, string>> = {}): ReturnType<typeof loadKubeConfig> =>
     loadKubeConfig({ kubeconfig: write("c", config(parts)), env });
 
-  test("is run once for many requests, with its arguments, environment and the cluster", async () => {
+  test("runs once for many requests, with its arguments, environment and the cluster", async () => {
     const more = { args: ["get", "token"], env: [{ name: "EXTRA", value: "more" }], provideClusterInfo: true };
     const { identity } = load(plugin({ token: "run-%COUNT%" }, more));
     expect(await Promise.all([identity(), identity()])).toEqual(Array(2).fill({ authorization: "Bearer run-1" }));
@@ -408,14 +408,14 @@ describe("an exec plugin", () => {
     expect(rest).toBe("get token\n");
   });
 
-  test("has the environment with which credentials were loaded, and what the kubeconfig adds to it", async () => {
+  test("gets the loader's environment, extended by the kubeconfig", async () => {
     const more = { env: [{ name: "ADDED", value: "more" }] };
     const status = { token: "$REGION $ADDED $HOME" };
     const { identity } = load(plugin(status, more), { REGION: "eu", ADDED: "less" });
     expect(await identity()).toEqual({ authorization: "Bearer eu more " });
   });
 
-  test("is told of an authority that is in a file, and of its own configuration in the cluster's entry", async () => {
+  test("gets a CA from a file, and its configuration from the cluster's entry", async () => {
     const pem = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----";
     write("ca.pem", pem);
     const extension = { audience: "west" };
@@ -433,7 +433,7 @@ describe("an exec plugin", () => {
     });
   });
 
-  describe("whose processes do not end as they should", () => {
+  describe("whose child processes do not end", () => {
     const answer = JSON.stringify({
       apiVersion: "client.authentication.k8s.io/v1",
       kind: "ExecCredential",
@@ -445,7 +445,7 @@ describe("an exec plugin", () => {
         { cluster: () => ({}), source: "test", env: {}, times: { timeoutMs, outputMs: 100 } },
       );
 
-    test("is an error in time when something that it waits for hangs, and leaves nothing running", async () => {
+    test("fails in time when a child process hangs, and leaves none running", async () => {
       const survived = join(folder, "survived");
       const run = pluginOf(`(sleep 5; touch ${survived}) | cat`, 1_000).identity();
       await expect(run).rejects.toMatchObject({
@@ -456,12 +456,12 @@ describe("an exec plugin", () => {
       expect(existsSync(survived)).toBe(false);
     });
 
-    test("is believed when what it started holds its output open", async () => {
+    test("succeeds when a child process holds its output open", async () => {
       expect(await pluginOf(`sleep 2 & echo '${answer}'`).identity()).toEqual({ authorization: "Bearer t" });
     });
   });
 
-  test("is run again when its credential has expired, and after a refusal", async () => {
+  test("runs again after its credential expired, and after a 401", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2024-01-01T00:00:00Z") });
     const { identity, refresh } = load(plugin({ token: "run-%COUNT%", expirationTimestamp: "2024-01-01T01:00:00Z" }));
     expect(await identity()).toEqual({ authorization: "Bearer run-1" });
@@ -474,7 +474,7 @@ describe("an exec plugin", () => {
     expect(await identity()).toEqual({ authorization: "Bearer run-3" });
   });
 
-  test("may give a client certificate", async () => {
+  test("may return a client certificate", async () => {
     const { identity } = load(plugin({ clientCertificateData: "cert", clientKeyData: "key" }));
     expect(await identity()).toEqual({ cert: "cert", key: "key" });
   });

@@ -3,12 +3,12 @@ import { describe, expect, test } from "vitest";
 import { Slots, TokenBucket, type Waiter } from "../../../src/kube/limits.ts";
 
 describe("TokenBucket", () => {
-  test("lets a burst go at once and spaces out what follows", () => {
+  test("passes a burst at once, and spaces out further requests", () => {
     const bucket = new TokenBucket(10, 3, 0);
     expect([1, 2, 3, 4, 5].map(() => bucket.reserve(0, 10_000))).toEqual([0, 0, 0, 100, 200]);
   });
 
-  test("fills again with time, up to the burst", () => {
+  test("refills with time, up to the burst", () => {
     const bucket = new TokenBucket(10, 2, 0);
     bucket.reserve(0, 0);
     bucket.reserve(0, 0);
@@ -16,7 +16,7 @@ describe("TokenBucket", () => {
     expect([1, 2, 3].map(() => bucket.reserve(60_000, 10_000))).toEqual([0, 0, 100]);
   });
 
-  test("takes nothing when the wait would be too long", () => {
+  test("takes no token when the wait would be too long", () => {
     const bucket = new TokenBucket(10, 1, 0);
     bucket.reserve(0, 0);
     expect(bucket.reserve(0, 99)).toBeUndefined();
@@ -33,7 +33,7 @@ describe("Slots", () => {
     return { granted, waiter: (name, namespace = "team") => ({ namespace, granted: () => granted.push(name) }) };
   }
 
-  test("go to who waits longest, and past those who left", () => {
+  test("go to the longest waiter that has not left", () => {
     const slots = new Slots(1);
     const { granted, waiter } = noting();
     const [a, b, c] = [waiter("a"), waiter("b"), waiter("c")];
@@ -48,7 +48,7 @@ describe("Slots", () => {
     expect(slots.take(b)).toBe(true);
   });
 
-  test("go to one namespace after the other, however many requests of one wait", () => {
+  test("take turns between namespaces, however many requests of one wait", () => {
     const slots = new Slots(1);
     const { granted, waiter } = noting();
     slots.take(nothing);
@@ -84,7 +84,7 @@ describe("Slots", () => {
     expect(slots.take(waiter("other", "other"))).toBe(true);
   });
 
-  test("go to a namespace that holds none, also the last one", () => {
+  test("go to a namespace that holds none, even the last one", () => {
     const slots = new Slots(2);
     const { granted, waiter } = noting();
     expect(["a", "a", "b", "c"].map((name) => slots.take(waiter(name, name)))).toEqual([true, false, true, false]);
@@ -92,7 +92,7 @@ describe("Slots", () => {
     expect(granted).toEqual(["c"]);
   });
 
-  test("are never more than there are, and nobody waits who may have one", () => {
+  test("never exceed their number, and no waiter is left out", () => {
     const step = fc.record({
       namespace: fc.constantFrom("a", "b", "c"),
       does: fc.constantFrom("take", "release", "leave"),

@@ -16,7 +16,7 @@ function cutAt(bytes: Buffer, fractions: readonly number[]): Buffer[] {
 }
 
 describe("LineSplitter", () => {
-  test("finds the same lines wherever the chunks are cut, inside characters too", () => {
+  test("finds the same lines wherever chunks are cut, even inside characters", () => {
     const lines = fc.array(fc.string({ unit: "binary", minLength: 1 }).filter((line) => !line.includes("\n")));
     const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }));
     fc.assert(
@@ -27,11 +27,11 @@ describe("LineSplitter", () => {
     );
   });
 
-  test("keeps what has no newline yet, and says how much it is", () => {
+  test("keeps an incomplete line, and counts its bytes", () => {
     expect(split([Buffer.from("one\ntw"), Buffer.from("o")])).toEqual({ lines: ["one"], pendingBytes: 3 });
   });
 
-  test("leaves empty lines out", () => {
+  test("skips empty lines", () => {
     expect(split([Buffer.from("\n\none\n\n"), Buffer.from("\n")])).toEqual({ lines: ["one"], pendingBytes: 0 });
   });
 

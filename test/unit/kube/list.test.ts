@@ -4,7 +4,7 @@ import { listAll } from "../../../src/kube/list.ts";
 import { nodes } from "../../../src/kube/resources.ts";
 import { fakeClient } from "../cli/client.ts";
 
-test("a list is read page by page, each with more time than an ordinary request has", async () => {
+test("reads page by page, with a longer deadline for each", async () => {
   const asked: (ListOptions | undefined)[] = [];
   const page = (name: string, next: object): object => ({ items: [{ metadata: { name } }], ...next });
   const client = fakeClient({

@@ -34,7 +34,7 @@ describe("of an optional resource is used", () => {
   });
 });
 
-test("discovery that a proxy answers is an error, and proves no absence", async () => {
+test("a proxy's response to discovery is an error, and proves no absence", async () => {
   const client = fakeClient({ raw: async () => ({ kind: "Status" }) });
   await expect(new ServedResource(client, widgets).find(signal)).rejects.toMatchObject({ code: "BadAnswer" });
 });
@@ -58,7 +58,7 @@ function changing(version: string) {
   return { served: new ServedResource(client, widgets), asked, serve };
 }
 
-describe("a version that was found", () => {
+describe("a discovered version", () => {
   test("is not looked up again while requests succeed", async () => {
     const { served, asked } = changing("v1");
     for (let call = 0; call < 3; call += 1) await served.use(async () => "done", signal);
@@ -79,7 +79,7 @@ describe("a version that was found", () => {
     expect(answer).toBe(expected);
   });
 
-  test("stays if it is the object that was not found", async () => {
+  test("stays when only the object was not found", async () => {
     const { served, asked } = changing("v1");
     const request = (): Promise<never> => Promise.reject(notFound);
     await expect(served.use(request, signal)).rejects.toBe(notFound);

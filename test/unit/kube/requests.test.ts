@@ -74,12 +74,12 @@ describe("errors from the server's answer", () => {
     expect((await kubeErrorOf(client.get(pods, ref))).code).toBe("BadAnswer");
   });
 
-  test("an object that is not there is undefined to find", async () => {
+  test("find returns undefined for a missing object", async () => {
     expect(await client.find(pods, ref)).toBeUndefined();
   });
 });
 
-describe("404 of something in between", () => {
+describe("404 of an intermediary", () => {
   const plain = (text: string): void => {
     server.always = (_request, response) => {
       response.writeHead(404, { "content-type": "text/plain" }).end(text);
@@ -94,7 +94,7 @@ describe("404 of something in between", () => {
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("BadAnswer");
   });
 
-  test("is not what an API server says of a group that it does not serve", async () => {
+  test("differs from an API server's response for an unserved group", async () => {
     plain("404 page not found\n");
     expect(await client.find(leases, ref)).toBeUndefined();
     expect((await kubeErrorOf(client.raw({ method: "GET", path: "/apis/example.com/v1" }))).code).toBe("NotFound");
@@ -120,20 +120,20 @@ describe("429", () => {
     },
   );
 
-  test("without Retry-After is the server's word: an eviction that a PodDisruptionBudget holds up", async () => {
+  test("without Retry-After is final, as for an eviction that a PodDisruptionBudget blocks", async () => {
     server.always = refuse(429, "TooManyRequests");
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("TooManyRequests");
     expect(server.requests).toHaveLength(1);
   });
 
-  test("is the caller's when Retry-After is beyond the deadline", async () => {
+  test("rejects when Retry-After is beyond the deadline", async () => {
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "7" }));
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: 2_000 }));
     expect(error).toMatchObject({ code: "TooManyRequests", retryAfterMs: 7_000 });
     expect(server.requests).toHaveLength(1);
   });
 
-  test("gives its slot to others while it waits", async () => {
+  test("frees its slot while it waits", async () => {
     const narrow = connect(server, { limits: { concurrency: 1 } });
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "5" }));
     const waiting = narrow.create(pods, web).catch(() => undefined);
@@ -143,7 +143,7 @@ describe("429", () => {
   });
 });
 
-describe("403 of a server that has just been started", () => {
+describe("403 of a starting server", () => {
   const starting = (message: string): Fault => {
     return (_request, response) => {
       answerStatus(response, 403, "Forbidden", message);
@@ -165,7 +165,7 @@ describe("403 of a server that has just been started", () => {
     },
   );
 
-  test("is believed when it goes on", async () => {
+  test("is final when it persists", async () => {
     server.always = starting(noRight);
     const startedAt = performance.now();
     expect(await kubeErrorOf(client.create(pods, web))).toMatchObject({ code: "Forbidden", detail: noRight });
@@ -173,7 +173,7 @@ describe("403 of a server that has just been started", () => {
     expect(server.requests).toHaveLength(4);
   });
 
-  test("is told at once to who lists, and to who has no time left", async () => {
+  test("rejects at once for a list, and at the deadline", async () => {
     server.always = starting(noRight);
     expect((await kubeErrorOf(client.list(pods))).code).toBe("Forbidden");
     expect(server.requests).toHaveLength(1);
@@ -183,7 +183,7 @@ describe("403 of a server that has just been started", () => {
   });
 });
 
-describe("what was sent and what was not", () => {
+describe("sent and unsent requests", () => {
   test("a refused connection is NotSent, at once for a write and after two more tries for a read", async () => {
     await server.stop();
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("NotSent");
@@ -193,7 +193,7 @@ describe("what was sent and what was not", () => {
     await server.listen();
   });
 
-  test("a read outlives a short restart", async () => {
+  test("a read survives a short restart", async () => {
     server.world.put(web);
     await client.get(pods, ref);
     await server.stop();
@@ -202,20 +202,20 @@ describe("what was sent and what was not", () => {
     expect((await reading).metadata.name).toBe("web");
   });
 
-  test("a connection that is cut before the answer is AnswerLost for a write, which is not repeated", async () => {
+  test("a cut before the response is AnswerLost for a write, which is not repeated", async () => {
     server.faults.push(cut);
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(1);
   });
 
-  test("a kept connection that the server cuts under a write is AnswerLost", async () => {
+  test("a cut of a keep-alive connection is AnswerLost for a write", async () => {
     await client.list(pods);
     server.faults.push(cut);
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(2);
   });
 
-  test("an answer that is cut in its middle is AnswerLost for a write", async () => {
+  test("a cut inside the response is AnswerLost for a write", async () => {
     server.faults.push((_request, response) => {
       response.writeHead(201, { "content-length": "1000" });
       response.write('{"kind":', () => response.socket?.destroy());
@@ -224,14 +224,14 @@ describe("what was sent and what was not", () => {
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
   });
 
-  test("a read whose connection was cut is repeated", async () => {
+  test("repeats a read whose connection was cut", async () => {
     server.world.put(web);
     server.faults.push(cut);
     expect((await client.get(pods, ref)).metadata.name).toBe("web");
     expect(server.requests).toHaveLength(2);
   });
 
-  test("a server that never answers is AnswerLost after the deadline, and its connection is closed", async () => {
+  test("a silent server is AnswerLost at the deadline, and its connection is closed", async () => {
     server.faults.push(silence);
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
     expect(error).toMatchObject({ code: "AnswerLost", detail: `no answer within ${ENOUGH_TO_SEND_MS} ms` });
@@ -250,7 +250,7 @@ describe("what was sent and what was not", () => {
     mute.close();
   });
 
-  test("waiting for a slot until the deadline is NotSent, and a silent server holds no more than the limit", async () => {
+  test("a wait for a slot until the deadline is NotSent, and a silent server holds at most the limit", async () => {
     // Of which one namespace has three quarters.
     const narrow = connect(server, { limits: { concurrency: 4 } });
     server.always = silence;
@@ -262,7 +262,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("a queue that is longer than the deadline is worked off", async () => {
+  test("works off a queue that is longer than the deadline", async () => {
     const narrow = connect(server, {
       limits: { concurrency: 1, timeoutMs: ENOUGH_TO_SEND_MS, queueTimeoutMs: 10_000 },
     });
@@ -275,7 +275,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("a namespace whose requests hang takes no slot that others need", async () => {
+  test("a namespace with hanging requests takes no slot that others need", async () => {
     const narrow = connect(server, { limits: { concurrency: 8, timeoutMs: 60_000, queueTimeoutMs: 60_000 } });
     server.always = ({ path }, response) => {
       if (!path.includes("/namespaces/stuck/")) answerStatus(response, 404, "NotFound", "at once");
@@ -295,7 +295,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("a queue has an end, too", async () => {
+  test("rejects after the longest wait in the queue", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, timeoutMs: ENOUGH_TO_SEND_MS, queueTimeoutMs: 100 } });
     server.always = silence;
     const [first, second] = [kubeErrorOf(narrow.create(pods, web)), kubeErrorOf(narrow.create(pods, web))];
@@ -304,7 +304,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("a caller who gives up leaves the queue, and the others keep their place", async () => {
+  test("an aborted caller leaves the queue, and the others keep their place", async () => {
     const narrow = connect(server, { limits: { concurrency: 1 } });
     server.faults.push(silence);
     const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
@@ -319,7 +319,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("a request out of turn waits for nobody, and takes no slot from others", async () => {
+  test("a request out of turn skips the queue, and takes no slot", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, perSecond: 0.001, burst: 1 } });
     server.faults.push(silence);
     const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
@@ -332,7 +332,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("slots are free again after a silent while", async () => {
+  test("frees slots after the deadlines of a silent server", async () => {
     const narrow = connect(server, { limits: { concurrency: 3 } });
     server.faults.push(silence, silence);
     // The third must have given up before the first two make room for it.
@@ -344,7 +344,7 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
-  test("the request rate is kept, and a wait beyond the deadline is NotSent", async () => {
+  test("keeps the request rate, and rejects a wait beyond the deadline with NotSent", async () => {
     const slow = connect(server, { limits: { perSecond: 10, burst: 2 } });
     const startedAt = performance.now();
     await Promise.all([1, 2, 3].map(() => slow.list(pods)));
@@ -364,7 +364,7 @@ describe("what was sent and what was not", () => {
 });
 
 describe("the caller's signal", () => {
-  test("before the request is Aborted and nothing is sent", async () => {
+  test("before the request is Aborted, and nothing is sent", async () => {
     expect((await kubeErrorOf(client.create(pods, web, { signal: AbortSignal.abort() }))).code).toBe("Aborted");
     expect(server.requests).toHaveLength(0);
   });
@@ -372,7 +372,7 @@ describe("the caller's signal", () => {
   test.each([
     ["a read", "Aborted"],
     ["a write", "AnswerLost"],
-  ])("while %s is under way is %s", async (kind, code) => {
+  ])("during %s is %s", async (kind, code) => {
     const controller = new AbortController();
     server.always = () => {
       controller.abort();
@@ -396,7 +396,7 @@ describe("the caller's signal", () => {
 });
 
 describe("the end of the leader's lease", () => {
-  test("refuses writes that begin after it, and lets reads go", async () => {
+  test("rejects later writes, and lets reads pass", async () => {
     const leader = connect(server, { leaseLeftMs: () => -1 });
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("NotSent");
     expect((await kubeErrorOf(leader.delete(pods, ref))).code).toBe("NotSent");
@@ -405,7 +405,7 @@ describe("the end of the leader's lease", () => {
     await leader.close();
   });
 
-  test("cuts a write that is under way", async () => {
+  test("cuts a write in flight", async () => {
     const end = Date.now() + ENOUGH_TO_SEND_MS;
     const leader = connect(server, { leaseLeftMs: () => end - Date.now() });
     server.faults.push(silence);
@@ -415,7 +415,7 @@ describe("the end of the leader's lease", () => {
     await leader.close();
   });
 
-  test("is asked again just before the first byte", async () => {
+  test("is checked again just before the first byte", async () => {
     let calls = 0;
     // The first answer lets the request begin; by the time a connection is there, the lease is lost.
     const leader = connect(server, { leaseLeftMs: () => (calls++ === 0 ? 10_000 : 0) });
@@ -445,7 +445,7 @@ describe("credentials", () => {
       return true;
     };
 
-  test("are read again after a 401, and the request repeated, writes too", async () => {
+  test("are refreshed after a 401, and the request is repeated, writes included", async () => {
     server.always = demand("new");
     const credentials = rotating(["old", "new"]);
     const renewed = connect(server, { credentials });
@@ -454,7 +454,7 @@ describe("credentials", () => {
     await renewed.close();
   });
 
-  test("that stay refused are Unauthorized after one more try", async () => {
+  test("that stay rejected are Unauthorized after one retry", async () => {
     server.always = demand("never");
     const refused = connect(server, { credentials: rotating(["old", "other", "third"]) });
     expect((await kubeErrorOf(refused.create(pods, web))).code).toBe("Unauthorized");
@@ -462,7 +462,7 @@ describe("credentials", () => {
     await refused.close();
   });
 
-  test("that cannot be had are BadCredentials with the reason", async () => {
+  test("that cannot be loaded are BadCredentials with the reason", async () => {
     const credentials: ClusterCredentials = {
       ...anonymous(server.url),
       identity: () => Promise.reject(new Error("plugin not found")),
@@ -475,7 +475,7 @@ describe("credentials", () => {
   });
 });
 
-describe("two members", () => {
+describe("two clusters", () => {
   test("a silent one does not slow the other", async () => {
     const frozen = await FaultServer.start();
     frozen.always = silence;
@@ -526,7 +526,7 @@ describe("requests on the wire", () => {
     expect(server.requests[1]?.path).toBe("/api/v1/namespaces/default/pods/..%2Fsecrets%2Fx");
   });
 
-  test("put uid and resourceVersion of a delete into its preconditions", async () => {
+  test("send uid and resourceVersion of a delete as preconditions", async () => {
     server.world.put(web);
     await client.delete(pods, ref, { uid: "u", gracePeriodSeconds: 0, propagationPolicy: "Background" });
     expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual({

@@ -39,8 +39,8 @@ function feed(handler: Dispatcher.DispatchHandler, status: number, text: string)
   return connection;
 }
 
-describe("no chunk is kept, however small, of", () => {
-  test("an answer", () => {
+describe("keeps no chunk, however small, of", () => {
+  test("a response", () => {
     const outcomes: Outcome[] = [];
     const exchange = new RequestHandler(
       () => true,
@@ -59,21 +59,21 @@ describe("no chunk is kept, however small, of", () => {
     watch.cancel("done");
   });
 
-  test("a watch that is refused", async () => {
+  test("a refused watch", async () => {
     const watch = new WatchStream(TIMEOUTS, new ByteBudget(1_000));
     feed(watch, 403, TEXT);
     watch.onResponseEnd();
     expect((await watch.opened).refusal).toBe(TEXT);
   });
 
-  test("a stream that is refused", () => {
+  test("a refused stream", () => {
     const { exchange, outcomes } = streamed();
     feed(exchange, 403, TEXT);
     exchange.onResponseEnd();
     expect(outcomes).toMatchObject([{ answer: { text: TEXT } }]);
   });
 
-  test("a stream that nobody reads yet, which its reader gets in few pieces", async () => {
+  test("an unread stream, which its reader gets in few pieces", async () => {
     const { exchange, body } = streamed();
     feed(exchange, 200, TEXT);
     const pieces: string[] = [];
@@ -97,7 +97,7 @@ test("a stream whose reader has paused makes the server wait, and goes on", asyn
   await expect.poll(() => [read, connection.paused]).toEqual([64 * 1024 + 1, false]);
 });
 
-test("lines that nobody reads count with what each takes", async () => {
+test("counts unread lines with their overhead", async () => {
   const budget = new ByteBudget(10_000);
   const watch = new WatchStream(TIMEOUTS, budget);
   feed(watch, 200, "x\n".repeat(30));

@@ -9,27 +9,27 @@ function detailOf(text: string): string {
 
 const passed = Array.from({ length: 40 }, (_, index) => `[+]poststarthook/start-something-${index} ok`);
 
-test("of an API server's checks only those that fail are told, wherever they stand", () => {
+test("quotes only the failed checks of /readyz", () => {
   const failed = ["[-]etcd failed: reason withheld", "[-]informer-sync failed: 1 informers not started yet"];
   const text = [...passed, ...failed, "readyz check failed", ""].join("\n");
   expect(detailOf(text)).toBe(`HTTP 500: ${failed.join(", ")}`);
 });
 
-test("words without such checks are told from their beginning, and without what moves a terminal", () => {
+test("quotes the beginning of other text, without control characters", () => {
   expect(detailOf("<html>\u001b[2Jno backend</html>\n")).toBe("HTTP 500: <html>[2Jno backend</html>");
   expect(detailOf("x".repeat(1000))).toBe(`HTTP 500: ${"x".repeat(300)}`);
   expect(detailOf(passed.join("\n"))).toContain("start-something-0 ok");
   expect(detailOf(" \n")).toBe("HTTP 500");
 });
 
-test("an error of 48 MB costs no more than its beginning", () => {
+test("reads only the beginning of an error of 48 MB", () => {
   const text = Buffer.alloc(48 * 1024 * 1024, "\n").toString("latin1");
   const before = performance.now();
   expect(detailOf(text)).toBe("HTTP 500");
   expect(performance.now() - before).toBeLessThan(600);
 });
 
-test("the details of a Status are kept: what it is about, and the types of its causes", () => {
+test("keeps the kind and the causes' types of a Status", () => {
   const causes = [{ reason: "NamespaceTerminating", message: "it ends" }, { message: "a policy's" }, "broken"];
   const status = { kind: "Status", code: 403, message: "no", details: { kind: "pods", name: "web", causes } };
   const error = (body: object) =>

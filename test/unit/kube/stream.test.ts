@@ -37,7 +37,7 @@ function open(options: { readonly signal?: AbortSignal; readonly timeoutMs?: num
 }
 
 describe("a stream of an API server", () => {
-  test("is read as it comes, to its end", async () => {
+  test("delivers bytes as they arrive, to the end", async () => {
     const asked: (string | undefined)[] = [];
     answer = ({ url, headers }, response) => {
       asked.push(url, headers.accept);
@@ -49,12 +49,12 @@ describe("a stream of an API server", () => {
     expect(asked).toEqual(["/api/v1/namespaces/shop/pods/web/log?container=main", "*/*"]);
   });
 
-  test("that is refused is the refusal", async () => {
+  test("returns a refusal as a response", async () => {
     answer = (_request, response) => response.writeHead(400).end('{"message":"is waiting to start"}');
     expect(await open()).toMatchObject({ status: 400, text: '{"message":"is waiting to start"}' });
   });
 
-  test("waits for a reader who does not read", async () => {
+  test("makes the server wait for a reader that does not read", async () => {
     let sent = 0;
     answer = (_request, response) => {
       const write = (): void => {
@@ -84,7 +84,7 @@ describe("a stream of an API server", () => {
     await expect.poll(() => sockets.size).toBe(0);
   });
 
-  test("brings every byte to a reader who is slower, in chunks of every size", async () => {
+  test("loses no byte with a slow reader, in chunks of any size", async () => {
     const bytes = randomBytes(4 * 2 ** 20);
     answer = (_request, response) => {
       for (let at = 0, size = 1; at < bytes.length; at += size, size = (size * 7) % 9_973) {
@@ -101,7 +101,7 @@ describe("a stream of an API server", () => {
     expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
   });
 
-  test("that breaks off does not look complete", async () => {
+  test("reports an error when it breaks off", async () => {
     answer = (_request, response) => {
       response.write("half");
       setImmediate(() => response.destroy());
@@ -132,13 +132,13 @@ describe("a stream of an API server", () => {
     await expect.poll(() => sockets.size).toBe(0);
   });
 
-  test("that is not answered in time is given up", async () => {
+  test("is given up at the deadline", async () => {
     answer = () => {};
     await expect(open({ timeoutMs: 1_000 })).rejects.toMatchObject({ code: "AnswerLost" });
     await expect.poll(() => sockets.size).toBe(0);
   });
 
-  test("that nobody answers holds up neither other streams nor requests", async () => {
+  test("without a response delays neither other streams nor requests", async () => {
     answer = ({ url }, response) => {
       if (url?.startsWith("/api/v1/namespaces/shop/pods/web/log?container=main") === true) return;
       response.setHeader("content-type", "application/json");

@@ -3,7 +3,7 @@ import { TimeSlice } from "../../../src/kube/event-loop.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-test("a slice is over after more than ten milliseconds, and then the next one begins", async () => {
+test("ends after more than ten milliseconds, then starts anew", async () => {
   const now = vi.spyOn(performance, "now").mockReturnValue(0);
   const slice = new TimeSlice(new AbortController().signal);
   now.mockReturnValue(10);
@@ -14,7 +14,7 @@ test("a slice is over after more than ten milliseconds, and then the next one be
   expect(slice.due).toBe(false);
 });
 
-test("others have their turn between two slices", async () => {
+test("lets other callbacks run between two slices", async () => {
   let turned = false;
   setImmediate(() => {
     turned = true;
@@ -23,7 +23,7 @@ test("others have their turn between two slices", async () => {
   expect(turned).toBe(true);
 });
 
-test("work that is called off goes no further", async () => {
+test("rejects after its signal fired", async () => {
   const slice = new TimeSlice(AbortSignal.abort(new Error("called off")));
   await expect(slice.next()).rejects.toThrow("called off");
 });

@@ -49,7 +49,7 @@ function flood(chunk: string): { readonly taken: () => number } {
   return { taken: () => taken };
 }
 
-describe("a member that sends without end", () => {
+describe("an untrusted server that sends without end", () => {
   test("is cut off within one event of a watch", async () => {
     const { taken } = flood("x".repeat(MEBIBYTE));
     const error = await kubeErrorOf(watched());
@@ -57,7 +57,7 @@ describe("a member that sends without end", () => {
     expect(taken()).toBeLessThan(32 * MEBIBYTE);
   });
 
-  test("is cut off within its answers, all together", { timeout: 90_000 }, async () => {
+  test("is cut off within its responses together", { timeout: 90_000 }, async () => {
     flood("x".repeat(MEBIBYTE));
     const options = { timeoutMs: 60_000 };
     const answers = [client.list(pods, options), client.get(pods, { name: "web" }, options)];
@@ -73,7 +73,7 @@ describe("a member that sends without end", () => {
     expect((await client.list(pods)).items).toEqual([]);
   });
 
-  test("is cut off within the events that its watches have begun, all together", { timeout: 90_000 }, async () => {
+  test("is cut off within the incomplete events of its watches together", { timeout: 90_000 }, async () => {
     const begun = "x".repeat(15 * MEBIBYTE);
     server.faults.push(...Array.from({ length: 5 }, () => stream(begun, "silence")));
     const cut: KubeError[] = [];
@@ -96,7 +96,7 @@ describe("a member that sends without end", () => {
     expect(await large()).toHaveLength(60 * MEBIBYTE);
   });
 
-  test("is cut off when it sends more pods than may be stored, in lists", async () => {
+  test("is cut off when its lists exceed the store's budget", async () => {
     for (let number = 0; number < 20; number += 1) server.world.put(large(`pod-${number}`));
     const { states, reflector } = follow(new ByteBudget(15_000));
     await expect.poll(() => states).toContain("backing-off");
@@ -105,7 +105,7 @@ describe("a member that sends without end", () => {
     await reflector.stop();
   });
 
-  test("is cut off when what it sends is short but takes much when it is parsed", async () => {
+  test("is cut off when a short response takes much memory once parsed", async () => {
     const podIPs = `"podIPs":[${"{},".repeat(MEBIBYTE)}{}]`;
     server.always = (_request, response) => {
       response.end(`{"metadata":{"name":"web","uid":"u","resourceVersion":"1"},"status":{${podIPs}}}`);
@@ -120,7 +120,7 @@ describe("a member that sends without end", () => {
     expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer", detail: expect.stringContaining("takes") });
   });
 
-  test("is cut off at the page that is too much, whatever reflectors of it have stored or are reading", async () => {
+  test("is cut off at the page beyond the budget that its reflectors share", async () => {
     for (let number = 0; number < 40; number += 1) server.world.put(large(`pod-${number}`));
     const budget = new ByteBudget(15_000);
     expect(budget.hold(10_000)).toBe(true);
@@ -131,7 +131,7 @@ describe("a member that sends without end", () => {
     expect(budget.hold(5_000)).toBe(true);
   });
 
-  test("is listed again without room for what has not changed", async () => {
+  test("is listed again without further budget for unchanged objects", async () => {
     for (let number = 0; number < 9; number += 1) server.world.put(large(`pod-${number}`));
     const budget = new ByteBudget(15_000);
     const { states, reflector } = follow(budget, 2);
@@ -144,7 +144,7 @@ describe("a member that sends without end", () => {
     expect(budget.hold(15_000)).toBe(true);
   });
 
-  test("is cut off when it sends more pods than may be stored, one by one, and is read again when they are fewer", async () => {
+  test("is cut off when its watch exceeds the store's budget, and is read again later", async () => {
     const budget = new ByteBudget(15_000);
     const { states, reflector } = follow(budget);
     await expect.poll(() => states).toContain("watching");
@@ -157,7 +157,7 @@ describe("a member that sends without end", () => {
     expect(budget.hold(15_000)).toBe(true);
   });
 
-  test("is not cut off for pods that come and go", async () => {
+  test("is not cut off for short-lived pods", async () => {
     const { states, reflector } = follow(new ByteBudget(15_000));
     await expect.poll(() => states).toContain("watching");
     for (let number = 0; number < 40; number += 1) {
@@ -171,8 +171,8 @@ describe("a member that sends without end", () => {
   });
 });
 
-describe("a member that talks nonsense", () => {
-  test("is not believed about an object with fields of wrong types", async () => {
+describe("an untrusted server with invalid responses", () => {
+  test("has objects with fields of wrong types rejected", async () => {
     server.faults.push(stream(line("ADDED", { ...web, metadata: { ...web.metadata, labels: [] } }), "end"));
     expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer" });
     server.world.put({ ...web, ...{ spec: { containers: "none" } } });
@@ -183,14 +183,14 @@ describe("a member that talks nonsense", () => {
     });
   });
 
-  test("keeps nobody waiting for longer than a minute", async () => {
+  test("delays a caller by a minute at most", async () => {
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "99999999" }));
     expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
     server.faults.push(refuse(503, "ServiceUnavailable", { "retry-after": new Date(8e15).toUTCString() }));
     expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
   });
 
-  test("cannot talk to anybody's terminal", async () => {
+  test("cannot control a terminal", async () => {
     server.faults.push((_request, response) => {
       answerStatus(response, 403, "Forbidden", "\u001b]0;owned\u0007no\u009b2J\nway");
       return true;
@@ -198,7 +198,7 @@ describe("a member that talks nonsense", () => {
     expect((await kubeErrorOf(client.list(pods))).detail).toBe("]0;ownedno2J\nway");
   });
 
-  test("gets no more than a few lines into messages", async () => {
+  test("gets only a few lines into messages", async () => {
     server.faults.push((_request, response) => {
       answerStatus(response, 403, "Forbidden", "x".repeat(MEBIBYTE / 2));
       return true;

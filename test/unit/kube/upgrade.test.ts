@@ -95,7 +95,7 @@ function closed(socket: Duplex): Promise<void> {
 }
 
 describe("an upgrade", () => {
-  test("is asked for with method, query, protocol, every line of its headers, and the credentials", async () => {
+  test("sends method, query, protocol, every header line, and the credentials", async () => {
     const socket = await upgraded(connect({ server: `${server.url}/k8s/clusters/c-1` }));
     const [request] = server.requests;
     if (request === undefined) throw new Error("no request came");
@@ -114,7 +114,7 @@ describe("an upgrade", () => {
     socket.destroy();
   });
 
-  test("gives the answer's headers, and loses no byte that came with them", async () => {
+  test("returns the response's headers, and loses no byte that came with them", async () => {
     server.onUpgrade = (_request, socket) => accept(socket, "first");
     const answer = await connect().upgrade(pods, web, "exec", spdy);
     expect(answer.headers).toMatchObject({ upgrade: "SPDY/3.1", "x-stream-protocol-version": "v4.channel.k8s.io" });
@@ -131,7 +131,7 @@ describe("an upgrade", () => {
     expect(await read(socket, 14)).toBe("there and back");
   });
 
-  test("has a connection that no other request had, and leaves none behind", async () => {
+  test("uses a connection of its own, and leaves none behind", async () => {
     server.onUpgrade = (_request, socket) => refuse(socket, 500, "no");
     const client = connect();
     for (let count = 1; count <= 3; count += 1) {
@@ -173,7 +173,7 @@ describe("an upgrade", () => {
 });
 
 describe("a refusal", () => {
-  test("is given as it is", async () => {
+  test("is returned as it is", async () => {
     server.onUpgrade = (_request, socket) => refuse(socket, 404, 'container not found ("main")');
     const answer = await connect().upgrade(pods, web, "exec", spdy);
     expect(answer).toMatchObject({
@@ -184,7 +184,7 @@ describe("a refusal", () => {
     expect(answer.socket).toBeUndefined();
   });
 
-  test("of the credentials makes Legation read them again, once", async () => {
+  test("of the credentials refreshes them once", async () => {
     let token = "old";
     let refreshed = 0;
     const refresh = (): void => {
@@ -203,7 +203,7 @@ describe("a refusal", () => {
   });
 });
 
-describe("no answer", () => {
+describe("no response", () => {
   test.each<[string, "AnswerLost" | "NotSent", () => ClusterClient]>([
     ["a server that is silent", "AnswerLost", () => connect({}, { timeoutMs: 2_000 })],
     ["a port that nobody listens on", "NotSent", () => connect({ server: "https://127.0.0.1:1" })],
@@ -215,13 +215,13 @@ describe("no answer", () => {
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
-  test("from a server that cuts the connection is AnswerLost, and not asked for again", async () => {
+  test("from a server that cuts the connection is AnswerLost, and not repeated", async () => {
     server.onUpgrade = (_request, socket) => socket.destroy();
     expect((await kubeErrorOf(connect().upgrade(pods, web, "exec", spdy))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(1);
   });
 
-  test("is not waited for when the caller gives up", async () => {
+  test("is not awaited after the caller aborted", async () => {
     server.onUpgrade = () => {};
     const abort = new AbortController();
     const error = kubeErrorOf(connect().upgrade(pods, web, "exec", { ...spdy, signal: abort.signal }));
@@ -249,7 +249,7 @@ describe("an open stream", () => {
     }
   });
 
-  test("is cut when the client is closed, and none is opened after", async () => {
+  test("is cut when the client is closed, and none is opened afterwards", async () => {
     const client = connect();
     const socket = await upgraded(client);
     await client.close();
@@ -258,7 +258,7 @@ describe("an open stream", () => {
     expect((await kubeErrorOf(client.upgrade(pods, web, "exec", spdy))).code).toBe("NotSent");
   });
 
-  test("that the server resets before anyone listens ends nothing else", async () => {
+  test("that the server resets before a listener is attached ends nothing else", async () => {
     await using plain = await UpgradeServer.start();
     plain.onUpgrade = (_request, socket) => {
       accept(socket);

@@ -31,7 +31,7 @@ async function collect(options: Partial<WatchOptions> = {}, into: WatchEvent<Pod
 }
 
 describe("a watch", () => {
-  test("asks for bookmarks and for its end", async () => {
+  test("requests bookmarks and a timeout", async () => {
     server.faults.push(stream("", "end"));
     await collect({ namespace: "default", labelSelector: "a=b", timeoutSeconds: 9 });
     expect(Object.fromEntries(server.requests[0]?.query ?? [])).toEqual({
@@ -43,7 +43,7 @@ describe("a watch", () => {
     });
   });
 
-  test("gives events as they were sent, unknown fields and long integers included", async () => {
+  test("yields events with unknown fields and long integers intact", async () => {
     const text = `${line("ADDED", stored).trimEnd().slice(0, -2)},"x":{"n":9007199254740993,"ü":[{}]}}}\n`;
     server.faults.push(stream(text, "end"));
     const [event] = await collect();
@@ -51,7 +51,7 @@ describe("a watch", () => {
     expect(`${JSON.stringify({ ...event, size: undefined })}\n`).toBe(text);
   });
 
-  test("gives bookmarks", async () => {
+  test("yields bookmarks", async () => {
     const annotations = { "k8s.io/initial-events-end": "true" };
     const text =
       line("BOOKMARK", { metadata: { resourceVersion: "8" } }) +
@@ -70,7 +70,7 @@ describe("a watch", () => {
     expect(await collect()).toEqual([{ type: "MODIFIED", object: big, size: heapBytesOf(text.trimEnd()) }]);
   });
 
-  test("makes the server wait while nobody reads, and loses nothing", async () => {
+  test("makes the server wait without a reader, and loses nothing", async () => {
     const big = { ...stored, metadata: { ...stored.metadata, annotations: { a: "x".repeat(1_000_000) } } };
     const event = line("MODIFIED", big);
     let unsent = (): number => 0;
@@ -114,13 +114,13 @@ describe("a watch ends with", () => {
     await expect.poll(() => server.openWatches).toBe(0);
   });
 
-  test("NotSent when there is no server", async () => {
+  test("NotSent without a server", async () => {
     await server.stop();
     expect((await kubeErrorOf(collect())).code).toBe("NotSent");
     await server.listen();
   });
 
-  test("AnswerLost when the server falls silent for longer than it may", async () => {
+  test("AnswerLost after the idle timeout", async () => {
     server.faults.push(stream(line("ADDED", stored), "silence"));
     const seen: WatchEvent<Pod>[] = [];
     const error = await kubeErrorOf(collect({ idleTimeoutMs: 100 }, seen));
@@ -130,13 +130,13 @@ describe("a watch ends with", () => {
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
-  test("Aborted when the caller gives up, and its connection is closed", async () => {
+  test("Aborted when the caller aborts, and closes its connection", async () => {
     setTimeout(() => abort.abort(), 50);
     expect((await kubeErrorOf(collect())).code).toBe("Aborted");
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
-  test("nothing when its consumer stops reading: the connection is closed", async () => {
+  test("no error when its consumer stops, and closes its connection", async () => {
     server.world.put(web);
     for await (const event of client.watch(pods, { resourceVersion: "1", signal: abort.signal })) {
       expect(event.type).toBe("ADDED");
@@ -146,7 +146,7 @@ describe("a watch ends with", () => {
   });
 });
 
-test("a quiet watch outlives its idle timeout as long as bookmarks come", async () => {
+test("a quiet watch outlives its idle timeout while bookmarks arrive", async () => {
   setTimeout(() => abort.abort(), 4_500);
   const timer = setInterval(() => server.bookmark(), 100);
   const seen: WatchEvent<Pod>[] = [];
@@ -155,7 +155,7 @@ test("a quiet watch outlives its idle timeout as long as bookmarks come", async 
   expect(seen.length).toBeGreaterThan(4);
 });
 
-test("a watch reads the credentials again after a 401", async () => {
+test("refreshes the credentials after a 401", async () => {
   let token = "old";
   const identity = (): { authorization: string } => ({ authorization: token });
   const refresh = (): void => {

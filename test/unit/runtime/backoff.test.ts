@@ -3,7 +3,7 @@ import { Backoff, ConnectionBackoff } from "../../../src/runtime/backoff.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 describe("Backoff", () => {
-  test("doubles up to its maximum, and begins again after a reset", () => {
+  test("doubles up to its maximum, and restarts after a reset", () => {
     const backoff = new Backoff({ initialMs: 100, maxMs: 500, random: () => 1 });
     expect([1, 2, 3, 4, 5].map(() => backoff.next())).toEqual([100, 200, 400, 500, 500]);
     expect(backoff.attempts).toBe(5);
@@ -11,7 +11,7 @@ describe("Backoff", () => {
     expect(backoff.next()).toBe(100);
   });
 
-  test("gives between half and the whole of a step", () => {
+  test("returns between half and the whole of a step", () => {
     const least = new Backoff({ initialMs: 100, maxMs: 500, random: () => 0 });
     expect([1, 2, 3, 4].map(() => least.next())).toEqual([50, 100, 200, 250]);
   });
@@ -32,7 +32,7 @@ describe("ConnectionBackoff", () => {
     };
   }
 
-  test("grows while connections work for a moment only", async () => {
+  test("grows while connections work only briefly", async () => {
     const { clock, backoff } = connection();
     const delays: number[] = [];
     for (let attempt = 0; attempt < 4; attempt += 1) {
@@ -43,7 +43,7 @@ describe("ConnectionBackoff", () => {
     expect(delays).toEqual([100, 200, 400, 800]);
   });
 
-  test("is nothing after a healthy while, and small for the failure after that", async () => {
+  test("is zero after a healthy while, and small for the next failure", async () => {
     const { clock, backoff } = connection();
     for (let attempt = 0; attempt < 4; attempt += 1) backoff.ended();
     backoff.working();

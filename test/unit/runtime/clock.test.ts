@@ -14,7 +14,7 @@ const clocks: readonly [string, () => { clock: Clock; pass: (ms: number) => Prom
 ];
 
 describe.each(clocks)("%s", (_name, make) => {
-  test("wakes a sleeper after its time and not before", async () => {
+  test("wakes a sleeper after its time, not before", async () => {
     const { clock, pass } = make();
     let awake = false;
     const sleeping = clock.sleep(40).then(() => {
@@ -36,7 +36,7 @@ describe.each(clocks)("%s", (_name, make) => {
     await expect(clock.sleep(1, abort.signal)).rejects.toThrow("enough");
   });
 
-  test("does not call a timer that was called off", async () => {
+  test("does not call a cancelled timer", async () => {
     const { clock, pass } = make();
     const called: string[] = [];
     clock.after(10, () => called.push("off")).cancel();

@@ -70,7 +70,7 @@ test("low-priority keys do not count in the queue latency, unless an event enque
   await controller.stop();
 });
 
-test("a queue shows what waits, how long it waited, and what is under way", async () => {
+test("exports the queue's depth, latency and running reconciles", async () => {
   const release = Promise.withResolvers<void>();
   const { controller, clock, value } = scene(() => release.promise);
   controller.enqueue("a");
@@ -93,7 +93,7 @@ test("a queue shows what waits, how long it waited, and what is under way", asyn
   await controller.stop();
 });
 
-test("a failure counts as a retry, and what was heard of first stays heard of first", async () => {
+test("counts a failure as a retry, and keeps the time of the first event", async () => {
   let failures = 1;
   const { controller, clock, value, heard } = scene(async () => {
     failures -= 1;
@@ -111,7 +111,7 @@ test("a failure counts as a retry, and what was heard of first stays heard of fi
   await controller.stop();
 });
 
-test("news that comes during a reconcile are as old as they are in the next", async () => {
+test("keeps the time of an event that arrived during a reconcile", async () => {
   let release = Promise.withResolvers<void>();
   const { controller, clock, heard } = scene(() => release.promise);
   controller.enqueue("a");
@@ -129,7 +129,7 @@ test("news that comes during a reconcile are as old as they are in the next", as
   await controller.stop();
 });
 
-test("every line about a reconcile names the object, and the uid behind it", async () => {
+test("every log line of a reconcile names the object and its uid", async () => {
   const { controller, lines } = scene(async () => {
     throw new Error("no");
   });

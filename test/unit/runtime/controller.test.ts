@@ -38,7 +38,7 @@ async function look(): Promise<number> {
   return decisions;
 }
 
-test("nothing is decided before the stores show every write of the last decision", async () => {
+test("decides nothing before the stores show every write of the last decision", async () => {
   expect(await look()).toBe(1);
   shown.add("second");
   expect(await look()).toBe(1);
@@ -46,7 +46,7 @@ test("nothing is decided before the stores show every write of the last decision
   expect(await look()).toBe(2);
 });
 
-test("a write that is not shown within ten seconds is waited for no longer", async () => {
+test("drops an expectation that is unmet after ten seconds", async () => {
   await look();
   shown.add("first");
   await clock.advance(9_900);
@@ -137,7 +137,7 @@ test.each(["observe", "decide", "shown"])(
   },
 );
 
-describe("an event that comes during a reconcile that fails", () => {
+describe("an event during a failing reconcile", () => {
   /** Every reconcile takes this long and fails, after an event. */
   function failing(tookMs: number): { readonly begun: number[]; readonly loop: Controller<string, object, string> } {
     const begun: number[] = [];
@@ -159,7 +159,7 @@ describe("an event that comes during a reconcile that fails", () => {
     return { begun, loop };
   }
 
-  test("is answered at once, whatever the backoff", async () => {
+  test("is reconciled at once, whatever the backoff", async () => {
     const { begun, loop } = failing(10_000);
     loop.enqueue("key");
     await clock.advance(100_000);
@@ -167,7 +167,7 @@ describe("an event that comes during a reconcile that fails", () => {
     expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((count) => count * 10_000));
   });
 
-  test("does not make a busy loop of what fails at once", async () => {
+  test("does not turn an immediate failure into a busy loop", async () => {
     const { begun, loop } = failing(1);
     loop.enqueue("key");
     await clock.advance(60_000);
@@ -178,7 +178,7 @@ describe("an event that comes during a reconcile that fails", () => {
   });
 });
 
-describe("what goes on failing", () => {
+describe("a key that keeps failing", () => {
   /** When it was tried, in ms since it first was, while time passes. */
   async function tried(error: Error, ms: number): Promise<number[]> {
     const begun: number[] = [];
@@ -201,21 +201,21 @@ describe("what goes on failing", () => {
     return begun;
   }
 
-  test("without news is tried every half minute at least", async () => {
+  test("is retried every half minute at least without an event", async () => {
     const begun = await tried(new Error("refused"), 3_600_000);
     const pauses = begun.slice(1).map((at, index) => at - (begun[index] ?? 0));
     expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000);
     expect(begun.length).toBeGreaterThan(120);
   });
 
-  test("is tried no sooner than an API server that has too much to do asks for", async () => {
+  test("is retried no sooner than Retry-After", async () => {
     const fields = { code: "TooManyRequests", cluster: "host", verb: "patch", resource: "pods" } as const;
     const busy = new KubeError("too many requests", { ...fields, retryAfterMs: 5_000 });
     expect(await tried(busy, 12_000)).toEqual([0, 5_000, 10_000]);
   });
 });
 
-test("a controller has not stopped before its last write has been answered", async () => {
+test("stops only after its last write was answered", async () => {
   const answer = Promise.withResolvers<undefined>();
   let stopped = false;
   const loop = new Controller<string, object, string>(

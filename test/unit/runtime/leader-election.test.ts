@@ -68,7 +68,7 @@ async function realTurns(): Promise<void> {
 }
 
 describe("acquiring", () => {
-  test("a lease that is not there yet, and keeping it", async () => {
+  test("creates a missing lease and renews it", async () => {
     const a = elector("a");
     expect(a.leftMs()).toBeUndefined();
     await expect.poll(() => a.isLeader).toBe(true);
@@ -87,14 +87,14 @@ describe("acquiring", () => {
     expect(server.requests.filter(({ method }) => method === "PUT").length).toBeGreaterThanOrEqual(25);
   });
 
-  test("only one of several gets it", async () => {
+  test("gives it to one of several candidates", async () => {
     const all = ["a", "b", "c"].map((identity) => elector(identity));
     await pass(30_000);
     expect(all.filter(({ isLeader }) => isLeader)).toHaveLength(1);
     expect(log).toHaveLength(1);
   });
 
-  test("another's lease only after its whole duration has been watched without a change, whatever its clock says", async () => {
+  test("takes another's lease only after it did not change for its whole duration, whatever its clock says", async () => {
     const spec = {
       holderIdentity: "z",
       leaseDurationSeconds: 20,
@@ -110,7 +110,7 @@ describe("acquiring", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "b", leaseTransitions: 5 } });
   });
 
-  test("not at once when somebody has deleted it: its holder makes it anew, and goes on leading", async () => {
+  test("leaves a deleted lease to its holder, which creates it again and keeps leading", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const b = elector("b", { retryPeriodMs: 300 });
@@ -121,7 +121,7 @@ describe("acquiring", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
   });
 
-  test("one that was deleted with its holder, when its duration is over", async () => {
+  test("takes a lease deleted with its holder after its duration", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const b = elector("b");
@@ -136,7 +136,7 @@ describe("acquiring", () => {
     expect(b.isLeader).toBe(true);
   });
 
-  test("never while the holder goes on renewing", async () => {
+  test("never happens while the holder renews", async () => {
     elector("a");
     await expect.poll(() => log).toEqual(["a started"]);
     elector("b");
@@ -176,7 +176,7 @@ describe("losing", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
   });
 
-  test("when another has held the lease meanwhile, though it has given it away", async () => {
+  test("when another has held the lease meanwhile, although it released it", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const held = await lease();
@@ -187,7 +187,7 @@ describe("losing", () => {
     expect(log).toEqual(["a started", "a stopped"]);
   });
 
-  test("when the host was restored from a backup in which the very same one leads", async () => {
+  test("when the cluster was restored from a backup in which the same process leads", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     await pass(10_000);
@@ -221,7 +221,7 @@ describe("losing", () => {
     expect(log).toEqual(["a started"]);
   });
 
-  test("is found out at once when a renewal is refused because another has written the Lease", async () => {
+  test("is detected at once after a conflict", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const stolen = await lease();
@@ -231,7 +231,7 @@ describe("losing", () => {
     expect([a.leftMs(), log]).toEqual([0, ["a started", "a stopped"]]);
   });
 
-  test("is possible once a renewal was refused so: nothing is written until the Lease has been read", async () => {
+  test("is possible after a conflict: nothing is written until the Lease was read", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     server.faults.push(only("write", refuse(409, "Conflict")));
@@ -244,7 +244,7 @@ describe("losing", () => {
     expect(a.leftMs()).toBeGreaterThan(11_000);
   });
 
-  test("the safe end does not move when a renewal's answer was lost", async () => {
+  test("does not extend the safe end after a renewal with a lost response", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const until = clock.now() + (a.leftMs() ?? 0);
@@ -265,7 +265,7 @@ describe("losing", () => {
     });
   }
 
-  test("the safe end counts from when a renewal was sent, however late it is answered", async () => {
+  test("counts the safe end from when a renewal was sent", async () => {
     const a = elector("a", { client: renewing(() => clock.sleep(3_000)) });
     await expect.poll(() => a.isLeader).toBe(true);
     await pass(6_000);
@@ -281,7 +281,7 @@ describe("losing", () => {
     await stopped;
   });
 
-  test("a renewal that is not answered leaves time for another", async () => {
+  test("leaves time for a second renewal after one without a response", async () => {
     let silent = 1;
     const hang = async (timeoutMs: number): Promise<void> => {
       if (silent === 0) return;
@@ -302,7 +302,7 @@ describe("when the machine's clock is set", () => {
   test.each([
     ["on by an hour", HOUR_MS],
     ["back by an hour", -HOUR_MS],
-  ])("%s, a leader goes on leading, and nobody takes its lease", async (_, jump) => {
+  ])("%s, a leader keeps leading, and no other takes its lease", async (_, jump) => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const b = elector("b");
@@ -313,7 +313,7 @@ describe("when the machine's clock is set", () => {
     expect(log).toEqual(["a started"]);
   });
 
-  test("back by an hour, a leader that cannot renew its lease stops in time, and the next one leads", async () => {
+  test("back by an hour, a leader that cannot renew stops in time, and the next one leads", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     server.always = only("write", refuse(500, "InternalError"));
@@ -326,7 +326,7 @@ describe("when the machine's clock is set", () => {
     expect(b.isLeader).toBe(true);
   });
 
-  test("on because it was suspended, a leader writes nothing before its next renewal", async () => {
+  test("forward by a suspend, a leader writes nothing before its next renewal", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     server.always = only("write", cut);
@@ -341,7 +341,7 @@ describe("when the machine's clock is set", () => {
 });
 
 describe("a clean stop", () => {
-  test("ends leading first, then gives the lease away, and another takes over within a retry period", async () => {
+  test("ends leading, then releases the lease, and another takes over within a retry period", async () => {
     const steps: string[] = [];
     const a = elector("a", {
       onStoppedLeading: async () => {
@@ -360,7 +360,7 @@ describe("a clean stop", () => {
     expect(b.isLeader).toBe(true);
   });
 
-  test("gives the lease away though the stop cut a renewal", async () => {
+  test("releases the lease although it cut a renewal", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     let stopping: Promise<void> | undefined;
@@ -375,7 +375,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 
-  test("gives the lease away though the renewal that the stop cut comes in between", async () => {
+  test("releases the lease although the cut renewal succeeds late", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     let stopping: Promise<void> | undefined;
@@ -397,7 +397,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 
-  test("gives away a lease that the stop cut while it was taken over", async () => {
+  test("releases a lease whose takeover it cut", async () => {
     let stopping: Promise<void> | undefined;
     server.faults.push(
       only("write", ({ body }) => {
@@ -414,7 +414,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 
-  test("gives the lease away though an answer on the way is lost", async () => {
+  test("releases the lease despite a lost response", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     server.faults.push(only("write", cut), only("read", cut));
@@ -423,7 +423,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 
-  test("takes back nothing from whoever has the lease by then", async () => {
+  test("does not touch a lease that another holds by then", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     const stolen = await lease();
@@ -432,7 +432,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
   });
 
-  test("ends though nothing is answered", async () => {
+  test("ends without any response", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
     server.always = refuse(500, "InternalError");
@@ -441,7 +441,7 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
   });
 
-  test("keeps the lease when leading could not be ended: something may still write", async () => {
+  test("keeps the lease when leading did not end cleanly", async () => {
     const a = elector("a", { onStoppedLeading: () => Promise.reject(new Error("still writing")) });
     await expect.poll(() => a.isLeader).toBe(true);
     await a.stop();
@@ -460,12 +460,12 @@ describe("a clean stop", () => {
   });
 });
 
-test("periods that cannot work are refused", () => {
+test("rejects periods that cannot work", () => {
   expect(() => elector("a", { renewDeadlineMs: 14_000 })).toThrow(RangeError);
   expect(() => elector("a", { retryPeriodMs: 10_000 })).toThrow(RangeError);
 });
 
-test("who takes over after a time without a leader notes it in the same write, and knows it from then on", async () => {
+test("records a leaderless interval in the takeover write", async () => {
   const first = elector("a");
   await pass(500);
   await first.stop();

@@ -34,18 +34,18 @@ test.each([
   ["just after it, by a clock that is ahead", 58.5, false],
   ["when nobody led", 30, true],
   ["after the lease was taken over", -1, false],
-])("a delegate that was made %s", (_, age, leaderless) => {
+])("an object created %s", (_, age, leaderless) => {
   const intervals = parseLeaderlessIntervals(noted(lease(60), NOON));
   expect(wasLeaderless(intervals, minutesAgo(age))).toBe(leaderless);
 });
 
-test("a leader that follows at once notes nothing, and keeps what was noted", () => {
+test("an immediate takeover adds no interval, and keeps earlier ones", () => {
   expect(noted(lease(1.5), NOON)).toBeUndefined();
   const before = noted(lease(60), NOON);
   expect(noted(lease(1.5, before), NOON)).toBe(before);
 });
 
-test("every time without a leader counts, of the last twenty", () => {
+test("keeps the last twenty intervals", () => {
   const first = noted(lease(600), NOON - 500 * MINUTE);
   const intervals = parseLeaderlessIntervals(noted(lease(60, first), NOON));
   expect(wasLeaderless(intervals, minutesAgo(550))).toBe(true);
@@ -56,7 +56,7 @@ test("every time without a leader counts, of the last twenty", () => {
   expect(parseLeaderlessIntervals(many)).toHaveLength(20);
 });
 
-describe("the API server's account of who wrote what, and when,", () => {
+describe("the API server's managedFields", () => {
   const written = (renewed: number, told: Stored<Lease>): Stored<Lease> => ({
     ...told,
     metadata: {
@@ -68,11 +68,11 @@ describe("the API server's account of who wrote what, and when,", () => {
     },
   });
 
-  test("counts, and not the clock of a holder that was set back", () => {
+  test("win over the clock of a holder that was set back", () => {
     expect(noted(written(1.5, lease(61.5)), NOON)).toBeUndefined();
   });
 
-  test("counts, and not the clock of a holder that is ahead", () => {
+  test("win over the clock of a holder that is ahead", () => {
     const intervals = parseLeaderlessIntervals(noted(written(60, lease(-60)), NOON));
     expect(wasLeaderless(intervals, minutesAgo(30))).toBe(true);
   });

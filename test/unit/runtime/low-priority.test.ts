@@ -34,7 +34,7 @@ beforeEach(() => {
 
 const named = (name: string, count: number): string[] => Array.from({ length: count }, (_, nth) => `${name}-${nth}`);
 
-test("keys behind the others have their turn when no other waits, and it is told how long they took", async () => {
+test("reconciles low-priority keys when no other key waits, and reports their time", async () => {
   const done: number[] = [];
   loop.enqueueBehind(["waits-0", "waits-1", "waits-2"], (busyMs) => done.push(busyMs));
   for (const key of named("news", 3)) loop.enqueue(key);
@@ -43,7 +43,7 @@ test("keys behind the others have their turn when no other waits, and it is told
   expect(done).toEqual([15]);
 });
 
-test("a key behind the others that has news of its own goes before them, and is looked at once", async () => {
+test("an event promotes a low-priority key, which is reconciled once", async () => {
   const done: number[] = [];
   loop.enqueueBehind(named("waits", 3), (busyMs) => done.push(busyMs));
   loop.enqueue("waits-2");
@@ -53,7 +53,7 @@ test("a key behind the others that has news of its own goes before them, and is 
   expect(done).toEqual([10]);
 });
 
-test("keys behind the others come to their end also when there is news without end", async () => {
+test("finishes low-priority keys despite a constant flow of events", async () => {
   let rounds = 0;
   onLook = (key) => {
     if (key.startsWith("waits") || rounds === 100) return;
@@ -72,7 +72,7 @@ test("keys behind the others come to their end also when there is news without e
   expect(looked.indexOf("waits-1")).toBe(39);
 });
 
-test("a pass of which nothing has to wait is over at once", () => {
+test("ends a batch without keys at once", () => {
   const done: number[] = [];
   loop.enqueueBehind([], (busyMs) => done.push(busyMs));
   loop.enqueue("news");
@@ -80,7 +80,7 @@ test("a pass of which nothing has to wait is over at once", () => {
   expect(done).toEqual([0, 0]);
 });
 
-test("a key that is being worked on is looked at again afterwards", async () => {
+test("reconciles a running key again afterwards", async () => {
   loop.enqueue("acting");
   await settle();
   const done: number[] = [];

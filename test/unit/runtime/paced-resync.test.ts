@@ -18,7 +18,7 @@ function scene() {
   return { clock, resync, at, end: (busyMs: number) => ends.pop()?.(busyMs) };
 }
 
-test("many that are asked for before one begins are one, as early as any was asked for", async () => {
+test("coalesces requests before a resync begins, at the earliest time requested", async () => {
   const { clock, resync, at } = scene();
   resync.request(500);
   resync.request(1_000);
@@ -27,7 +27,7 @@ test("many that are asked for before one begins are one, as early as any was ask
   expect(at).toEqual([200]);
 });
 
-test("one that is asked for during another comes after it, and after ten times what that has cost", async () => {
+test("starts a resync requested during another after a rest of ten times its cost", async () => {
   const { clock, resync, at, end } = scene();
   resync.request(0);
   resync.request(0);
@@ -44,7 +44,7 @@ test("one that is asked for during another comes after it, and after ten times w
   expect(at).toHaveLength(2);
 });
 
-test("one that costs next to nothing keeps nobody waiting", async () => {
+test("rests hardly at all after a cheap resync", async () => {
   const { resync, at, end } = scene();
   resync.request(0);
   end(0);
@@ -52,7 +52,7 @@ test("one that costs next to nothing keeps nobody waiting", async () => {
   expect(at).toEqual([0, 0]);
 });
 
-test("none begins any more when all stops", async () => {
+test("starts none after stop", async () => {
   const { clock, resync, at, end } = scene();
   resync.request(0);
   resync.request(100);

@@ -53,7 +53,7 @@ function toldOf(logged: readonly string[]): string[] {
   return logged.filter((text) => !text.startsWith("debug"));
 }
 
-test("a server that is away is told of when it goes, after each hour, and when it is back", async () => {
+test("logs an outage at its start, hourly, and at its end", async () => {
   const clock = new FakeClock();
   let away: string | undefined = "no connection";
   const logged = failing(clock, () => away);
@@ -67,7 +67,7 @@ test("a server that is away is told of when it goes, after each hour, and when i
   expect(toldOf(logged).slice(3)).toEqual(["info pods of west are followed again"]);
 });
 
-test("reasons that take turns are told once each", async () => {
+test("logs alternating reasons once each", async () => {
   const clock = new FakeClock();
   const reasons = ["timed out", "refused"];
   const logged = failing(clock, () => {
@@ -78,7 +78,7 @@ test("reasons that take turns are told once each", async () => {
   expect(toldOf(logged)).toEqual(["warn west: watch pods: refused", "warn west: watch pods: timed out"]);
 });
 
-test("a server that gives another reason each time is told of eleven times", async () => {
+test("logs at most eleven of ever-changing reasons", async () => {
   const clock = new FakeClock();
   let attempts = 0;
   const logged = failing(clock, () => {
@@ -90,7 +90,7 @@ test("a server that gives another reason each time is told of eleven times", asy
   expect(toldOf(logged)).toHaveLength(11);
 });
 
-test("a watch that works in between makes the next failure news", async () => {
+test("logs a failure again after a working watch", async () => {
   const clock = new FakeClock();
   const reasons = ["reset", undefined, "reset"];
   const logged = failing(clock, () => reasons.shift());

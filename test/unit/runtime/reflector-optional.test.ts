@@ -79,7 +79,7 @@ afterEach(() => reflector.stop());
 
 const version = (): string | undefined => reflector.store.get(key)?.apiVersion;
 
-test("an API that the cluster lacks has no objects, and is found within a minute once it is there", async () => {
+test("shows no objects of an API that the cluster lacks, and finds the API within a minute", async () => {
   reflector.start();
   await clock.advance(10);
   expect([reflector.state, reflector.store.synced, reflector.store.size]).toEqual(["not-served", true, 0]);
@@ -89,7 +89,7 @@ test("an API that the cluster lacks has no objects, and is found within a minute
   expect(events).toEqual(["added example.com/v1beta1"]);
 });
 
-test("a known version is followed for as long as it is served, though another is preferred", async () => {
+test("keeps its version while it is served, although another is preferred", async () => {
   serve("v1beta1");
   reflector.start();
   await clock.advance(MINUTE_MS);
@@ -98,7 +98,7 @@ test("a known version is followed for as long as it is served, though another is
   expect([reflector.state, version()]).toEqual(["watching", "example.com/v1beta1"]);
 });
 
-test("objects are read anew in the version that takes the place of theirs", async () => {
+test("lists again in the version that replaced its own", async () => {
   serve("v1beta1");
   reflector.start();
   await clock.advance(MINUTE_MS);
@@ -108,7 +108,7 @@ test("objects are read anew in the version that takes the place of theirs", asyn
   expect(events).toEqual(["added example.com/v1beta1", "updated example.com/v1"]);
 });
 
-test("an API that is removed takes its objects with it", async () => {
+test("drops the objects of a removed API", async () => {
   serve("v1");
   reflector.start();
   await clock.advance(MINUTE_MS);

@@ -84,8 +84,8 @@ function named(label: string, run: Step): { run: Step; toString: () => string } 
   return { run, toString: () => label };
 }
 
-describe("whatever happens, and in whatever order", () => {
-  test("the store ends equal to the server, and the events told of every step to it", {
+describe("after any sequence of changes and failures", () => {
+  test("the store equals the server, and the events cover every difference", {
     timeout: 120_000,
   }, async () => {
     await fc.assert(

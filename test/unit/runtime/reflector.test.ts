@@ -99,7 +99,7 @@ async function untilWatching(): Promise<void> {
 }
 
 describe("the first list", () => {
-  test("fills the store before anyone hears of it, then the watch begins", async () => {
+  test("fills the store before any event is delivered, then starts the watch", async () => {
     const [a, b] = [put("a"), put("b")];
     const sizes: number[] = [];
     reflector = reflect({ onEvent: () => sizes.push(reflector.store.size) });
@@ -113,7 +113,7 @@ describe("the first list", () => {
     expect(states).toEqual(["listing", "watching"]);
   });
 
-  test("is told in pieces when that takes long: timers and sockets have their turn before it counts as synced", async () => {
+  test("yields to timers and sockets while it delivers many events", async () => {
     const all = Array.from({ length: 20 }, (_, index) => put(`pod-${index}`));
     const toldBefore: number[] = [];
     let told = 0;
@@ -139,7 +139,7 @@ describe("the first list", () => {
     await watching();
   });
 
-  test("ends in the middle of it when it is stopped", async () => {
+  test("stops in the middle of its events", async () => {
     for (let index = 0; index < 20; index += 1) put(`pod-${index}`);
     let told = 0;
     reflector = reflect({
@@ -169,7 +169,7 @@ describe("the first list", () => {
     expect(events).toHaveLength(1_201);
   });
 
-  test("gives objects the kind that list items lack", async () => {
+  test("adds the kind that list items lack", async () => {
     put("a");
     await started();
     expect(reflector.store.list()[0]).toMatchObject({ apiVersion: "v1", kind: "Pod" });
@@ -187,7 +187,7 @@ describe("the first list", () => {
     }
   });
 
-  test("that fails is tried again with growing pauses", async () => {
+  test("is retried with backoff after a failure", async () => {
     server.faults.push(refuse(500, "InternalError"), refuse(503, "ServiceUnavailable"));
     put("a");
     reflector.start();
@@ -197,7 +197,7 @@ describe("the first list", () => {
     expect(states).toEqual(["listing", "backing-off", "listing", "backing-off", "listing", "watching"]);
   });
 
-  test("whose continue token has expired is read again in one piece", async () => {
+  test("is read without paging after its continue token expired", async () => {
     for (let index = 0; index < 700; index += 1) put(`p${index}`);
     server.always = (request) => {
       if (request.query.has("continue")) server.expireContinueTokens();
@@ -239,14 +239,14 @@ describe("while watching", () => {
     await expect.poll(() => last?.status?.phase).toBe("Succeeded");
   });
 
-  test("another uid under the same name is a deletion and an addition, though no deletion was told", async () => {
+  test("reports another uid under the same name as a deletion and an addition", async () => {
     const before = put("a");
     await started();
     server.writeToWatches(line("MODIFIED", pod("a", { metadata: { uid: "other", resourceVersion: "99" } })));
     await expect.poll(() => events).toEqual([`added ${before}`, `deleted ${before}`, "added a@99"]);
   });
 
-  test("a state that is known already is told to nobody", async () => {
+  test("does not report a known version again", async () => {
     const object = server.world.put(pod("a"));
     await started();
     server.writeToWatches(line("ADDED", object) + line("MODIFIED", object));
@@ -254,7 +254,7 @@ describe("while watching", () => {
     await expect.poll(() => events).toHaveLength(2);
   });
 
-  test("a handler that throws hurts nobody but itself", async () => {
+  test("survives a handler that throws", async () => {
     const seen: string[] = [];
     reflector = reflect({
       onEvent: (event) => {
@@ -271,7 +271,7 @@ describe("while watching", () => {
     await expect.poll(() => seen).toEqual([`added ${a}`, `added ${b}`]);
   });
 
-  test("bookmarks move the place where the next watch begins", async () => {
+  test("bookmarks move the start of the next watch", async () => {
     await started();
     // Changes of objects that our selector does not match: only a bookmark tells of their versions.
     server.writeToWatches(line("BOOKMARK", { metadata: { resourceVersion: "50" } }));
@@ -281,7 +281,7 @@ describe("while watching", () => {
     expect(listCount()).toBe(1);
   });
 
-  test("nothing but bookmarks for hours keeps it healthy", async () => {
+  test("stays healthy with only bookmarks for hours", async () => {
     await started();
     for (let hour = 0; hour < 5; hour += 1) {
       await clock.advance(3_600_000);
@@ -293,7 +293,7 @@ describe("while watching", () => {
 });
 
 describe("when a watch ends", () => {
-  test("in good order after a healthy while, the next one begins where it ended, without a pause or a list", async () => {
+  test("normally after a healthy while, the next one starts where it ended, without delay or list", async () => {
     await started();
     const a = put("a");
     await expect.poll(() => events).toEqual([`added ${a}`]);
@@ -306,7 +306,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(1);
   });
 
-  test("at once every time, the pauses grow", async () => {
+  test("at once every time, the backoff grows", async () => {
     server.always = (request, response) => (request.kind === "watch" ? stream("", "end")(request, response) : false);
     reflector.start();
     const pauses: number[] = [];
@@ -355,7 +355,7 @@ describe("when a watch ends", () => {
     await expect.poll(listCount).toBe(2);
   });
 
-  test("because the server went away, it goes on where it was when the server is back", async () => {
+  test("because of an outage, it resumes where it was", async () => {
     const a = put("a");
     await started();
     await server.stop();
@@ -369,7 +369,7 @@ describe("when a watch ends", () => {
     expect(listsOf(1)).toBe(1);
   });
 
-  test("because the server is restored from a backup, it forgets what the server has forgotten", async () => {
+  test("because the server is restored from a backup, it drops objects that the server lost", async () => {
     const a = put("a");
     await started();
     const restore = server.world.backUp();
@@ -405,7 +405,7 @@ describe("when a watch ends", () => {
       return a;
     }
 
-    test("it lists once: a server that was restored from a backup may have come further than it was", async () => {
+    test("it lists once, because a restored server may have passed the old version", async () => {
       const a = await overtaken(61_000);
       expect(inStore()).toEqual([a, "b@7"]);
       expect(listCount()).toBe(2);
@@ -416,7 +416,7 @@ describe("when a watch ends", () => {
       expect(listCount()).toBe(2);
     });
 
-    test("it lists not again after each further failure", async () => {
+    test("it does not list again after each further failure", async () => {
       for (let count = 0; count < 3; count += 1) {
         server.faults.push((request, response) => {
           const isResumed = listCount() > 1;
@@ -428,7 +428,7 @@ describe("when a watch ends", () => {
       expect(listCount()).toBe(2);
     });
 
-    test("it lists also when that was by a connection that vanished without a word", async () => {
+    test("it also lists after a connection that vanished silently", async () => {
       const a = await overtaken(1_000, async () => {
         server.bookmark();
         // An event that comes after it: it has been read.
@@ -439,13 +439,13 @@ describe("when a watch ends", () => {
       expect(inStore()).toEqual([a, "b@7"]);
     });
 
-    test("it does not take the silence of a server without bookmarks for that", async () => {
+    test("it does not mistake the silence of a server without bookmarks for an outage", async () => {
       await overtaken(1_000, () => clock.advance(150_000));
       expect(listCount()).toBe(1);
     });
   });
 
-  test("and retry is called, the pause is over", async () => {
+  test("and retry is called, the backoff ends", async () => {
     await started();
     await server.stop();
     await expect.poll(() => reflector.state).toBe("backing-off");
@@ -455,7 +455,7 @@ describe("when a watch ends", () => {
     expect(clock.now()).toBe(Date.UTC(2024, 0, 1));
   });
 
-  test("with an event that cannot be read, it lists again", async () => {
+  test("with an unreadable event, it lists again", async () => {
     server.faults.push(only("watch", stream("{nonsense}\n", "end")));
     reflector.start();
     await backOff();
@@ -463,7 +463,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(2);
   });
 
-  test("and its version is unknown to the server three times over, it lists again", async () => {
+  test("and the server refuses its version three times, it lists again", async () => {
     put("a");
     for (let count = 0; count < 3; count += 1) server.faults.push(only("watch", refuse(504, "Timeout")));
     reflector.start();
@@ -528,7 +528,7 @@ describe("a relist", () => {
     expect(inStore()).toEqual([b2, c2, d, e]);
   });
 
-  test("says when the list was begun", async () => {
+  test("records when the list began", async () => {
     await started();
     expect(reflector.lastListedAt).toBe(Date.UTC(2024, 0, 1));
     const first = reflector.lastListedAt;
@@ -557,7 +557,7 @@ describe("a relist", () => {
 });
 
 describe("stop", () => {
-  test("ends the watch, and no event comes after it", async () => {
+  test("ends the watch, and delivers no further event", async () => {
     await started();
     await reflector.stop();
     put("a");
@@ -565,7 +565,7 @@ describe("stop", () => {
     expect([events, reflector.state]).toEqual([[], "stopped"]);
   });
 
-  test("ends a pause", async () => {
+  test("ends a backoff", async () => {
     server.always = refuse(500, "InternalError");
     reflector.start();
     await expect.poll(() => reflector.state).toBe("backing-off");
@@ -588,7 +588,7 @@ test("whenSynced rejects with the reason of its signal", async () => {
   await expect(waiting).rejects.toThrow("no longer wanted");
 });
 
-test("pages that are more than an answer may hold are asked for in smaller ones", async () => {
+test("requests smaller pages after a response beyond the size limit", async () => {
   for (let index = 0; index < 20; index += 1) put(`pod-${index}`);
   const limits: (number | undefined)[] = [];
   const real = client;
@@ -613,7 +613,7 @@ test("pages that are more than an answer may hold are asked for in smaller ones"
   expect(limits.slice(0, 5)).toEqual([500, 250, 125, 62, 31]);
 });
 
-test("objects shrunk to nothing by `transform` take none of the budget", async () => {
+test("charges objects by their size after `transform`", async () => {
   const large = (name: string): string => put(name, { metadata: { name, annotations: { note: "x".repeat(10_000) } } });
   const options: Partial<ReflectorOptions<Pod>> = {
     transform: ({ metadata: { annotations: _, ...metadata }, ...rest }) => ({ ...rest, metadata }),
@@ -630,7 +630,7 @@ test("objects shrunk to nothing by `transform` take none of the budget", async (
   expect(reflector.failing).toBeUndefined();
 });
 
-test("a watch that goes on failing, for another reason, says so", async () => {
+test("reports a new reason of a watch that keeps failing", async () => {
   const reasons: (string | undefined)[] = [];
   const real = client;
   const failures = ["reset", "reset", "pods is forbidden", "pods is forbidden"];

@@ -37,7 +37,7 @@ describe("after a failure", () => {
     expect(policy.doubted).toBe(false);
   });
 
-  test("the third refusal of a watch in a row makes a list due", () => {
+  test("lists after the third consecutive refusal of a watch", () => {
     const { policy } = resuming();
     for (const version of ["5", "5", undefined]) {
       policy.failed(failure("BadRequest"));
@@ -45,7 +45,7 @@ describe("after a failure", () => {
     }
   });
 
-  test("a watch that was accepted in between is a new beginning for refusals", () => {
+  test("an accepted watch resets the refusals", () => {
     const { policy } = resuming();
     for (let attempt = 0; attempt < 5; attempt += 1) {
       policy.failed(failure("ServerError"));
@@ -56,7 +56,7 @@ describe("after a failure", () => {
   });
 });
 
-test("a version is followed through events and bookmarks", () => {
+test("follows the version through events and bookmarks", () => {
   const { policy } = resuming();
   policy.reached("6");
   expect(policy.version).toBe("6");
@@ -65,7 +65,7 @@ test("a version is followed through events and bookmarks", () => {
 });
 
 describe("pages", () => {
-  test("that are too large are halved, down to five, until a list has come", () => {
+  test("beyond the size limit are halved, down to five, until a list succeeds", () => {
     const policy = new RelistPolicy(40, { now: () => 0 });
     const sizes = [40, 20, 10, 5, 5];
     for (const size of sizes) {
@@ -76,7 +76,7 @@ describe("pages", () => {
     expect(policy.pageSize).toBe(40);
   });
 
-  test("of a list that takes longer than its token holds are not asked for the next time", () => {
+  test("are not used after a continue token expired", () => {
     const policy = new RelistPolicy(40, { now: () => 0 });
     policy.failed(failure("Gone"));
     expect(policy.pageSize).toBeUndefined();
@@ -84,15 +84,15 @@ describe("pages", () => {
     expect(policy.pageSize).toBe(40);
   });
 
-  test("are as before when it is a watch that has expired", () => {
+  test("keep their size after a watch expired", () => {
     const { policy } = resuming();
     policy.failed(failure("Gone"));
     expect(policy.pageSize).toBe(40);
   });
 });
 
-describe("a server that may have been set back", () => {
-  test("is listed when it is behind, and else goes on", () => {
+describe("a server that may have been restored from a backup", () => {
+  test("is listed when it is behind, and else watched on", () => {
     const { policy } = resuming();
     policy.failed(failure("AnswerLost"));
     policy.compared(false);
@@ -123,7 +123,7 @@ describe("a server that may have been set back", () => {
   });
 });
 
-test("contact is when the server last sent anything", () => {
+test("records when the server last sent anything", () => {
   const { policy, at } = resuming();
   at(7);
   policy.heard();

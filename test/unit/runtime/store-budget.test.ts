@@ -15,7 +15,7 @@ function leftOf(budget: ByteBudget): number {
   return left;
 }
 
-test("objects hold what they were last charged, until they go; what there is no room for holds nothing more", () => {
+test("charges an object's last size until it goes, and refuses a size beyond the budget", () => {
   const budget = new ByteBudget(100);
   const charges = new StoreCharges(budget);
   expect([charges.charge(a, 60), charges.charge(b, 41), charges.charge(b, 40)]).toEqual([true, false, true]);
@@ -37,7 +37,7 @@ test("staged sizes replace all charges", () => {
   expect([charges.of(a), charges.of(b), leftOf(budget)]).toEqual([50, 0, 50]);
 });
 
-test("without a budget there is room for everything, and nothing is counted", () => {
+test("counts nothing without a budget", () => {
   const charges = new StoreCharges(undefined);
   expect([charges.charge(a, 2 ** 40), charges.of(a)]).toEqual([true, 0]);
 });

@@ -16,7 +16,7 @@ function storeByNode(): Store<Pod> {
 const names = (objects: readonly Stored<Pod>[]): string[] => objects.map(({ metadata }) => metadata.name).sort();
 
 describe("Store", () => {
-  test("gives an object by its key until it is deleted", () => {
+  test("returns an object by its key until it is deleted", () => {
     const store = storeByNode();
     const key = objectKey({ namespace: "default", name: "a" });
     store.set(podOn("a"));
@@ -27,7 +27,7 @@ describe("Store", () => {
     expect([store.get(key), store.size, store.list()]).toEqual([undefined, 0, []]);
   });
 
-  test("finds objects by index, and follows them when the value changes", () => {
+  test("finds objects by index after a change of the value", () => {
     const store = storeByNode();
     store.set(podOn("a", "n1"));
     store.set(podOn("b", "n1"));
@@ -41,7 +41,7 @@ describe("Store", () => {
     expect(store.byIndex("node", "n2")).toEqual([]);
   });
 
-  test("gives the newest object by index when the value stays", () => {
+  test("returns the newest object by index when the value stays", () => {
     const store = storeByNode();
     store.set(podOn("a", "n1"));
     const newer = { ...podOn("a", "n1"), status: { phase: "Running" } };
@@ -49,7 +49,7 @@ describe("Store", () => {
     expect(store.byIndex("node", "n1")).toEqual([newer]);
   });
 
-  test("names the indexes it has when asked for another", () => {
+  test("names its indexes when asked for an unknown one", () => {
     expect(() => storeByNode().byIndex("owner", "x")).toThrow("store has no index owner; it has: node");
   });
 });
