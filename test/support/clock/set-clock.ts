@@ -1,6 +1,6 @@
 /**
- * Loaded into a process (`node --import`), it shows that process a machine whose clock somebody sets: the file that
- * LEGATION_TEST_CLOCK names says by how many milliseconds it is ahead. What counts time evenly is not touched, as on a machine.
+ * Preloaded into a process (`node --import`), sets its wall clock ahead by the milliseconds in the file of
+ * LEGATION_TEST_CLOCK. The monotonic clock is unchanged.
  */
 import { readFileSync } from "node:fs";
 

@@ -11,10 +11,7 @@ export interface Backup extends Disposable {
   restore(): Promise<void>;
 }
 
-/**
- * Copies etcd's files while it stands still, as a snapshot of its volume would: the log of what is not yet in the database is
- * among them, and etcd reads it when it starts.
- */
+/** Copies etcd's files while it is frozen, like a volume snapshot: they include the write-ahead log. */
 export async function backUp(cluster: Cluster): Promise<Backup> {
   const data = join(cluster.directory, "etcd");
   const copy = join(cluster.directory, "etcd.backup");

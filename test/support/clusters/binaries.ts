@@ -28,8 +28,8 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Finds every binary: first in the folder KUBEBUILDER_ASSETS, as envtest does, then in the cache. What is in neither
- * is built with Go into the cache, once per version.
+ * Finds every binary in KUBEBUILDER_ASSETS, as envtest does, then in the cache. Builds missing ones with Go, once per
+ * version.
  */
 export async function findBinaries(onProgress: (line: string) => void = () => {}): Promise<Binaries> {
   const assets = process.env.KUBEBUILDER_ASSETS ?? "";

@@ -142,10 +142,7 @@ async function buildOne(
   await goBuild(`${name} (${place})`, args, sources, env, onProgress);
 }
 
-/**
- * Builds what the cache lacks of these binaries and of the extras, and returns the cache's folder. A second process waits
- * for the first and finds its work.
- */
+/** Builds missing binaries and extras, and returns the cache's folder. A second process waits for the first. */
 export async function ensureBuilt(
   programs: GoPrograms,
   names: readonly string[],

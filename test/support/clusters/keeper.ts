@@ -1,7 +1,6 @@
 /**
- * The process that starts clusters, controls them, and ends them when it is told to, when it gets a signal, or when the
- * process that started it dies. It is a process of its own so that this works however that process dies, and so that
- * faults can be switched from any process.
+ * The process that starts, controls and stops clusters. It stops them on request, on a signal, or when its parent
+ * dies in any way, and accepts faults from any process.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";

@@ -98,8 +98,8 @@ export function acquireReserved(path: string): Lock | undefined {
 }
 
 /**
- * Waits until one of the paths is held by no other process, and holds it. For each of them, who came first is first; the lock
- * and the place of a process that died are free.
+ * Waits for one of the paths and takes its lock, first come first served. Locks and places of dead processes are
+ * free.
  */
 export async function acquireFirst(paths: readonly string[], onProgress: (line: string) => void): Promise<Lock> {
   const tickets = new Map(paths.map((path) => [path, takeTicket(path)]));

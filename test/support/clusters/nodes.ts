@@ -35,10 +35,7 @@ export async function createKwokNodes(access: ApiAccess, cluster: string, kinds:
   );
 }
 
-/**
- * Deletes the leases of the fake nodes: a kwok that was killed has not given them up, and the next one would leave its
- * nodes alone until they have run out.
- */
+/** Deletes the leases of fake nodes, which a killed kwok keeps: the next one would wait for their end. */
 export async function releaseKwokLeases(access: ApiAccess, nodes: readonly string[]): Promise<void> {
   const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
   await Promise.all(nodes.map((node) => apiRequest(access, "DELETE", `${leases}/${node}`)));

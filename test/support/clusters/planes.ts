@@ -8,8 +8,7 @@ export const KWOK_STAGES = "kwok-stages";
 const FOLDER = moduleFolder("planes");
 
 /**
- * Returns linker flags that set the version to the one that the module in `folder` requires: a binary built from a module says
- * v0.0.0-master, which clients refuse to parse.
+ * Returns linker flags with the module's version: a plain build reports v0.0.0-master, which clients refuse to parse.
  */
 export function versionFlags(folder: string): string {
   const goMod = readFileSync(join(folder, "go.mod"), "utf8");

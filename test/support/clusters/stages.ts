@@ -4,8 +4,8 @@ import { parse, stringify } from "yaml";
 import { z } from "zod";
 
 /**
- * Annotations on a pod that tell kwok how its containers behave. Without them a pod runs at once and for ever, a Job's
- * pod succeeds at once, and a deleted pod is gone at once. Durations are Go's, e.g. `1500ms`.
+ * Annotations for kwok's containers. By default a pod runs at once and for ever, a Job's pod succeeds at once, and a
+ * deletion is immediate. Durations are Go's, e.g. `1500ms`.
  */
 export const KWOK_ANNOTATIONS = {
   /** `pending`: never starts; `running`: never ends, even in a Job; `succeeded` or `failed`: ends so. */

@@ -42,8 +42,7 @@ async function prepareDirectory(wanted: string | undefined): Promise<string> {
 function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Promise<ClustersInfo> {
   // The test runner's own options are not the keeper's.
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  // The planes are short of processor time, not of memory: their garbage is looked for a quarter as often. With one thread
-  // for Go code each, which is all that they find free, none of them looks on a second one for what there is to do.
+  // The planes lack processor time, not memory: garbage is collected less often, with one Go thread each.
   const env = { GOGC: "400", GOMAXPROCS: "1", ...inherited };
   const logFile = join(order.directory, "keeper.log");
   // A file, not this process's output: a detached keeper would keep a pipe open.
@@ -80,8 +79,8 @@ function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Prom
 }
 
 /**
- * Starts clusters, all at once, and resolves when pods can be made in each. They end with `stop()`, or by themselves
- * when this process ends, however it ends, unless they are `detached`.
+ * Starts clusters in parallel, and resolves when pods can be created in each. They end with `stop()`, or with this
+ * process unless `detached`.
  */
 export async function startClusters(options: StartOptions): Promise<Clusters> {
   checkNames(options.names);

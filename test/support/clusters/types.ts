@@ -15,8 +15,8 @@ export interface ClusterOptions {
   /** Default: three kwok nodes, or none beside a real one; `[]` for none. Several entries make several kinds of nodes, numbered on. */
   readonly nodes?: readonly KwokNodes[];
   /**
-   * A node that really runs containers (kubelet, containerd, runc), named `CLUSTER-real`, beside or (by default) in place of fake ones. Its images are
-   * `localhost/busybox:1` and nothing else. Throws where `realNodesPossible` gives a reason. Default false.
+   * A real node (kubelet, containerd, runc), named `CLUSTER-real`, by default in place of fake ones, with the image
+   * `localhost/busybox:1`. Throws if `realNodesPossible` gives a reason. Default false.
    */
   readonly realNode?: boolean;
   /** Name of the real node; default `CLUSTER-real`. */

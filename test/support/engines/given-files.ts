@@ -20,8 +20,8 @@ function mounted(list: "containers" | "initContainers", files: readonly GivenFil
 }
 
 /**
- * Gives every container of a namespace in a member some of the machine's files, by the member's own admission: the one
- * image of real nodes has no engine in it, and engines stay as they are.
+ * Mounts files of the machine into every container of a member's namespace by an admission policy: the one image of
+ * real nodes has no engine.
  */
 export async function giveFiles(member: Cluster, namespace: string, files: readonly GivenFile[]): Promise<void> {
   const volumes = files.map(

@@ -57,8 +57,8 @@ function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = 
 }
 
 /**
- * Installs the pinned packages of an engine into the cache, once per list of pins and Python, and returns where they
- * are. pip is run as the machine has configured it. A second process waits for the first and finds its work.
+ * Installs an engine's pinned packages into the cache with the machine's pip, once per list of pins and Python. A
+ * second process waits for the first.
  */
 export async function ensureEngine(engine: Engine, onProgress: (line: string) => void): Promise<EngineFolder> {
   const python = findPython();

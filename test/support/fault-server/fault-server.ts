@@ -26,8 +26,8 @@ export interface TlsMaterial {
 }
 
 /**
- * A fake API server for one collection, with the semantics that clients rely on (consistent paged lists, watches from a
- * version, 410 after compaction, bookmarks), and faults that a test queues.
+ * A fake API server for one collection: consistent paged lists, watches, 410 after compaction, bookmarks, and queued
+ * faults.
  */
 export class FaultServer {
   readonly world: World = new World();

@@ -69,8 +69,8 @@ const UNORDERED: ReadonlySet<string> = new Set(["conditions", "finalizers"]);
 const GENERATED = /^[bcdfghjklmnpqrstvwxz2456789]{5}$/;
 
 /**
- * The state as it must be on every cluster: the values of run fields replaced by their names, names that were made up
- * reduced to what they were made from, Legation's own marks and the name of its scheduler left out.
+ * Returns the state to compare between clusters: run-specific values replaced by field names, generated names by
+ * their bases, without Legation's marks.
  */
 export function comparable(state: NamespaceState): object {
   const normal = normaliser(state);

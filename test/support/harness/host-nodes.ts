@@ -6,8 +6,8 @@ const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const NODE_WRITERS = new Set(["kwok", "system:kube-scheduler"]);
 
 /**
- * Signs in the host's audit log that a pod of these namespaces was on its way to a node of the host: a binding by
- * anyone but Legation's controller, or any write by the host's scheduler or nodes. One line each.
+ * Returns signs in the audit log that a pod went to a node of the host: a Binding by another client, or a write by
+ * the host's scheduler or nodes.
  */
 export async function hostNodeWrites(host: Cluster, namespaces: ReadonlySet<string>): Promise<string[]> {
   const isSign = (event: AuditEvent): boolean => {

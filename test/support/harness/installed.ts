@@ -8,8 +8,8 @@ import { eventually } from "./wait.ts";
 export const MANIFESTS: string = fileURLToPath(new URL("../../../manifests", import.meta.url));
 
 /**
- * A cluster of its own with everything in manifests/ applied and no process of Legation running. It is not shared, since
- * policies and webhook configurations decide over all namespaces. Pass `afterFile` to have it stopped.
+ * Starts a cluster with manifests/ applied and no process of Legation. It is not shared, since policies and webhooks
+ * cover all namespaces. `afterFile` stops it.
  */
 export async function startInstalledCluster(
   name: string,

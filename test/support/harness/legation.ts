@@ -30,8 +30,8 @@ function tellWarnings(what: string, log: string, since: string): void {
 }
 
 /**
- * Runs Legation with both members for all tests of a file. The installation and the joined members stay for the files
- * after it, which find them and start processes of their own.
+ * Runs Legation with both members for a file's tests. Installation and members stay for later files, which start
+ * processes of their own.
  */
 export function useLegation(options: Partial<LegationOptions> = {}): () => Legation {
   let running: Legation | undefined;

@@ -18,9 +18,8 @@ interface Taken {
 }
 
 /**
- * The order in which workers take files. Of those for the same clusters, the longest come first, so that all turns end at
- * about the same time. Each comes when the one before it gets its turn: then one file runs and one waits for every turn, and
- * none of the workers, which are twice as many as turns, waits with a file while a turn has none.
+ * Orders files: per set of clusters the longest first, so that all lanes end together. A file is taken when its
+ * predecessor gets a lane, so one runs and one waits per lane and no worker blocks a free lane.
  */
 export function inOrder<T extends Timed>(files: readonly T[]): T[] {
   const turns = new Map<string, Taken>();

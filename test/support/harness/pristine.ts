@@ -2,10 +2,7 @@ import type { Cluster } from "../clusters/types.ts";
 import { runCli } from "../legation/cli.ts";
 import { kubectl } from "./kubectl.ts";
 
-/**
- * Takes everything of Legation's out of clusters that other files have used: the installation, what it made in members,
- * and the namespaces there. For files that test installing, joining and leaving themselves.
- */
+/** Removes everything of Legation from used clusters, for files that test installing, joining and leaving. */
 export async function pristine(host: Cluster, ...members: readonly Cluster[]): Promise<void> {
   const uninstall = ({ kubeconfig }: Cluster): Promise<unknown> =>
     runCli(["uninstall", "--force", `--kubeconfig=${kubeconfig}`]);

@@ -2,10 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import { hostCluster } from "./clusters.ts";
 import { kubectl } from "./kubectl.ts";
 
-/**
- * Members that joined are missed sooner than in production, until the file or the enclosing `describe` ends. A busy
- * machine may still take a second to answer.
- */
+/** Shortens probes of joined members until the file or `describe` ends. A busy machine may still need a second. */
 export function useQuickProbes(members: readonly string[] = ["west", "east"]): void {
   const probe = (spec: object): Promise<string> =>
     kubectl(hostCluster(), [

@@ -32,8 +32,8 @@ const PASSING = new Set(["Event"]);
 const DERIVED = new Set(["APIService"]);
 
 /**
- * Everything in a cluster, of every kind that it serves, that is Legation's: by its name or namespace, or by a label,
- * annotation or finalizer that Legation alone writes. As `Kind namespace/name`.
+ * Returns every object of Legation in a cluster, by name, namespace, label, annotation or finalizer, as `Kind
+ * namespace/name`.
  */
 export async function tracesOf(cluster: Cluster): Promise<string[]> {
   const found: string[] = [];

@@ -15,8 +15,8 @@ export interface EventuallyOptions {
 type Result = NonNullable<unknown> | null | undefined;
 
 /**
- * Calls `attempt` until it neither throws nor returns false, null or undefined, and resolves to what it returned.
- * When time is up it rejects with the last error or value.
+ * Calls `attempt` until it returns a value other than false, null or undefined without throwing. Rejects at the
+ * deadline with the last error or value.
  */
 export async function eventually<T extends Result>(
   attempt: () => T | Promise<T>,

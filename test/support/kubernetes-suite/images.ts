@@ -32,8 +32,8 @@ function filesOf(folder: string): TarEntry[] {
 }
 
 /**
- * Returns the images that the suite's specs name, as far as they can be made from Go programs and busybox. The versions are
- * those of test/utils/image/manifest.go.
+ * Returns the suite's images that Go programs and busybox can replace, in the versions of
+ * test/utils/image/manifest.go.
  */
 function suiteImages({ agnhost, nonewprivs, sampleApiServer, etcd, imageFiles }: SuitePrograms): readonly Image[] {
   const agnhostFiles: TarEntry[] = [

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { rolldown } from "rolldown";
 import { ROOT, SOURCE } from "./cli.ts";
 
-/** Puts the sources and the packages that they use into a few files: a process has them loaded in half the time. Resolves to the script that is `legation`. */
+/** Bundles the sources and their packages, which halves the load time. Resolves to the script `legation`. */
 export async function bundleSources(folder: string): Promise<string> {
   const build = await rolldown({ input: SOURCE, platform: "node", external: /^node:/ });
   await build.write({ dir: folder, format: "esm", entryFileNames: "main.js", chunkFileNames: "[name]-[hash].js" });

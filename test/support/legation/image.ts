@@ -25,8 +25,8 @@ const ENV = "/usr/bin/env";
 const NODE = "/usr/local/bin/node";
 
 /**
- * Writes an archive for `ctr images import` with what the Dockerfile puts into Legation's image, where there is no container
- * engine and no base image to be had.
+ * Writes an archive for `ctr images import` with the content of the Dockerfile's image, without a container engine or
+ * base image.
  */
 export async function writeLegationImage(archive: string): Promise<void> {
   const directory = mkdtempSync(join(tmpdir(), "legation-image-"));

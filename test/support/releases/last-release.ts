@@ -34,8 +34,8 @@ export function lastRelease(): Release {
 }
 
 /**
- * A module of a release, e.g. `src/api/keys.js`; its type is this version's, which is what the caller claims. Of a module that has moved,
- * `before` is the path of older releases.
+ * Loads a module of a release, e.g. `src/api/keys.js`, with this version's type as the caller claims. `before`: its
+ * path in older releases.
  */
 export async function moduleOf<T>({ folder }: Release, path: string, before: string = path): Promise<T> {
   const [now, then] = [join(folder, "dist", path), join(folder, "dist", before)];

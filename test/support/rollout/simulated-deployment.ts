@@ -30,8 +30,8 @@ interface ReplicaSet {
 }
 
 /**
- * A Deployment as its controller and that of ReplicaSets carry it out, replicas placed by Legation's own division. What
- * may happen next happens in any order: a pod is placed, one or many become ready, the Deployment is looked at again.
+ * Simulates a Deployment and its ReplicaSets with Legation's division. Placing, readiness and reconciles come in any
+ * order.
  */
 export class SimulatedDeployment {
   /** Live replicas by cluster after each change. */

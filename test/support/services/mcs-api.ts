@@ -79,8 +79,8 @@ export function serviceExportsIn(version: Version): Resource<ServiceExport> {
 }
 
 /**
- * Gives a cluster the part of the Multi-Cluster Services API that is written by people, in these versions and no others; no
- * implementation serves it. By default as mcs-api 0.5 and later.
+ * Installs the Multi-Cluster Services CRDs that authors write, in these versions, without an implementation. Default:
+ * as mcs-api 0.5.
  */
 export async function installServiceExports(cluster: Cluster, served: readonly Version[] = VERSIONS): Promise<void> {
   await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(definition(served)) });

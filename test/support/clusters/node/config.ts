@@ -5,8 +5,7 @@ import type { NodeBinaries } from "./binaries.ts";
 export const NODE_IMAGES = ["localhost/busybox:1", "localhost/pause:1"] as const;
 
 /**
- * Addresses of one cluster with pods that really run, all in ranges that the machine must not route elsewhere.
- * Every such cluster has a slot of its own from 0 to 15.
+ * Addresses of one cluster with a real node, in ranges that the machine does not route. Each has a slot from 0 to 15.
  */
 export interface Addresses {
   readonly slot: number;

@@ -1,8 +1,8 @@
 import { join } from "node:path";
 import type { Addresses, NodeFiles } from "./config.ts";
 
-// Everything the node mounts, starts or plugs lives in namespaces that the kernel ends with the first process in
-// them: however that ends, no container, mount, bridge or route of the node outlives it.
+// The kernel ends the node's namespaces with their first process, so no container, mount, bridge or route outlives
+// it.
 const NAMESPACES = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /** Arguments of `unshare` that run a script as the first process of a node. */
@@ -35,8 +35,8 @@ sleep 2147483647 & wait
 }
 
 /**
- * Shell that makes the node's own cgroup, in each tree under version 1; kubelet wants to find it. Under version 2 the root has
- * to hand its controllers down.
+ * Shell that creates the node's cgroup for the kubelet: in each tree under version 1; under version 2 the root hands
+ * its controllers down.
  */
 function cgroups({ cgroup }: Addresses): string {
   return `if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
