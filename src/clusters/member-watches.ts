@@ -10,7 +10,7 @@ export interface MemberWatch {
 }
 
 /**
- * One watch for each of some members. A watch starts when its member is followed, is retried by the member when that answers
+ * A watch for each of some members. A watch starts when its member is followed, is retried by the member when that answers
  * again, and ends when its member is no longer followed.
  */
 export class MemberWatches<Watch extends MemberWatch> {

@@ -10,7 +10,7 @@ export interface WatchState {
   readonly counted?: CountedFailures | undefined;
   /** When the API server last began to answer probes; undefined while it is unreachable. */
   readonly answeringSince: number | undefined;
-  /** How long a failure may last before it counts, as with the probe. */
+  /** Milliseconds that a failure may last before it counts, as with the probe. */
   readonly patienceMs: number;
 }
 

@@ -72,7 +72,7 @@ export interface RawRequest extends RequestOptions {
   readonly contentType?: string;
 }
 
-/** One event of a watch. */
+/** An event of a watch. */
 export type WatchEvent<T extends KubeObject> =
   | {
       readonly type: "ADDED" | "MODIFIED" | "DELETED";

@@ -20,7 +20,7 @@ export type KubeErrorCode =
   | "BadAnswer" // a response that violates the protocol
   | "BadCredentials"; // the kubeconfig or token cannot be used
 
-/** How a caller may proceed after an error. `unknown`: the write may have succeeded; read before deciding. */
+/** The ways to proceed after an error. `unknown`: the write may have succeeded; read before deciding. */
 export type RetryClass = "retry" | "unknown" | "never";
 
 /** Maps each code to its class. A new code without one does not compile. */

@@ -10,7 +10,7 @@ import { contextCredentials } from "./internal/kubeconfig-user.ts";
 
 export type { ClusterCredentials } from "./credentials.ts";
 
-/** Where to look for credentials. Absent fields are looked up as kubectl does. */
+/** The sources of credentials. Absent ones are found as kubectl does. */
 export interface LoadOptions {
   /** Path of a kubeconfig; wins over the environment. */
   readonly kubeconfig?: string;
@@ -23,7 +23,7 @@ export interface LoadOptions {
   readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
-/** How far a kubeconfig's text is trusted. */
+/** The trust in a kubeconfig's text. */
 export interface TextOptions {
   /** Allows the text to run programs and to name files on this machine. */
   readonly allowExec: boolean;

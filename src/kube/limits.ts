@@ -108,7 +108,7 @@ export class Slots {
   /** Releases the waiter's slot. */
   release({ namespace }: Pick<Waiter, "namespace">): void {
     this.#hold(namespace, -1);
-    // One more free slot raises every namespace's limit.
+    // Each free slot raises every namespace's limit.
     for (let turn = this.#nextTurn(); turn !== undefined; turn = this.#nextTurn()) this.#grant(turn);
   }
 

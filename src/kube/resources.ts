@@ -140,7 +140,7 @@ export const endpointSlices: Resource<EndpointSlice> = {
   shape: endpointSliceShape,
 };
 /**
- * Of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); its
+ * A resource of the Multi-Cluster Services API (KEP-1645). Both versions have the same fields (sigs.k8s.io/mcs-api, config/crd); its
  * release 0.4 and older serve only v1alpha1.
  */
 export const serviceExports: OptionalResource<ServiceExport> = {

@@ -45,7 +45,7 @@ export function lookUp(
   if (uid !== undefined && uid !== proxy.metadata.uid) return missing;
   const member = source.registry.member(cluster);
   if (member === undefined) return unavailable(cluster, source.registry.problem(cluster) ?? "it is not connected");
-  // One failed probe proves little, so the member is asked anyway, like a node that is not Ready.
+  // A single failed probe proves little, so the member is asked anyway, like a node that is not Ready.
   const { reachable, message = "it does not answer" } = member.probed;
   if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");

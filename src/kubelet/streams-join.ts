@@ -1,7 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../runtime/clock.ts";
 
-// How long one side's end waits for the other's; longer than any round trip.
+// Wait of one side's end for the other's; longer than any round trip.
 const LINGER_MS = 5_000;
 
 /** Two sockets piped into each other. */

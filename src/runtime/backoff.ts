@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** How delays between attempts grow. */
+/** The growth of the delays between attempts. */
 export interface BackoffOptions {
   /** First delay before jitter, in milliseconds. */
   readonly initialMs: number;

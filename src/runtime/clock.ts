@@ -82,7 +82,7 @@ export class InterruptibleSleep {
   }
 }
 
-// How often the two clocks are compared, and so how soon a step is noticed.
+// Interval between two comparisons of the clocks.
 const LOOK_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;

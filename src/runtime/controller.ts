@@ -10,7 +10,7 @@ import { countDone, WorkQueue } from "./internal/work-queue.ts";
 export interface Decision<Action> {
   /** Executed in this order; the first that fails ends the reconcile. */
   readonly actions: readonly Action[];
-  /** One word for logs and metrics. */
+  /** A word for logs and metrics. */
   readonly outcome: string;
   /** When to reconcile again without an event; epoch ms. */
   readonly requeueAt?: number;

@@ -15,7 +15,7 @@ export interface LeaderElectorOptions {
   readonly name: string;
   /** Unique per process; default: host name and a random suffix. */
   readonly identity?: string;
-  /** How long followers wait after the last renewal they saw before they take over. */
+  /** Milliseconds that followers wait after the last renewal they saw before they take over. */
   readonly leaseDurationMs?: number;
   /** The leader gives up when no renewal has succeeded for this long. */
   readonly renewDeadlineMs?: number;
@@ -32,7 +32,7 @@ export interface LeaderElectorOptions {
   readonly onStoppedLeading: () => void | Promise<void>;
 }
 
-/** One instant on the monotonic clock and on the machine's. */
+/** An instant on the monotonic clock and on the machine's. */
 interface Moment {
   readonly now: number;
   readonly wall: number;
@@ -42,7 +42,7 @@ interface Moment {
 interface Observation {
   readonly version: string;
   readonly seenAt: number;
-  /** How long its holder may lead from `seenAt` on. */
+  /** Milliseconds that its holder may lead from `seenAt` on. */
   readonly heldMs: number;
 }
 

@@ -24,7 +24,7 @@ export interface ReadStore<T extends KubeObject> {
   readonly synced: boolean;
 }
 
-/** One index: value -> key -> object. */
+/** An index: value -> key -> object. */
 interface Index<T extends KubeObject> {
   readonly valuesOf: IndexFunction<T>;
   readonly entries: Map<string, Map<ObjectKey, Stored<T>>>;

@@ -27,7 +27,7 @@ import {
 } from "@opentelemetry/sdk-trace";
 import type { Logger } from "./logger.ts";
 import { QuietExporter, type TlsFiles } from "./span-exporter.ts";
-import type { Part, Review, SpanAttributes, Stretch, TracedPod, Traces } from "./traces.ts";
+import type { FinishedStep, Review, SpanAttributes, Step, TracedPod, Traces } from "./traces.ts";
 
 /** The supported values of OTEL_TRACES_SAMPLER. */
 export type SamplerName = "always_on" | "always_off" | "traceidratio";
@@ -39,7 +39,7 @@ export interface TracesOptions {
   readonly sampler: SamplerName;
   /** Share of traced pods, for `traceidratio`. */
   readonly ratio: number;
-  /** How long spans are batched, in ms. */
+  /** Milliseconds for which spans are batched. */
   readonly delayMs: number;
   /** Longest queue of unsent spans; further ones are dropped. */
   readonly queueSize: number;
@@ -63,7 +63,7 @@ const METHODS: Readonly<Record<string, string>> = {
 };
 
 /** An open span. Requests that finish after it are not attributed. */
-interface OpenStep {
+interface OpenSpan {
   readonly context: SpanContext;
   open: boolean;
 }
@@ -75,7 +75,7 @@ export class OpenTelemetryTraces implements Traces {
   readonly #ids = new GivenIds();
   readonly #sampler: Sampler;
   readonly #exporter: QuietExporter;
-  readonly #current = new AsyncLocalStorage<OpenStep | undefined>();
+  readonly #current = new AsyncLocalStorage<OpenSpan | undefined>();
 
   constructor(options: TracesOptions) {
     const { service, version, delayMs, queueSize } = options;
@@ -100,32 +100,32 @@ export class OpenTelemetryTraces implements Traces {
     this.#tracer = this.#provider.getTracer("legation", version);
   }
 
-  async step<T>(pod: TracedPod, part: Part, run: () => Promise<T>): Promise<T> {
+  async step<T>(pod: TracedPod, step: Step, run: () => Promise<T>): Promise<T> {
     const parent = this.#rootOf(pod);
     if (parent === undefined) return this.#current.run(undefined, run);
-    const span = this.#tracer.startSpan(part.name, optionsOf(pod, part), trace.setSpanContext(ROOT_CONTEXT, parent));
-    const step: OpenStep = { context: span.spanContext(), open: true };
+    const span = this.#tracer.startSpan(step.name, optionsOf(pod, step), trace.setSpanContext(ROOT_CONTEXT, parent));
+    const current: OpenSpan = { context: span.spanContext(), open: true };
     try {
-      return await this.#current.run(step, run);
+      return await this.#current.run(current, run);
     } catch (error) {
       fail(span, wordFor(error));
       throw error;
     } finally {
-      step.open = false;
+      current.open = false;
       span.end(now());
     }
   }
 
-  stretch(pod: TracedPod, stretch: Stretch): void {
+  finishedStep(pod: TracedPod, step: FinishedStep): void {
     const root = this.#rootOf(pod);
     if (root === undefined) return;
-    const options = optionsOf(pod, stretch);
+    const options = optionsOf(pod, step);
     const span =
-      stretch.root === true
-        ? this.#ids.give(root, () => this.#tracer.startSpan(stretch.name, { ...options, root: true }, ROOT_CONTEXT))
-        : this.#tracer.startSpan(stretch.name, options, trace.setSpanContext(ROOT_CONTEXT, root));
-    if (stretch.failure !== undefined) fail(span, stretch.failure);
-    span.end(Math.max(stretch.startedAt, stretch.endedAt));
+      step.root === true
+        ? this.#ids.give(root, () => this.#tracer.startSpan(step.name, { ...options, root: true }, ROOT_CONTEXT))
+        : this.#tracer.startSpan(step.name, options, trace.setSpanContext(ROOT_CONTEXT, root));
+    if (step.failure !== undefined) fail(span, step.failure);
+    span.end(Math.max(step.startedAt, step.endedAt));
   }
 
   request(cluster: string, verb: string, resource: string, code: string, seconds: number): void {
@@ -237,7 +237,7 @@ function samplerOf({ sampler, ratio }: TracesOptions): Sampler {
   }
 }
 
-function optionsOf({ uid, namespace, name }: TracedPod, { startedAt, attributes }: Part): SpanOptions {
+function optionsOf({ uid, namespace, name }: TracedPod, { startedAt, attributes }: Step): SpanOptions {
   return {
     startTime: startedAt,
     attributes: { "k8s.pod.uid": uid, "k8s.namespace.name": namespace, "k8s.pod.name": name, ...attributes },

@@ -10,7 +10,7 @@ export interface TracedPod {
 }
 
 /** A step of a pod's life. */
-export interface Part {
+export interface Step {
   readonly name: string;
   /** Epoch ms. */
   readonly startedAt: number;
@@ -18,7 +18,7 @@ export interface Part {
 }
 
 /** A finished step. */
-export interface Stretch extends Part {
+export interface FinishedStep extends Step {
   /** Epoch ms. */
   readonly endedAt: number;
   /** One word for the failure, if there was one. */
@@ -51,9 +51,9 @@ export interface Review extends ReviewedName {
 /** Reports pods' lives to an OpenTelemetry collector. No method but `close` throws or blocks. */
 export interface Traces {
   /** Runs `run` inside a span. Requests made meanwhile become its children. */
-  step<T>(pod: TracedPod, part: Part, run: () => Promise<T>): Promise<T>;
+  step<T>(pod: TracedPod, step: Step, run: () => Promise<T>): Promise<T>;
   /** Reports a finished step. */
-  stretch(pod: TracedPod, stretch: Stretch): void;
+  finishedStep(pod: TracedPod, step: FinishedStep): void;
   /** Reports a finished API request. `code` is the HTTP status, or the error code without one. */
   request(cluster: string, verb: string, resource: string, code: string, seconds: number): void;
   review(review: Review): void;

@@ -16,7 +16,7 @@ export interface QueueMetrics {
 export interface QueueLoad {
   /** The number of queued keys. */
   readonly depth: number;
-  /** How long each running reconcile has taken so far. */
+  /** Duration of each running reconcile so far. */
   readonly runningSeconds: readonly number[];
 }
 

@@ -111,7 +111,7 @@ export class Connections {
       connections,
       // In undici, pipelining 0 closes the connection after one request.
       pipelining: use === "once" ? 0 : 1,
-      // One exchange per connection separates "sent" from "not sent", and isolates a lost response.
+      // A single request per connection separates "sent" from "not sent", and isolates a lost response.
       allowH2: false,
       // The client's own deadlines apply, which include queueing.
       headersTimeout: 0,

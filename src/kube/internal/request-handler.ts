@@ -13,7 +13,7 @@ export interface Answer {
 
 /** The reason why a request got no response. */
 export interface Failure {
-  /** False when no byte of the request left, so the server has surely not seen it. */
+  /** A byte of the request may have left. Otherwise the server has surely not seen it. */
   readonly sent: boolean;
   /** `cut`: the connection broke; `late`: a deadline passed; `aborted`: the caller aborted. */
   readonly by: "cut" | "late" | "aborted";
@@ -26,7 +26,7 @@ export type Outcome =
   | { readonly failure: Failure; readonly answer?: never };
 
 /**
- * One request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
+ * A request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
  * per response, and `onRequestStart`, called just before the first byte, separates "not sent" from "answer lost".
  */
 export class RequestHandler implements Dispatcher.DispatchHandler {

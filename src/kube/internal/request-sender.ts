@@ -6,7 +6,7 @@ import type { RequestHandler } from "./request-handler.ts";
 import type { StreamHandler } from "./stream-handler.ts";
 import type { WatchStream } from "./watch-stream.ts";
 
-/** One request on the wire, with its name in errors and metrics. */
+/** A request, with its name in errors and metrics. */
 export interface ApiRequest {
   /** Kubernetes verb. */
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";

@@ -12,7 +12,7 @@ const UNREAD_BYTES = 64 * 1024;
 // Longer than any `Status`; the rest is not read.
 const MOST_REFUSAL_BYTES = 64 * 1024;
 
-/** One response as a stream with backpressure, or as text when it is not a success. */
+/** A response as a stream with backpressure, or as text when it is not a success. */
 export class StreamHandler implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: StreamOutcome) => void;
   readonly #onConnected: () => void;

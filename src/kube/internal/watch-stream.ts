@@ -25,7 +25,7 @@ export interface Opened {
 /** The error of a stream that ended before the server finished it. */
 export class StreamCut extends Error {
   override readonly name = "StreamCut";
-  /** False when the request was not sent. */
+  /** The request was sent. */
   readonly sent: boolean;
 
   constructor(message: string, sent: boolean, cause?: unknown) {

@@ -47,7 +47,7 @@ test("two processes that know nothing of each other tell of one trace, whose roo
   const [first, second] = [open(), open()];
   const startedAt = Date.now();
   await first.step(POD, { name: "create delegate", startedAt }, async () => undefined);
-  second.stretch(POD, { name: "place pod", root: true, startedAt: startedAt - 5_000, endedAt: startedAt });
+  second.finishedStep(POD, { name: "place pod", root: true, startedAt: startedAt - 5_000, endedAt: startedAt });
   await Promise.all([first.close(), second.close()]);
   const root = named("place pod");
   expect(root).toMatchObject({ traceId: TRACE, spanId: ROOT, startedAt: startedAt - 5_000, endedAt: startedAt });
@@ -101,7 +101,7 @@ test("a failed span carries an error code, and never a message that may quote an
   const step = traces.step(POD, { name: "forward change", startedAt: Date.now() }, () => Promise.reject(failing));
   await expect(step).rejects.toBe(failing);
   const startedAt = Date.parse("2026-01-01T00:00:05Z");
-  traces.stretch(POD, { name: "run", startedAt, endedAt: startedAt - 4_000, failure: "Failed" });
+  traces.finishedStep(POD, { name: "run", startedAt, endedAt: startedAt - 4_000, failure: "Failed" });
   await traces.close();
   expect(named("forward change")).toMatchObject({ status: { code: ERROR, message: "Invalid" } });
   expect(named("forward change").attributes["error.type"]).toBe("Invalid");
@@ -145,7 +145,7 @@ test("the resource says who tells, in the words of OTEL_SERVICE_NAME and OTEL_RE
   vi.stubEnv("OTEL_SERVICE_NAME", "embassy");
   vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.name=ignored");
   const traces = open();
-  traces.stretch(POD, { name: "run", startedAt: 1, endedAt: 2 });
+  traces.finishedStep(POD, { name: "run", startedAt: 1, endedAt: 2 });
   await traces.close();
   expect(named("run").resource).toMatchObject({
     "service.name": "embassy",
@@ -163,7 +163,7 @@ test("a pod is traced as a whole or not at all, and by each process alike", asyn
   for (const pod of pods) {
     const request = async (): Promise<void> => first.request("host", "patch", "pods/status", "200", 0);
     await first.step(pod, { name: "copy status", startedAt: Date.now() }, request);
-    second.stretch(pod, { name: "place pod", root: true, startedAt: 1, endedAt: 2 });
+    second.finishedStep(pod, { name: "place pod", root: true, startedAt: 1, endedAt: 2 });
   }
   await Promise.all([first.close(), second.close()]);
   const tracesOf = (name: string): string[] =>
@@ -185,7 +185,7 @@ test.each([
   for (let round = 0; round < 3; round += 1) {
     const before = receiver.requests;
     const startedAt = performance.now();
-    for (let each = 0; each < 1_000; each += 1) traces.stretch(POD, { name: "run", startedAt: 1, endedAt: 2 });
+    for (let each = 0; each < 1_000; each += 1) traces.finishedStep(POD, { name: "run", startedAt: 1, endedAt: 2 });
     expect(performance.now() - startedAt).toBeLessThan(5_000);
     await vi.waitFor(() => expect(receiver.requests).toBeGreaterThan(before), { timeout: 15_000 });
   }
@@ -195,7 +195,7 @@ test.each([
   receiver.behave("take");
   await vi.waitFor(
     () => {
-      traces.stretch(POD, { name: "after", startedAt: 1, endedAt: 2 });
+      traces.finishedStep(POD, { name: "after", startedAt: 1, endedAt: 2 });
       // What hung before may still be given up after the first that was taken.
       expect(lines.at(-1)).toContain("takes spans again");
     },
@@ -209,7 +209,7 @@ test.each([
 test("a process that ends does not wait for a collector that hangs", async () => {
   receiver.behave("hang");
   const traces = open();
-  traces.stretch(POD, { name: "run", startedAt: 1, endedAt: 2 });
+  traces.finishedStep(POD, { name: "run", startedAt: 1, endedAt: 2 });
   const startedAt = performance.now();
   await traces.close();
   // The exporter by itself would go on for ten.

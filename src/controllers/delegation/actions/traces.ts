@@ -2,7 +2,7 @@ import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/k
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import type { Part, SpanAttributes, TracedPod, Traces } from "../../../telemetry/traces.ts";
+import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import { awaitsDelegate } from "../decisions/decide-awaited.ts";
 import type { Action, Memory, Observed } from "../decisions/model.ts";
 
@@ -64,8 +64,8 @@ export class PodTraces {
     const stepName = NAMES[action.type];
     if (stepName === undefined) return run();
     const startedAt = now();
-    const part: Part = { name: stepName, startedAt, attributes: this.#attributes(action) };
-    const shown = await traces.step(pod, part, run);
+    const step: Step = { name: stepName, startedAt, attributes: this.#attributes(action) };
+    const shown = await traces.step(pod, step, run);
     if (proxy?.metadata.uid !== uid) return shown;
     if (action.type === "bind" && action.delegateUid !== undefined) {
       this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
@@ -82,7 +82,7 @@ export class PodTraces {
     const { traces, memoryOf, waitingSince, now } = this.#options;
     const since = memoryOf(pod.uid).fresh ? waitingSince(key) : createdAt(proxy);
     if (since === undefined) return;
-    traces.stretch(pod, {
+    traces.finishedStep(pod, {
       name: "wait for placement",
       startedAt: since,
       endedAt: now(),
@@ -99,7 +99,7 @@ export class PodTraces {
     until: number = this.#options.now(),
   ): void {
     if (since === undefined) return;
-    this.#options.traces.stretch(pod, {
+    this.#options.traces.finishedStep(pod, {
       name: "schedule delegate",
       startedAt: since,
       endedAt: until,
@@ -111,7 +111,7 @@ export class PodTraces {
   /** From its creation to its node: what every other span of the pod is below, and told when it is known, not when the pod ends. */
   #placed(pod: TracedPod, proxy: Stored<Pod>, member?: string, failure?: string): void {
     const { traces, now } = this.#options;
-    traces.stretch(pod, {
+    traces.finishedStep(pod, {
       name: "place pod",
       root: true,
       startedAt: createdAt(proxy) ?? now(),
@@ -127,7 +127,7 @@ export class PodTraces {
     const { traces, now } = this.#options;
     const startedAt = Date.parse(String(proxy.status?.startTime ?? ""));
     if (Number.isNaN(startedAt)) return;
-    traces.stretch(pod, {
+    traces.finishedStep(pod, {
       name: "run",
       startedAt,
       endedAt: now(),
@@ -142,7 +142,7 @@ export class PodTraces {
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");
     const startedAt = deletionAskedAt(proxy);
     if (startedAt === undefined) return;
-    traces.stretch(pod, { name: "delete pod", startedAt, endedAt: now(), attributes: this.#attributes() });
+    traces.finishedStep(pod, { name: "delete pod", startedAt, endedAt: now(), attributes: this.#attributes() });
   }
 
   #attributes(about: Action | { readonly member?: string; readonly phase?: string } = {}): SpanAttributes {

@@ -4,7 +4,7 @@ import { PodTraces } from "../../../../../src/controllers/delegation/actions/tra
 import type { Action, Memory } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import type { ActionContext } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
-import type { Part, Stretch, TracedPod, Traces } from "../../../../../src/telemetry/traces.ts";
+import type { FinishedStep, Step, TracedPod, Traces } from "../../../../../src/telemetry/traces.ts";
 import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, memory } from "../world.ts";
 
@@ -12,7 +12,7 @@ const CREATED = "2026-11-21T10:00:00Z";
 const AT = Date.parse(CREATED);
 const SHOWN = (): boolean => true;
 
-let told: (Part | Stretch)[];
+let told: (Step | FinishedStep)[];
 let about: TracedPod[];
 let now = AT;
 
@@ -23,14 +23,14 @@ beforeEach(() => {
 });
 
 const traces: Traces = {
-  step: async (traced, part, run) => {
+  step: async (traced, step, run) => {
     about.push(traced);
-    told.push(part);
+    told.push(step);
     return run();
   },
-  stretch: (traced, stretch) => {
+  finishedStep: (traced, step) => {
     about.push(traced);
-    told.push(stretch);
+    told.push(step);
   },
   request: () => undefined,
   review: () => undefined,
@@ -43,7 +43,7 @@ interface Setting {
   readonly waitingSince?: number;
 }
 
-async function follow(action: Action, setting: Setting = {}): Promise<(Part | Stretch)[]> {
+async function follow(action: Action, setting: Setting = {}): Promise<(Step | FinishedStep)[]> {
   const { proxy } = setting;
   const way = new PodTraces({
     traces,
