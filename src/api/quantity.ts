@@ -101,8 +101,3 @@ const quantity = z
 
 /** A schema of quantities by resource, with messages for authors. */
 export const amounts: z.ZodType<Readonly<Record<string, string | number>>> = z.record(z.string(), quantity);
-
-/** Returns the quantities as text, as the API server writes them. */
-export function textsOf(list: Readonly<Record<string, string | number>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, String(amount)]));
-}

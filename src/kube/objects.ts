@@ -6,7 +6,6 @@ import type {
   V1ContainerStatus,
   V1EndpointSlice,
   V1Lease,
-  V1LimitRange,
   V1Namespace,
   V1Node,
   V1NodeCondition,
@@ -82,7 +81,6 @@ export type Lease = Wire<V1Lease>;
 export type CertificateSigningRequest = Wire<V1CertificateSigningRequest>;
 export type KubeEvent = Wire<CoreV1Event>;
 export type ResourceQuota = Wire<V1ResourceQuota>;
-export type LimitRange = Wire<V1LimitRange>;
 export type PriorityClass = Wire<V1PriorityClass>;
 export type RuntimeClass = Wire<V1RuntimeClass>;
 /** A ServiceExport of the Multi-Cluster Services API (KEP-1645), as far as it is read. */

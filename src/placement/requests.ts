@@ -41,7 +41,7 @@ function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Re
 const SHARED: ReadonlySet<string> = new Set(["cpu", "memory"]);
 
 /** Reports whether the resource has pod-level requests (k8s.io/component-helpers/resource). */
-export function isPodLevel(resource: string): boolean {
+function isPodLevel(resource: string): boolean {
   return SHARED.has(resource) || resource.startsWith("hugepages-");
 }
 
@@ -49,7 +49,7 @@ export function isPodLevel(resource: string): boolean {
  * Returns pod-level requests as defaulted: the containers' sum, or else the limits (defaultPodRequests in
  * pkg/apis/core/v1).
  */
-export function podLevelRequests(spec: PodSpec): Amounts {
+function podLevelRequests(spec: PodSpec): Amounts {
   const { requests, limits } = spec.resources ?? {};
   const written = parseAmounts(requests);
   const limited = Object.entries(parseAmounts(limits)).filter(([name]) => isPodLevel(name));
@@ -59,7 +59,7 @@ export function podLevelRequests(spec: PodSpec): Amounts {
 }
 
 /** Returns a container's requests as defaulted. */
-export function containerRequests(container: Container): Amounts {
+function containerRequests(container: Container): Amounts {
   const { requests, limits } = container.resources ?? {};
   // The API server defaults a missing request to the limit; manifests read by `plan` were not defaulted.
   return { ...parseAmounts(limits), ...parseAmounts(requests) };

@@ -68,7 +68,8 @@ export function classesOf({ spec }: Pod): readonly Dependency[] {
   });
 }
 
-function allDependenciesOf(pod: Pod): readonly Dependency[] {
+/** Returns all objects that a pod uses, classes included. */
+export function allDependenciesOf(pod: Pod): readonly Dependency[] {
   const classes = classesOf(pod);
   return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
 }

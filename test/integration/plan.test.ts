@@ -1,17 +1,24 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { clusters } from "../../src/api/resources.ts";
+import { issueAuthority, issueServing } from "../../src/certificates/issue.ts";
 import { controllerOf } from "../../src/pods/phase.ts";
 import { memberOf } from "../../src/pods/proxy.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
+import { freePort } from "../support/clusters/ports.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { type CliResult, runCli, runProcess } from "../support/legation/cli.ts";
 
 useLegation();
@@ -41,6 +48,7 @@ const statusSchema = z.object({
 const planSchema = z.object({
   fits: z.boolean(),
   guesses: z.array(z.unknown()),
+  notChecked: z.array(z.string()),
   workloads: z.array(
     z.object({
       kind: z.string(),
@@ -111,8 +119,30 @@ async function placed(): Promise<Record<string, Record<string, number>>> {
   return counts;
 }
 
+/** A webhook that denies every request. */
+async function denyingWebhook(): Promise<{ readonly url: string; readonly caBundle: string }> {
+  const validity = { now: Date.now(), lifetimeMs: 24 * 3_600_000 };
+  const authority = await issueAuthority("denying", validity);
+  const server = createServer(await issueServing(authority, ["127.0.0.1"], validity), (incoming, outgoing) => {
+    const chunks: Buffer[] = [];
+    incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+    incoming.on("end", () => {
+      const { uid } = JSON.parse(Buffer.concat(chunks).toString()).request;
+      const response = { uid, allowed: false, status: { message: "not this one" } };
+      outgoing.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response }));
+    });
+  });
+  const port = await freePort();
+  await new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { url: `https://127.0.0.1:${port}/`, caBundle: Buffer.from(authority.cert).toString("base64") };
+}
+
 describe("a plan", () => {
-  test("is what then happens, and writes nothing", async () => {
+  test("is what then happens, and writes nothing but dry-runs", async () => {
     const spread = JSON.stringify([{ topologyKey: "region" }]);
     const override = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
     const manifest = [
@@ -159,7 +189,7 @@ describe("a plan", () => {
     expect(written.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([]);
 
     const planned = planSchema.parse(JSON.parse(stdout));
-    expect(planned).toMatchObject({ fits: true, guesses: [] });
+    expect(planned).toMatchObject({ fits: true, guesses: [], notChecked: [] });
     const expected = planned.workloads.map(({ name, clusters: members }) => [
       name,
       Object.fromEntries(members.flatMap(({ cluster, pods }) => (pods === 0 ? [] : [[cluster, pods]]))),
@@ -240,7 +270,7 @@ describe("a plan", () => {
     const { code, stdout } = await plan(manifest, "-o", "json");
     expect(code).toBe(5);
     const planned = planSchema.parse(JSON.parse(stdout));
-    expect(planned.guesses).toEqual([]);
+    expect(planned).toMatchObject({ guesses: [], notChecked: [] });
     const foreseen = new Map(planned.workloads.map(({ name, ...rest }) => [name, rest]));
     expect(foreseen.get("configured")).toMatchObject({ outcome: "fits" });
     const applied = await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest }).catch(
@@ -259,6 +289,167 @@ describe("a plan", () => {
         unconfigured: foreseen.get("unconfigured")?.pods[0]?.message,
       });
     }, patient);
+  });
+
+  test("has the words of LimitRange, Pod Security, policy and webhook, and the defaults that they give", async () => {
+    await kubectl(hostCluster(), ["label", "namespace", namespace, "pod-security.kubernetes.io/enforce=baseline"]);
+    const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+    const rules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] }];
+    const apiVersion = "admissionregistration.k8s.io/v1";
+    const { url, caBundle } = await denyingWebhook();
+    await applyAll(hostCluster(), [
+      {
+        apiVersion: "v1",
+        kind: "LimitRange",
+        metadata: { name: "limits", namespace },
+        spec: { limits: [{ type: "Container", max: { cpu: "5k" }, default: { cpu: "4k" } }] },
+      },
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicy",
+        metadata: { name: namespace },
+        spec: {
+          matchConstraints: { namespaceSelector, resourceRules: rules },
+          validations: [{ expression: 'object.metadata.?name.orValue("") != "policied"', message: "not on a Friday" }],
+        },
+      },
+      {
+        apiVersion,
+        kind: "ValidatingAdmissionPolicyBinding",
+        metadata: { name: namespace },
+        spec: { policyName: namespace, validationActions: ["Deny"] },
+      },
+      {
+        apiVersion,
+        kind: "ValidatingWebhookConfiguration",
+        metadata: { name: namespace },
+        webhooks: [
+          {
+            name: "hooked.example.com",
+            clientConfig: { url, caBundle },
+            namespaceSelector,
+            rules,
+            matchConditions: [{ name: "hooked", expression: 'object.metadata.?name.orValue("") == "hooked"' }],
+            admissionReviewVersions: ["v1"],
+            sideEffects: "NoneOnDryRun",
+          },
+        ],
+      },
+    ]);
+    onTestFinished(async () => {
+      const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy,validatingwebhookconfiguration";
+      await kubectl(hostCluster(), ["delete", kinds, namespace, "--ignore-not-found"]);
+    });
+    const pod = (name: string, container: object = {}): object =>
+      workload("Pod", name, {
+        apiVersion: "v1",
+        podSpec: { containers: [{ name: "main", image: "main:1", ...container }] },
+      });
+    const small = { resources: { requests: { cpu: "100m" } } };
+    const manifest = [
+      pod("limited", { resources: { limits: { cpu: "6k" } } }),
+      pod("privileged", { ...small, securityContext: { privileged: true } }),
+      pod("policied", small),
+      pod("hooked", small),
+      pod("defaulted"),
+      workload("Deployment", "privileges", {
+        podSpec: { containers: [{ name: "main", image: "main:1", securityContext: { privileged: true } }] },
+      }),
+    ]
+      .map((object) => JSON.stringify(object))
+      .join("\n---\n");
+    const foreseen = await eventually(
+      async () => {
+        const { code, stdout } = await plan(manifest, "-o", "json");
+        const planned = planSchema.parse(JSON.parse(stdout));
+        const found = new Map(planned.workloads.map(({ name, ...rest }) => [name, rest]));
+        // API servers take up policies and webhooks in their own time.
+        if (code !== 5 || found.get("policied")?.outcome === "fits" || found.get("hooked")?.outcome === "fits")
+          return undefined;
+        expect(planned).toMatchObject({ guesses: [], notChecked: [] });
+        return found;
+      },
+      { timeoutMs: 60_000, intervalMs: 1000 },
+    );
+    const messages = Object.fromEntries(
+      [...foreseen].map(
+        ([
+          name,
+          {
+            message,
+            pods: [first],
+          },
+        ]) => [name, message ?? first?.message],
+      ),
+    );
+    expect(messages).toEqual({
+      limited: "maximum cpu usage per Container is 5k, but limit is 6k",
+      privileged: expect.stringContaining('violates PodSecurity "baseline:latest": privileged'),
+      policied: expect.stringContaining("denied request: not on a Friday"),
+      hooked: 'admission webhook "hooked.example.com" denied the request: not this one',
+      defaulted: expect.stringContaining("cpu: 4000 requested, the largest node has 64"),
+      privileges: expect.stringContaining('violates PodSecurity "baseline:latest": privileged'),
+    });
+    const applied = await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest }).catch(
+      (error: Error) => error.message,
+    );
+    for (const name of ["limited", "privileged", "policied", "hooked"]) expect(applied).toContain(messages[name]);
+  });
+
+  test("of an asker who may not create pods says that admission was not asked", async () => {
+    const account = `system:serviceaccount:${namespace}:looker`;
+    const host = hostCluster();
+    await kubectl(host, ["-n", namespace, "create", "serviceaccount", "looker"]);
+    const role = `--clusterrole=legation-viewer`;
+    const binding = `${namespace}-looks`;
+    await kubectl(host, ["create", "clusterrolebinding", binding, role, `--serviceaccount=${namespace}:looker`]);
+    onTestFinished(async () => void (await kubectl(host, ["delete", "clusterrolebinding", binding])));
+    await kubectl(host, ["-n", namespace, "create", "rolebinding", "views", "--clusterrole=view", `--user=${account}`]);
+    const token = (await kubectl(host, ["-n", namespace, "create", "token", "looker"])).trim();
+    const folder = mkdtempSync(join(tmpdir(), "legation-looker-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(kubeconfig, kubeconfigText({ ...host, name: "host", user: "looker", token }));
+    const manifest = JSON.stringify(workload("Deployment", "web", { spec: { replicas: 2 } }));
+    const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${kubeconfig}`];
+    const { code, stdout } = await runCli(args, { input: manifest });
+    expect(stdout).toContain("2 pods fit");
+    expect(stdout).toMatch(
+      /\nnot checked:\n {2}defaults, LimitRanges, quotas, Pod Security, policies and webhooks for Deployment \S+\/web: you may not create pods\n/,
+    );
+    expect(code).toBe(0);
+  });
+
+  test("of a namespace that would be refused has the words of policy and webhook", async () => {
+    const written = (name: string, metadata: object): object => ({
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name, ...metadata },
+    });
+    const manifest = [
+      written("kube-system", { labels: { "legation.dev/delegation": "all" } }),
+      written(namespace, { annotations: { "legation.dev/clusters": "West" } }),
+      workload("Pod", "web", { apiVersion: "v1" }),
+    ]
+      .map((object) => JSON.stringify(object))
+      .join("\n---\n");
+    const planned = await runCli(
+      ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`, "-o", "json"],
+      {
+        input: manifest,
+      },
+    );
+    expect(planned.code).toBe(5);
+    const { workloads } = planSchema.parse(JSON.parse(planned.stdout));
+    expect(workloads.map(({ kind, outcome }) => `${kind} ${outcome}`)).toEqual([
+      "Namespace refused",
+      "Namespace refused",
+      "Pod fits",
+    ]);
+    expect(workloads[0]?.message).toContain(
+      "serves this cluster itself, so its pods cannot be delegated; remove the label",
+    );
+    expect(workloads[1]?.message).toContain('"West" is not a DNS label');
   });
 
   test("knows pods of the host, which leave their quota to those in their place", async () => {

@@ -4,10 +4,12 @@ import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
-import { type Plan, planOf } from "../plan/plan.ts";
-import { readClaims, readExisting, readHost, readHostPods } from "../plan/read-host.ts";
-import { readRules } from "../plan/read-rules.ts";
-import { isWaiting } from "../plan/tally.ts";
+import { dryRunNamespace, dryRunPod } from "../plan/dry-run.ts";
+import { planNamespaces } from "../plan/namespaces.ts";
+import { isWaiting, type Plan } from "../plan/outcome.ts";
+import { answersTo, planOf } from "../plan/plan.ts";
+import { prepare } from "../plan/prepare.ts";
+import { readHost, readManifestState } from "../plan/read-host.ts";
 import { planText } from "../plan/text.ts";
 import { servedVersion, workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -26,8 +28,9 @@ const files = z.union([z.string().transform((name) => [name]), z.array(z.string(
 export const planCommand: Subcommand<PlanInput> = {
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
-    "rules, in the same words as a pod's condition. It reads the host alone and writes nothing at all. Members have the " +
-    "last word: their own schedulers, quotas and admission are not asked. " +
+    "rules, in the same words as a pod's condition. The host's API server is asked by dry-run whether it lets the pods in, " +
+    "with your own rights; nothing is stored. Members have the last word: their own schedulers, quotas and admission are " +
+    "not asked. " +
     "Exits with 5 when a pod would wait or be refused.",
   flags: [
     flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
@@ -59,19 +62,17 @@ export const planCommand: Subcommand<PlanInput> = {
         remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
       });
     }
-    const { client, namespace: current } = await session.connect(options, "host");
-    const where = namespace ?? current;
-    const [host, claims, rules, existing, hostPods] = await asViewer(
-      Promise.all([
-        readHost(client, signal),
-        readClaims(client, objects, where, signal),
-        readRules(client, objects, where, signal),
-        readExisting(client, objects, where, signal),
-        readHostPods(client, objects, where, signal),
-      ]),
+    const { client, namespace: contextNamespace } = await session.connect(options, "host");
+    const current = namespace ?? contextNamespace;
+    const [host, found] = await asViewer(
+      Promise.all([readHost(client, signal), readManifestState(client, objects, current, signal)]),
     );
-    const state = { ...host, claims, rules };
-    const plan = planOf(objects, state, { namespace: where, now: Date.now(), existing, hostPods });
+    const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
+      dryRunNamespace(client, one, isNew, signal),
+    );
+    const state = { objects, host, namespaces, found, current, now: Date.now() };
+    const prepared = prepare(state);
+    const plan = planOf(state, prepared, await answersTo(prepared, (pod) => dryRunPod(client, pod, signal)));
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     const passedOver = customKinds(objects);
     if (passedOver.length > 0) {

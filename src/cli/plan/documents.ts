@@ -2,11 +2,18 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { addAbortSignal, type Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
-import { type Document, parseAllDocuments } from "yaml";
+import {
+  type Document,
+  type DocumentOptions,
+  type ParseOptions,
+  parseAllDocuments,
+  type ScalarTag,
+  type SchemaOptions,
+  type Tags,
+} from "yaml";
 import { z } from "zod";
 import { withoutNulls } from "../../api/json.ts";
 import { Failure } from "../failure.ts";
-import { KUBECTL_DIALECT } from "./yaml-dialect.ts";
 
 /** One object of a manifest, as its author wrote it. */
 export interface WrittenObject {
@@ -106,6 +113,34 @@ function unreadable(path: string, cause: unknown): Failure {
   return new Failure("failure", { object: path, problem, cause });
 }
 
+const INTEGER = "tag:yaml.org,2002:int";
+const TIMESTAMP = "tag:yaml.org,2002:timestamp";
+
+// What YAML 1.2 brought, and Go's own parser of numbers takes (strconv.ParseInt with base 0).
+const octalWithLetter: ScalarTag = {
+  tag: INTEGER,
+  default: true,
+  test: /^[-+]?0o[0-7_]+$/i,
+  resolve: (text) => {
+    const value = Number.parseInt(text.replace(/^[-+]?0o/i, "").replaceAll("_", ""), 8);
+    return text.startsWith("-") ? -value : value;
+  },
+};
+
+/**
+ * YAML as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2): version 1.1, with merge keys, `0644` in octal, and `yes` and `on` as
+ * booleans, but without its numbers in base 60 and its timestamps, which stay text.
+ */
+const KUBECTL_DIALECT: ParseOptions & DocumentOptions & SchemaOptions = {
+  version: "1.1",
+  merge: true,
+  customTags: (tags: Tags) => [octalWithLetter, ...tags.filter((tag) => typeof tag === "string" || isTaken(tag))],
+};
+
+function isTaken(tag: Exclude<Tags[number], string>): boolean {
+  return tag.tag !== TIMESTAMP && !("format" in tag && tag.format === "TIME");
+}
+
 /** The objects of one YAML or JSON text: empty documents are passed over, lists are what they hold. */
 export function parseDocuments(text: string, file: string): WrittenObject[] {
   const json = jsonOf(text);
@@ -161,7 +196,7 @@ export function objectOf(value: unknown, where: string): WrittenObject {
 }
 
 /** What is wrong, each with its field. */
-export function problemsOf(error: z.ZodError): string {
+function problemsOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
 

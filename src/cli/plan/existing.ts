@@ -5,9 +5,9 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { counted } from "../counted.ts";
+import { isSameTemplate } from "./applied.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
-import { isSameTemplate } from "./same-template.ts";
 import type { WorkloadPods } from "./workloads.ts";
 
 /** What applying a manifest does to the pods that its workload has. */

@@ -1,11 +1,21 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, PersistentVolumeClaim, Pod, ResourceQuota, Stored } from "../../api/kubernetes.ts";
 import { placementDefaults } from "../../api/resources.ts";
+import { RESOURCES } from "../../controllers/dependencies/digest.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, nodes, persistentVolumeClaims, type Resource } from "../../kube/resources.ts";
+import { apiVersionOf, namespaces, nodes, persistentVolumeClaims, type Resource } from "../../kube/resources.ts";
+import {
+  CLASS_KINDS,
+  type DependencyKey,
+  dependencyKey,
+  dependencyKeys,
+  dependencyRef,
+  isClass,
+  NAMESPACED_KINDS,
+} from "../../pods/dependencies.ts";
 import { listClusters } from "../clusters.ts";
 import { listPods, listProxies } from "../proxies/list.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
@@ -13,7 +23,7 @@ import { WORKLOAD_RESOURCES } from "./resources.ts";
 import type { HostState } from "./simulation.ts";
 import { podsOf, workloadKind } from "./workloads.ts";
 
-/** Reads everything of the host that placement depends on; nothing is written, not even as a trial. */
+/** Reads everything of the host that placement depends on. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
   const [clusters, virtualNodes, proxies, known, defaults] = await Promise.all([
     listClusters(host, signal),
@@ -25,8 +35,44 @@ export async function readHost(host: ClusterClient, signal: AbortSignal): Promis
   return { clusters, nodes: virtualNodes, proxies, namespaces: known, defaults };
 }
 
-/** What the host has already of a manifest's workloads. */
-export async function readExisting(
+/** The host's objects that the workloads of a manifest meet. */
+export interface ManifestState {
+  /** The workloads themselves, where the host has them. */
+  readonly existing: readonly WrittenObject[];
+  /** Pods of their namespaces that are no proxies. */
+  readonly hostPods: readonly Stored<Pod>[];
+  readonly claims: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
+  readonly quotas: readonly Stored<ResourceQuota>[];
+  /** Objects that pods name and that neither the host nor the manifest has. */
+  readonly missing: ReadonlySet<DependencyKey>;
+  /** Objects that pods name and that the manifest creates. */
+  readonly coming: ReadonlySet<DependencyKey>;
+  readonly notChecked: readonly string[];
+}
+
+/** Reads what the workloads of a manifest meet. Objects that the asker may not read are told in `notChecked`. */
+export async function readManifestState(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  current: string,
+  signal: AbortSignal,
+): Promise<ManifestState> {
+  const notChecked = new Set<string>();
+  const templates = templatesOf(objects, current);
+  const [existing, hostPods, claims, quotas, absent] = await Promise.all([
+    readExisting(host, objects, current, signal),
+    readHostPods(host, objects, current, signal),
+    readClaims(host, objects, current, signal),
+    readQuotas(host, templates, notChecked, signal),
+    readAbsent(host, templates, notChecked, signal),
+  ]);
+  const written = keysOf(objects, current);
+  const missing = new Set(absent.filter((key) => !written.has(key)));
+  const coming = new Set(absent.filter((key) => written.has(key)));
+  return { existing, hostPods, claims, quotas, missing, coming, notChecked: [...notChecked].sort() };
+}
+
+async function readExisting(
   host: ClusterClient,
   objects: readonly WrittenObject[],
   current: string,
@@ -42,8 +88,7 @@ export async function readExisting(
   return (await Promise.all(found)).flat();
 }
 
-/** Pods that are no proxies, of the namespaces where a manifest has workloads: some of them may be their own. */
-export async function readHostPods(
+async function readHostPods(
   host: ClusterClient,
   objects: readonly WrittenObject[],
   current: string,
@@ -51,7 +96,7 @@ export async function readHostPods(
 ): Promise<Stored<Pod>[]> {
   const workloads = objects.filter(({ metadata: { name }, ...object }) => {
     const kind = workloadKind(object);
-    // What a plan says of these depends on no pod that is there.
+    // The plan of these does not depend on their present pods.
     return kind !== undefined && kind !== "CronJob" && kind !== "DaemonSet" && name !== undefined;
   });
   const wanted = new Set(workloads.map(({ metadata }) => metadata.namespace ?? current));
@@ -60,7 +105,7 @@ export async function readHostPods(
   return (await Promise.all(read)).flat();
 }
 
-/** The claims of the namespaces where a manifest has pods with claims. */
+/** Reads the claims of the namespaces where a manifest has pods with claims. */
 export async function readClaims(
   host: ClusterClient,
   objects: readonly WrittenObject[],
@@ -81,7 +126,82 @@ export async function readClaims(
   return new Map(await Promise.all(read));
 }
 
-/** An installation of an earlier version has no such resource. */
+const QUOTAS: Resource<ResourceQuota> = {
+  group: "",
+  version: "v1",
+  plural: "resourcequotas",
+  kind: "ResourceQuota",
+  namespaced: true,
+};
+
+async function readQuotas(
+  host: ClusterClient,
+  templates: readonly Template[],
+  notChecked: Set<string>,
+  signal: AbortSignal,
+): Promise<Stored<ResourceQuota>[]> {
+  const read = [...new Set(templates.map(({ metadata }) => metadata.namespace))].map(async (namespace) => {
+    try {
+      return await listAll(host, QUOTAS, { namespace, signal });
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      notChecked.add(`quotas of namespace ${namespace} for more than one pod: you may not list resourcequotas`);
+      return [];
+    }
+  });
+  return (await Promise.all(read)).flat();
+}
+
+/** Reads which of the objects that pods name the host lacks. */
+async function readAbsent(
+  host: ClusterClient,
+  templates: readonly Template[],
+  notChecked: Set<string>,
+  signal: AbortSignal,
+): Promise<DependencyKey[]> {
+  const keys = new Set(templates.flatMap(dependencyKeys));
+  const absent = [...keys].map(async (key) => {
+    const { kind, namespace, name } = dependencyRef(key);
+    const { plural } = RESOURCES[kind];
+    try {
+      const found = await host.find(RESOURCES[kind], isClass(kind) ? { name } : { namespace, name }, { signal });
+      return found === undefined ? [key] : [];
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      // The API server itself looks for accounts and classes.
+      if (kind === "ConfigMap" || kind === "Secret") {
+        notChecked.add(`${plural} of namespace ${namespace} that pods name: you may not get ${plural}`);
+      }
+      return [];
+    }
+  });
+  return (await Promise.all(absent)).flat();
+}
+
+/** Returns the keys of the manifest's objects that pods may name. */
+function keysOf(objects: readonly WrittenObject[], current: string): ReadonlySet<DependencyKey> {
+  const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
+    const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
+    if (kind === undefined || apiVersionOf(RESOURCES[kind]) !== apiVersion) return [];
+    return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];
+  });
+  return new Set(keys);
+}
+
+/** One pod of a workload, as its manifest has it. */
+interface Template extends Pod {
+  readonly metadata: { readonly namespace: string };
+}
+
+function templatesOf(objects: readonly WrittenObject[], current: string): Template[] {
+  return objects.flatMap((object) => {
+    const kind = workloadKind(object);
+    if (kind === undefined || kind === "DaemonSet") return [];
+    return [{ metadata: { namespace: object.metadata.namespace ?? current }, spec: podsOf(object, kind).spec }];
+  });
+}
+
+/** Lists a resource that an installation of an earlier version lacks. */
 async function listIfServed<T extends KubeObject>(
   host: ClusterClient,
   resource: Resource<T>,

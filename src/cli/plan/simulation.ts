@@ -19,15 +19,13 @@ import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { dependenciesOf, dependencyKey } from "../../pods/dependencies.ts";
+import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isGated, isLive, isTerminal } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Store } from "../../runtime/store.ts";
-import { SimulatedClaims } from "./claims.ts";
-import { HostAdmission, type HostRules, type LetIn } from "./host-admission.ts";
+import { type ClaimSpec, SimulatedClaims } from "./claims.ts";
 import { HostedMember } from "./member.ts";
-import type { ClaimSpec } from "./written-claims.ts";
 
 /** What the host says of itself and its members. */
 export interface HostState {
@@ -39,8 +37,8 @@ export interface HostState {
   readonly defaults: readonly Stored<PlacementDefaults>[];
   /** Of the namespaces that were asked for; absent: what pods need of claims is not looked at. */
   readonly claims?: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
-  /** What else lets pods in or holds them back; absent: that is not looked at. */
-  readonly rules?: HostRules;
+  /** Objects that pods name and that the host lacks; absent: that is not looked at. */
+  readonly missing?: ReadonlySet<DependencyKey>;
 }
 
 /** Where one pod goes. */
@@ -70,13 +68,11 @@ export class Simulation {
   readonly #now: number;
   readonly #waiting = new Map<string, Place>();
   readonly #claims: SimulatedClaims;
-  readonly #admission: HostAdmission;
-  readonly #missing: HostRules["missing"];
+  readonly #missing: ReadonlySet<DependencyKey>;
 
   constructor(state: HostState, now: number) {
     this.#now = now;
-    this.#admission = new HostAdmission(state.rules);
-    this.#missing = state.rules?.missing ?? new Set();
+    this.#missing = state.missing ?? new Set();
     this.#claims = new SimulatedClaims(state.claims, (name) => this.#members.has(name));
     const nodes = new Map(state.nodes.map((node) => [node.metadata.name, node]));
     this.#members = new Map(
@@ -129,14 +125,8 @@ export class Simulation {
     this.#claims.add(namespace, name, spec);
   }
 
-  /** The pod as the host's API server would let it in, or why it would not. */
-  admit(pod: Stored<Pod>): LetIn {
-    return this.#admission.admit(pod);
-  }
-
   /** Forgets a pod: it is about to be replaced. */
   remove(proxy: Stored<Pod>): void {
-    this.#admission.release(proxy);
     const { uid } = proxy.metadata;
     for (const member of this.#members.values()) member.load.release(uid);
     this.#placementState.remove(proxy);
@@ -182,7 +172,7 @@ export class Simulation {
 
   /** What is missing on the host is waited for before anything else. */
   #needs(proxy: Stored<Pod>): Needs | undefined {
-    const lacking = dependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
+    const lacking = allDependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
     if (lacking === undefined) return this.#claims.needs(proxy);
     return { state: "missing", ...lacking.missing };
   }

@@ -1,17 +1,19 @@
 import { counted } from "../counted.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Plan, PlanOutcome, WorkloadPlan } from "./plan.ts";
-import { isWaiting, type PlannedMember } from "./tally.ts";
+import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
 /** The plan as people read it. */
-export function planText({ workloads, guesses }: Plan, terminal: Terminal): string {
+export function planText({ workloads, guesses, notChecked }: Plan, terminal: Terminal): string {
   const parts = workloads.map((workload) => workloadText(workload, terminal));
   if (guesses.length > 0) {
-    const lines = guesses.map(({ cluster = "this cluster", message }) => `  ${cluster}: ${message}`);
+    const lines = guesses.map(({ cluster, message }) => `  ${cluster}: ${message}`);
     parts.push([terminal.paint("yellow", "guesses, since the host cannot tell:"), ...lines].join("\n"));
+  }
+  if (notChecked.length > 0) {
+    parts.push([terminal.paint("yellow", "not checked:"), ...notChecked.map((what) => `  ${what}`)].join("\n"));
   }
   return parts.join("\n\n");
 }

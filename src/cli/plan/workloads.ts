@@ -1,8 +1,9 @@
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import type { ObjectMeta, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
+import { type ClaimSpec, claimSpec } from "./claims.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
-import { type ClaimSpec, claimSpec } from "./written-claims.ts";
 
 /** Kinds whose pods can be planned. */
 export type WorkloadKind = keyof typeof API_VERSIONS;
@@ -89,7 +90,7 @@ const statefulSetFields = z.looseObject({
 export interface WorkloadPods {
   readonly replicas: number;
   /** Labels and annotations of its pods, as written in the template. */
-  readonly metadata: Pick<ObjectMeta, "labels" | "annotations">;
+  readonly metadata: Pick<ObjectMeta, "labels" | "annotations" | "finalizers">;
   readonly spec: PodSpec;
   /** What is to be said beside it. */
   readonly notes: readonly string[];
@@ -197,7 +198,8 @@ export function podOf(
 ): Stored<Pod> {
   const { kind, namespace } = workload;
   const name = podName(workload, owner.name, index, indexed);
-  const controller = { apiVersion: "v1", blockOwnerDeletion: true, controller: true, ...owner };
+  const apiVersion = KINDS.filter((known) => known === owner.kind).map((known) => API_VERSIONS[known])[0] ?? "v1";
+  const controller = { apiVersion, blockOwnerDeletion: true, controller: true, ...owner };
   const own = claims.map((claim) => ({
     name: claim.name,
     persistentVolumeClaim: { claimName: `${claim.name}-${workload.name}-${index}` },
@@ -225,7 +227,8 @@ function ownerOf({ kind, namespace, name }: { kind: WorkloadKind; namespace: str
   readonly name: string;
   readonly uid: string;
 } {
-  const uid = `planned/${kind}/${namespace}/${name}`;
+  // A Job's controller writes its uid into a label of pods, where no slash may stand.
+  const uid = createHash("sha256").update(`${kind}/${namespace}/${name}`).digest("hex").slice(0, 36);
   if (kind === "Deployment") return { kind: "ReplicaSet", name: `${name}-${HASH}`, uid };
   return kind === "CronJob" ? { kind: "Job", name: `${name}-${HASH}`, uid } : { kind, name, uid };
 }

@@ -8,8 +8,8 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
+import type { ClaimSpec } from "../plan/claims.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
-import type { ClaimSpec } from "../plan/written-claims.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 

@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
 import { missingOrdinal } from "../../../../src/cli/plan/existing.ts";
-import { type Plan, planOf } from "../../../../src/cli/plan/plan.ts";
+import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { deployment, division, host, type MemberParts } from "./host.ts";
+import { deployment, division, host, type MemberParts, planWith } from "./host.ts";
 
 const annotations = { "legation.dev/delegate": "true", "legation.dev/group": "flow" };
 
@@ -44,8 +44,7 @@ const written = (replicas: number, image = "web:1"): WrittenObject =>
   deployment(replicas, { "legation.dev/group": "flow" }, { containers: [mainContainer(image)] });
 
 function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly Stored<Pod>[]): Plan {
-  const options = { namespace: "team", now: Date.parse("2026-01-02T00:00:00Z"), existing: [existing] };
-  return planOf([object], host(members, { proxies }), options);
+  return planWith(host(members, { proxies }), [object], { found: { existing: [existing] } });
 }
 
 describe("a workload that is on the host already", () => {
@@ -185,7 +184,7 @@ describe("a workload that is on the host already", () => {
 
 describe("in overflow mode", () => {
   const overflow = { "legation.dev/mode": "overflow" };
-  const planned = (object: WrittenObject): Plan => planOf([object], host(members), { namespace: "team", now: 0 });
+  const planned = (object: WrittenObject): Plan => planWith(host(members), [object], { now: 0 });
 
   test("it is said that the host is asked first", () => {
     expect(planned(deployment(1, overflow)).workloads[0]).toMatchObject({

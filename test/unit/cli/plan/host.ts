@@ -1,7 +1,13 @@
 import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { admitPod } from "../../../../src/cli/plan/admission.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
-import { type Plan, planOf } from "../../../../src/cli/plan/plan.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
+import type { Plan } from "../../../../src/cli/plan/outcome.ts";
+import { planOf } from "../../../../src/cli/plan/plan.ts";
+import { type PreparedWorkload, prepare } from "../../../../src/cli/plan/prepare.ts";
+import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { HostState } from "../../../../src/cli/plan/simulation.ts";
 
 /** What a built member has in place of the defaults: one kind of two nodes with 8 cores each. */
@@ -84,9 +90,68 @@ export function deployment(
   };
 }
 
+/** What a plan meets beside the host's state. */
+export interface PlanParts {
+  readonly found?: Partial<ManifestState>;
+  readonly namespaces?: PlannedNamespaces;
+  /** The API server's answer; default: it runs no admission but Legation's webhook. */
+  readonly answer?: (pod: Pod, workload: PreparedWorkload) => Answer<Stored<Pod>>;
+  readonly now?: number;
+}
+
 /** The plan for objects in namespace `team`. */
+export function planWith(
+  state: HostState,
+  objects: readonly WrittenObject[],
+  { found, answer = webhookAlone, now = Date.parse("2026-01-02T00:00:00Z"), ...parts }: PlanParts = {},
+): Plan {
+  const untouched = { namespaces: state.namespaces, refused: new Map(), changed: new Set<string>(), notChecked: [] };
+  const input = {
+    objects,
+    host: state,
+    namespaces: parts.namespaces ?? untouched,
+    found: {
+      existing: [],
+      hostPods: [],
+      claims: state.claims ?? new Map(),
+      quotas: [],
+      missing: new Set<never>(),
+      coming: new Set<never>(),
+      notChecked: [],
+      ...found,
+    },
+    current: "team",
+    now,
+  };
+  const prepared = prepare(input);
+  const answers = prepared.flatMap((one) => {
+    if (one.decided !== undefined || one.question?.notAsked !== undefined || one.question === undefined) return [];
+    return [[one, answer(one.question.pod, one)] as const];
+  });
+  return planOf(input, prepared, new Map(answers));
+}
+
+/** The plan for objects in namespace `team` on an API server that runs no admission but Legation's webhook. */
 export function plan(state: HostState, ...objects: readonly WrittenObject[]): Plan {
-  return planOf(objects, state, { namespace: "team", now: Date.parse("2026-01-02T00:00:00Z") });
+  return planWith(state, objects);
+}
+
+/** The plan for objects with namespaces among them, about which the API server is asked. */
+export async function planWithNamespaces(
+  state: HostState,
+  objects: readonly WrittenObject[],
+  ask: Parameters<typeof planNamespaces>[2] = async (object) => ({ is: "admitted", object }),
+): Promise<Plan> {
+  return planWith(state, objects, { namespaces: await planNamespaces(state.namespaces, objects, ask) });
+}
+
+/** The answer of an API server that runs no admission but Legation's webhook. */
+export function webhookAlone(pod: Pod, { mode }: PreparedWorkload): Answer<Stored<Pod>> {
+  const metadata = { ...pod.metadata, name: pod.metadata?.name ?? "made-up", uid: "dry-run", resourceVersion: "" };
+  const admitted = admitPod({ ...pod, metadata }, mode);
+  return admitted.denied === undefined
+    ? { is: "admitted", object: admitted.object }
+    : { is: "refused", message: admitted.denied, ofQuota: false };
 }
 
 /** Pods by member of a plan's first workload. */

@@ -1,10 +1,9 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { packageRoot } from "../../../../src/cli/package-root.ts";
+import type { Namespace, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
-import { deployment, division, host, type MemberParts, namespace, plan, whyNot } from "./host.ts";
+import { deployment, division, host, type MemberParts, namespace, plan, planWithNamespaces, whyNot } from "./host.ts";
 
 const preferences = (clusters: object): Record<string, string> => ({
   "legation.dev/scheduling-preferences": JSON.stringify({ clusters }),
@@ -317,66 +316,55 @@ describe("what would not be let in, or not be delegated", () => {
     });
   });
 
-  test("a namespace that is nowhere is refused, unless the manifest has it", () => {
-    const bare = host({ west: {} }, { namespaces: [] });
-    expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
-    const written = {
-      apiVersion: "v1",
-      kind: "Namespace",
-      metadata: { name: "team", labels: { "legation.dev/delegation": "all" } },
-    };
-    expect(plan(bare, written, deployment(1)).fits).toBe(true);
-  });
-
   const written = (name: string, metadata: object): WrittenObject => ({
     apiVersion: "v1",
     kind: "Namespace",
     metadata: { name, ...metadata },
   });
+  const optedIn = { labels: { "legation.dev/delegation": "all" } };
 
-  test.each<[object, string]>([
-    [
-      { labels: { "legation.dev/delegation": "true" } },
-      'label legation.dev/delegation: "true" is no mode; write "anno',
-    ],
-    [
-      { annotations: { "legation.dev/mode": "overflow" } },
-      "annotation legation.dev/mode: a namespace says by its label",
-    ],
-    [{ annotations: { "legation.dev/clusters": "West" } }, '"West" is not a DNS label'],
-  ])("a namespace with %j is refused, and so is what would be in it", (metadata, words) => {
+  test("a namespace that is nowhere is refused, unless the manifest has it", async () => {
     const bare = host({ west: {} }, { namespaces: [] });
-    const refused = plan(bare, written("team", metadata), deployment(1));
-    expect(refused).toMatchObject({
+    expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
+    const planned = await planWithNamespaces(bare, [written("team", optedIn), deployment(1)]);
+    expect(planned).toMatchObject({
+      fits: true,
+      notChecked: [expect.stringMatching(/ in namespace team: the manifest creates or changes the namespace$/)],
+    });
+  });
+
+  test("a namespace that the API server refuses is refused, and so is what would be in it", async () => {
+    const refused = async (): Promise<Answer<never>> => ({ is: "refused", message: "no", ofQuota: false });
+    const objects = [written("team", optedIn), deployment(1)];
+    expect(await planWithNamespaces(host({ west: {} }, { namespaces: [] }), objects, refused)).toMatchObject({
       fits: false,
       workloads: [
-        { kind: "Namespace", name: "team", outcome: "refused", message: expect.stringContaining(words) },
+        { kind: "Namespace", name: "team", outcome: "refused", message: "no" },
         { kind: "Deployment", outcome: "refused", message: "namespace team would be refused itself" },
       ],
     });
-    expect(plan(host({ west: {} }), written("team", metadata), deployment(1))).toMatchObject({
+    expect(await planWithNamespaces(host({ west: {} }), objects, refused)).toMatchObject({
       fits: false,
       workloads: [
         { kind: "Namespace", outcome: "refused" },
         { kind: "Deployment", outcome: "fits" },
       ],
     });
-    // What is wrong since before is looked at when it changes.
-    const wrong = host({ west: {} }, { namespaces: [namespace("other", metadata), namespace("team")] });
-    expect(plan(wrong, written("other", metadata), deployment(1)).fits).toBe(true);
   });
 
-  test("a namespace of the host itself is refused, in the words of the policy", () => {
-    const labels = { "legation.dev/delegation": "all" };
-    const { workloads } = plan(host({ west: {} }), written("kube-system", { labels }));
-    const words = "serves this cluster itself, so its pods cannot be delegated; remove the label";
-    expect(workloads[0]?.message).toBe(`label legation.dev/delegation: namespace kube-system ${words}`);
-    const wrong = plan(host({ west: {} }), written("new", { labels: { "legation.dev/delegation": "yes" } }));
-    const [, modes = "no words"] = /"yes"( is no mode.*)$/.exec(wrong.workloads[0]?.message ?? "") ?? [];
-    const policies = readFileSync(join(packageRoot(), "manifests/policies.yaml"), "utf8");
-    const said = policies.replaceAll(/" \+\s+"/g, "").replaceAll('\\"', '"');
-    expect(said).toContain(modes);
-    expect(said).toContain(words);
+  test("a namespace that the manifest does not change is not asked about, and one that the asker may not change is told", async () => {
+    const asked: string[] = [];
+    const ask = async ({ metadata }: Stored<Namespace>): Promise<Answer<never>> => {
+      asked.push(metadata.name);
+      return { is: "notChecked", why: "you may not patch namespaces" };
+    };
+    const same = { labels: { "legation.dev/delegation": "annotated" } };
+    const planned = await planWithNamespaces(host({ west: {} }), [written("team", same), deployment(1)], ask);
+    expect(planned).toMatchObject({ fits: true, notChecked: [] });
+    expect(asked).toEqual([]);
+    const changed = await planWithNamespaces(host({ west: {} }), [written("team", optedIn), deployment(1)], ask);
+    expect(changed.fits).toBe(true);
+    expect(changed.notChecked).toContain("namespace team: you may not patch namespaces");
   });
 
   test("pods with scheduling gates wait for those", () => {

@@ -3,14 +3,14 @@ import type { Cluster } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { formatAmounts } from "../../../../src/api/quantity.ts";
 import { parseDocuments } from "../../../../src/cli/plan/documents.ts";
-import { planOf, type WorkloadPlan } from "../../../../src/cli/plan/plan.ts";
+import type { WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
 import { capacityOf } from "../../../../src/clusters/capacity.ts";
 import { nodeKindsOf } from "../../../../src/placement/node-kinds.ts";
 import { MEMBER_NAMES, MEMBERS, type MemberName } from "../../../support/scenarios/members.ts";
 import type { Expected, Scenario } from "../../../support/scenarios/scenario.ts";
 import { SCENARIOS } from "../../../support/scenarios/table.ts";
 import { SCHEDULER } from "../../../support/scenarios/words.ts";
-import { namespace } from "./host.ts";
+import { namespace, planWith } from "./host.ts";
 
 /** What only members know, and no plan can: that one's answer decides is in the scenario's words, or in its name. */
 const ONLY_MEMBERS_KNOW = /its API server refused|nodes are available/;
@@ -44,7 +44,7 @@ function planned({ namespace: own, steps: [first] }: Scenario): readonly Workloa
   const namespaces = [namespace("team", { labels, annotations: { ...own?.annotations } })];
   const objects = parseDocuments(JSON.stringify({ kind: "List", items: first?.make ?? [] }), "scenario");
   const host = { clusters: CLUSTERS, nodes: [], proxies: [], namespaces, defaults: [] };
-  return planOf(objects, host, { namespace: "team", now: 0 }).workloads;
+  return planWith(host, objects, { now: 0 }).workloads;
 }
 
 function check({ outcome, message, pods, clusters }: WorkloadPlan, expected: Expected): void {

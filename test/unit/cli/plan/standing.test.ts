@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
-import { planOf, type WorkloadPlan } from "../../../../src/cli/plan/plan.ts";
+import type { WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
+import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { HostState } from "../../../../src/cli/plan/simulation.ts";
 import type { WorkloadKind } from "../../../../src/cli/plan/workloads.ts";
 import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { host, namespace } from "./host.ts";
+import { host, namespace, planWith } from "./host.ts";
 
 const APIS: Partial<Record<WorkloadKind, string>> = { Job: "batch/v1", Pod: "v1", ReplicationController: "v1" };
 const asks = { "legation.dev/delegate": "true" };
@@ -45,13 +46,14 @@ function planned(
   written: WrittenObject,
   existing: WrittenObject,
   present: readonly Stored<Pod>[],
-  state: Partial<HostState> = {},
+  state: Partial<HostState> & Pick<Partial<ManifestState>, "quotas"> = {},
 ): WorkloadPlan {
   const isProxy = ({ metadata }: Stored<Pod>): boolean => metadata.labels?.["legation.dev/proxy"] === "true";
   const proxies = present.filter(isProxy);
   const hostPods = present.filter((one) => !isProxy(one));
-  const options = { namespace: "team", now: Date.parse("2026-01-02T00:00:00Z"), existing: [existing], hostPods };
-  const [only] = planOf([written], host({ east: {}, west: {} }, { ...state, proxies }), options).workloads;
+  const { quotas = [], ...rest } = state;
+  const found = { existing: [existing], hostPods, quotas };
+  const [only] = planWith(host({ east: {}, west: {} }, { ...rest, proxies }), [written], { found }).workloads;
   if (only === undefined) throw new Error("no workload was planned");
   return only;
 }
@@ -127,13 +129,13 @@ describe("a pod that is there", () => {
 
 describe("pods that a workload has on the host", () => {
   const hosts = ["a", "b", "c", "d"].map((suffix) => own("Deployment", suffix, pod));
-  const quota = { metadata: { name: "team", namespace: "team" }, spec: { hard: { pods: "6" } } };
-  const rules = {
-    missing: new Set<never>(),
-    quotas: [{ ...quota, status: { used: { pods: "4" } } }],
-    limitRanges: [],
-    unread: [],
-  };
+  const quotas = [
+    {
+      metadata: { name: "team", namespace: "team", uid: "quota", resourceVersion: "1" },
+      spec: { hard: { pods: "6" } },
+      status: { used: { pods: "4" } },
+    },
+  ];
 
   test.each([
     ["delegated", asks],
@@ -141,7 +143,7 @@ describe("pods that a workload has on the host", () => {
   ])("leave their quota to those that are %s in their place", (_, annotations) => {
     const before = stored(workload("Deployment", { replicas: 4 }, "web:1", {}));
     const after = workload("Deployment", { replicas: 4 }, "web:1", annotations);
-    const found = planned(after, before, hosts, { rules });
+    const found = planned(after, before, hosts, { quotas });
     expect(found.outcome).toBe("fits");
     expect(found.notes).toContain("its 4 pods are replaced: their room is counted as free");
     expect(found.pods.every(({ cluster }) => cluster !== undefined)).toBe(true);

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { planOf } from "../../../../src/cli/plan/plan.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
 import { endedStatus, pod } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
-import { deployment, host, plan } from "./host.ts";
+import { deployment, host, plan, planWith, planWithNamespaces } from "./host.ts";
 
 const { terminal } = recordedSession();
 
@@ -33,25 +33,41 @@ test("a plan as people read it: a table of members, who waits and why, and what 
   ]);
 });
 
+test("what was not checked stands below the plan", () => {
+  const answer = (): Answer<never> => ({ is: "notChecked", why: "you may not create pods" });
+  expect(
+    planText(planWith(host({ west: {} }), [deployment(1)], { answer }), terminal)
+      .split("\n")
+      .slice(-2),
+  ).toEqual([
+    "not checked:",
+    "  defaults, LimitRanges, quotas, Pod Security, policies and webhooks for Deployment team/web: you may not create pods",
+  ]);
+});
+
 test("one pod is told in one line", () => {
   const text = planText(plan(host({ west: {} }), deployment(1)), terminal);
   expect(text.split("\n")[0]).toBe("Deployment team/web: fits, in west");
 });
 
-test("a namespace that is refused is told by its name", () => {
+test("a namespace that is refused is told by its name", async () => {
   const labels = { "legation.dev/delegation": "all" };
   const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "kube-system", labels } };
-  expect(planText(plan(host({}), namespace), terminal)).toMatch(/^Namespace kube-system: would be refused: label /);
+  const planned = await planWithNamespaces(host({}), [namespace], async () => ({
+    is: "refused",
+    message: "label legation.dev/delegation: no",
+    ofQuota: false,
+  }));
+  expect(planText(planned, terminal)).toMatch(/^Namespace kube-system: would be refused: label /);
 });
 
 test("a pod that stays on the host, and a workload of which no pod comes, are told", () => {
   const web = { apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "main" }] } };
   const existing = [{ ...web, metadata: { name: "web", namespace: "team" } }];
   const told = (present: Stored<Pod>): string => {
-    const options = { namespace: "team", now: 0, existing, hostPods: [present] };
     const annotations = { "legation.dev/delegate": "true" };
     const object = { ...web, metadata: { name: "web", annotations } };
-    return planText(planOf([object], host({ west: {} }), options), terminal);
+    return planText(planWith(host({ west: {} }), [object], { found: { existing, hostPods: [present] } }), terminal);
   };
   expect(told(pod({ name: "web", spec: { nodeName: "worker-1" } }))).toContain("Pod team/web: fits, on this cluster\n");
   expect(told(pod({ name: "web", status: endedStatus(1) })).split("\n")).toEqual([

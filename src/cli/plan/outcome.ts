@@ -1,0 +1,88 @@
+import type { Place } from "./simulation.ts";
+
+/** What becomes of a manifest. */
+export interface Plan {
+  /** Every pod of it has a place. */
+  readonly fits: boolean;
+  readonly workloads: readonly WorkloadPlan[];
+  /** Facts of a member that the host does not know, so that the answer is a guess there. */
+  readonly guesses: readonly { readonly cluster: string; readonly message: string }[];
+  /** Checks that were not made, each with the reason. */
+  readonly notChecked: readonly string[];
+}
+
+/** One object of the manifest. */
+export interface WorkloadPlan {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly outcome: PlanOutcome;
+  /** Why it is refused, or not delegated. */
+  readonly message?: string;
+  /** Warnings of Legation's webhook. */
+  readonly warnings: readonly string[];
+  readonly notes: readonly string[];
+  readonly pods: readonly PlannedPod[];
+  readonly clusters: readonly PlannedMember[];
+}
+
+/** The end of a workload in a plan. */
+export type PlanOutcome =
+  | "fits"
+  | "waits" // some of its pods find no place
+  | "refused" // the API server does not take it
+  | "notDelegated"; // its pods are the host's own
+
+/** The lists of a workload none of whose pods is placed. */
+export const NOTHING: Pick<WorkloadPlan, "warnings" | "notes" | "pods" | "clusters"> = {
+  warnings: [],
+  notes: [],
+  pods: [],
+  clusters: [],
+};
+
+/** One pod of a workload, and where it goes. */
+export type PlannedPod = {
+  readonly name: string;
+  /** It exists already. */
+  readonly kept?: true;
+  /** It existed before delegation was asked for, and stays with the host's own scheduler. */
+  readonly onHost?: true;
+} & Omit<Place, "others">;
+
+/** Reports whether a pod would have no place. */
+export function isWaiting({ cluster, onHost }: PlannedPod): boolean {
+  return cluster === undefined && onHost === undefined;
+}
+
+/** One member's share of a workload. */
+export interface PlannedMember {
+  readonly cluster: string;
+  /** How many of the pods run there. */
+  readonly pods: number;
+  /** How many wait there for room. */
+  readonly waiting: number;
+  /** Why others of the pods do not go there. */
+  readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
+}
+
+/** Sums up a workload's pods by member, in order, with names that are no member's. `others` say why pods do not go elsewhere. */
+export function plannedMembers(
+  clusters: readonly string[],
+  pods: readonly PlannedPod[],
+  others: Place["others"],
+): PlannedMember[] {
+  const names = new Set([...clusters, ...others.map(({ cluster }) => cluster)]);
+  return [...names].sort().map((cluster) => ({
+    cluster,
+    pods: pods.filter((pod) => pod.cluster === cluster).length,
+    waiting: pods.filter(({ waitsIn }) => waitsIn === cluster).length,
+    // Room of a member changes with each pod: the last message stands.
+    whyNot: [
+      ...Map.groupBy(
+        others.filter((other) => other.cluster === cluster),
+        ({ reason }) => reason,
+      ),
+    ].map(([reason, those]) => ({ reason, message: those.at(-1)?.message ?? "", pods: those.length })),
+  }));
+}
