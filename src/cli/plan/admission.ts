@@ -14,14 +14,6 @@ export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string };
 
-/** They serve the cluster itself (manifests/policies.yaml, legation-namespaces). */
-export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
-  "kube-system",
-  "kube-public",
-  "kube-node-lease",
-  "legation-system",
-]);
-
 /** Runs the webhook's code on a workload. */
 export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
   const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];

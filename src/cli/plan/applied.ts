@@ -5,7 +5,7 @@ import { lastApplied } from "../../api/last-applied.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import type { WrittenObject } from "./documents.ts";
 
-// What others than its author write into a workload: autoscalers, queues, people who scale or pause it.
+// Fields that autoscalers, queues and operators write into a workload beside its author.
 const LEFT_ALONE = [
   "replicas",
   "parallelism",
@@ -19,10 +19,7 @@ const LEFT_ALONE = [
 
 const appliedAnnotations = z.object({ metadata: z.object({ annotations: z.record(z.string(), z.unknown()) }) });
 
-/**
- * The workload as it is once its manifest is applied: fields that the manifest does not have stay as the host has them, unless
- * an earlier manifest had them. The status is the host's.
- */
+/** Returns the workload once its manifest is applied: fields that neither it nor an earlier manifest has stay as the host has them. */
 export function asApplied(written: WrittenObject, stored: WrittenObject | undefined): WrittenObject {
   const { status: _, ...object } = written;
   if (stored === undefined) return object;
@@ -38,8 +35,8 @@ export function asApplied(written: WrittenObject, stored: WrittenObject | undefi
 }
 
 /**
- * The manifest with what somebody wrote for Legation on the stored workload beside `kubectl apply` (as `kubectl annotate` does): applying
- * takes away only what an earlier manifest had. Of a workload that `kubectl apply` never wrote, nothing says whose an annotation is.
+ * Returns the manifest with annotations of Legation that came by `kubectl annotate`: `kubectl apply` removes only those of an earlier
+ * manifest. A workload that `kubectl apply` never wrote does not tell them apart.
  */
 export function withStandingAnnotations(written: WrittenObject, stored: WrittenObject | undefined): WrittenObject {
   const earlier = lastApplied(stored?.metadata.annotations);
@@ -52,8 +49,8 @@ export function withStandingAnnotations(written: WrittenObject, stored: WrittenO
 }
 
 /**
- * Whether a workload's template, as it is written, is that of the stored one. What is taken out of it is seen of Legation's
- * annotations alone: of the rest it may be a default.
+ * Reports whether the written template is the stored one. A field that is taken out is noticed for Legation's annotations only:
+ * any other may be a default.
  */
 export function isSameTemplate(storedWorkload: WrittenObject, writtenWorkload: WrittenObject): boolean {
   const [stored, written] = [templateOf(storedWorkload), templateOf(writtenWorkload)];
@@ -70,7 +67,7 @@ function ownAnnotations(template: unknown): Record<string, string> {
   return authorAnnotations(Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, String(value)])));
 }
 
-// Switches that the API server does not keep when they are off (k8s.io/api/core/v1: no pointers, omitempty).
+// The API server does not keep these when they are false (k8s.io/api/core/v1: no pointers, omitempty).
 const FALSE_BY_ABSENCE: ReadonlySet<string> = new Set([
   "hostIPC",
   "hostNetwork",
@@ -81,10 +78,10 @@ const FALSE_BY_ABSENCE: ReadonlySet<string> = new Set([
   "tty",
 ]);
 
-// Numbers that the API server does not keep when they are 0 (k8s.io/api/core/v1: no pointers, omitempty).
+// Nor these when they are 0.
 const ZERO_BY_ABSENCE: ReadonlySet<string> = new Set(["hostPort", "initialDelaySeconds"]);
 
-/** What is empty is what the API server leaves out. */
+/** Reports whether the API server leaves the value out. */
 function isNothing(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   return value === null || value === "" || (isJsonObject(value) && Object.keys(value).length === 0);
@@ -96,7 +93,7 @@ function isDefault(key: string, value: unknown): boolean {
 
 const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
 
-/** Quantities by their values: the API server writes them in a form of its own (0.5 as 500m). */
+/** Compares quantities by value: the API server writes 0.5 as 500m. */
 function sameAmounts(stored: unknown, written: unknown): boolean {
   const [own, wanted] = [amounts.safeParse(stored), amounts.safeParse(written)];
   if (!own.success || !wanted.success) return covers(stored, written);
@@ -109,7 +106,7 @@ function isSameAmount(before: number | undefined, after: number): boolean {
   return before !== undefined && Math.abs(before - after) <= Math.abs(after) * Number.EPSILON * 4;
 }
 
-/** Whether all that is written stands in the stored value: the API server adds defaults, and leaves the rest as it is. */
+/** Reports whether the stored value has all that is written: the API server adds defaults only. */
 function covers(stored: unknown, written: unknown): boolean {
   if (Array.isArray(written)) {
     return (

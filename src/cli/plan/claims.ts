@@ -6,12 +6,12 @@ import type { Needs } from "../../controllers/delegation/decisions/needs.ts";
 import { clusterOf } from "../../copies/claims.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 
-/** What of a claim decides whether a member can have one like it. */
+/** The fields of a claim that decide whether a member can have one like it. */
 export type ClaimSpec = Pick<NonNullable<PersistentVolumeClaim["spec"]>, "volumeName" | "dataSource" | "dataSourceRef">;
 
 const source = z.looseObject({ kind: z.string(), name: z.string() });
 
-/** A claim's spec; the API server keeps a data source under both of its names. */
+/** A claim's spec. The API server keeps a data source under both of its names. */
 export const claimSpec: z.ZodType<ClaimSpec> = z
   .looseObject({
     volumeName: z.string().exactOptional(),
@@ -27,12 +27,12 @@ export const claimSpec: z.ZodType<ClaimSpec> = z
 
 const claimFields = z.looseObject({ spec: claimSpec.optional() });
 
-/** The spec of a claim of a manifest; throws a `Failure` that names what is wrong. */
+/** Reads the spec of a claim of a manifest. Throws a `Failure` that names a wrong field. */
 export function writtenClaim(object: WrittenObject): ClaimSpec {
   return readFields(claimFields, object).spec ?? {};
 }
 
-/** Where claims are, and where the pods of a simulation take them. */
+/** The members of claims, and those to which the pods of a simulation take them. */
 export class SimulatedClaims {
   readonly #namespaces: ReadonlySet<string>;
   readonly #claims = new Map<ObjectKey, Stored<PersistentVolumeClaim>>();
@@ -53,14 +53,14 @@ export class SimulatedClaims {
     }
   }
 
-  /** A claim that will be made before the pods that name it; one that is there stays as it is. */
+  /** Adds a claim that is made before the pods that name it. An existing one stays as it is. */
   add(namespace: string, name: string, spec: ClaimSpec): void {
     const key = objectKey({ namespace, name });
     if (this.#claims.has(key)) return;
     this.#claims.set(key, { metadata: { namespace, name, uid: `planned/${key}`, resourceVersion: "0" }, spec });
   }
 
-  /** What the pod needs of its claims; undefined when it has none, or those of its namespace were not read. */
+  /** Returns the needs of a pod's claims; undefined if it has none, or those of its namespace were not read. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const keys = claimKeys(proxy);
     if (keys.length === 0 || !this.#namespaces.has(proxy.metadata.namespace ?? "")) return undefined;
@@ -69,7 +69,7 @@ export class SimulatedClaims {
       (key) => this.#claims.get(key),
       (member, claim) => {
         const home = this.#homes.get(objectKey(claim.metadata));
-        // What it lacks there is made when the pod comes.
+        // The controller makes the claim there when the pod comes.
         return home === undefined || home === member
           ? "ready"
           : { refused: claimElsewhere(claim, home, this.#joined(home)) };
@@ -77,7 +77,7 @@ export class SimulatedClaims {
     );
   }
 
-  /** The pod takes its claims to the member. */
+  /** Takes the pod's claims to its member. */
   place(proxy: Stored<Pod>, member: string): void {
     for (const key of claimKeys(proxy)) if (!this.#homes.has(key)) this.#homes.set(key, member);
   }

@@ -58,10 +58,7 @@ const listSchema = z.looseObject({ kind: z.string().endsWith("List"), items: z.a
 
 const EXTENSION = /\.(ya?ml|json)$/;
 
-/**
- * All objects of files, of the manifests in folders, and of standard input (`-`), in their order. Standard input may never end:
- * the signal ends it.
- */
+/** Reads all objects of files, folders and standard input (`-`), in their order. The signal ends a standard input that stays open. */
 export async function readDocuments(
   paths: readonly string[],
   stdin: Readable,
@@ -116,7 +113,7 @@ function unreadable(path: string, cause: unknown): Failure {
 const INTEGER = "tag:yaml.org,2002:int";
 const TIMESTAMP = "tag:yaml.org,2002:timestamp";
 
-// What YAML 1.2 brought, and Go's own parser of numbers takes (strconv.ParseInt with base 0).
+// YAML 1.2 writes octal numbers so, and Go's parser of numbers takes them (strconv.ParseInt with base 0).
 const octalWithLetter: ScalarTag = {
   tag: INTEGER,
   default: true,
@@ -141,7 +138,7 @@ function isTaken(tag: Exclude<Tags[number], string>): boolean {
   return tag.tag !== TIMESTAMP && !("format" in tag && tag.format === "TIME");
 }
 
-/** The objects of one YAML or JSON text: empty documents are passed over, lists are what they hold. */
+/** Parses one YAML or JSON text. Empty documents are skipped, lists are unpacked. */
 export function parseDocuments(text: string, file: string): WrittenObject[] {
   const json = jsonOf(text);
   if (json !== undefined) return objectsOf(json.value, `${file}: document 1`);
@@ -153,13 +150,13 @@ export function parseDocuments(text: string, file: string): WrittenObject[] {
   });
 }
 
-/** JSON is YAML, too, but what `kubectl get -o json` writes is large, and read this way a hundred times as fast. */
+/** Parses JSON a hundred times as fast as the YAML parser does: `kubectl get -o json` writes much. */
 function jsonOf(text: string): { readonly value: unknown } | undefined {
   if (!/^\s*\{/.test(text)) return undefined;
   try {
     return { value: JSON.parse(text) };
   } catch {
-    // Several documents, or YAML that begins like JSON: its own parser says what is wrong, and where.
+    // Several documents, or YAML that begins like JSON: the YAML parser names the place of an error.
     return undefined;
   }
 }
@@ -168,7 +165,7 @@ function plainOf(document: Document, where: string): unknown {
   try {
     return document.toJS();
   } catch (error) {
-    // Aliases that are nested until they fill the memory.
+    // Nested aliases may fill the memory.
     throw new Failure("failure", { object: where, problem: error instanceof Error ? error.message : String(error) });
   }
 }
@@ -181,7 +178,7 @@ function objectsOf(value: unknown, where: string): WrittenObject[] {
   return [objectOf(value, where)];
 }
 
-/** A value as an object of Kubernetes; `where` is for the error. */
+/** Reads a value as an object of Kubernetes; `where` is for the error. */
 export function objectOf(value: unknown, where: string): WrittenObject {
   if (typeof value !== "object" || Array.isArray(value)) {
     throw new Failure("failure", {
@@ -195,12 +192,12 @@ export function objectOf(value: unknown, where: string): WrittenObject {
   throw new Failure("failure", { object: where, problem: problemsOf(parsed.error) });
 }
 
-/** What is wrong, each with its field. */
+/** Lists the problems, each with its field. */
 function problemsOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
 
-/** What a schema makes of an object; throws a `Failure` that names what is wrong. */
+/** Parses an object by a schema. Throws a `Failure` that names a wrong field. */
 export function readFields<T>(schema: z.ZodType<T>, object: WrittenObject): T {
   const parsed = schema.safeParse(object);
   if (parsed.success) return parsed.data;

@@ -2,26 +2,26 @@ import { z } from "zod";
 import { DELETION_COST_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { counted } from "../counted.ts";
 import { isSameTemplate } from "./applied.ts";
+import { byYouth, isPodOf, type NamedWorkload, ordinalOf } from "./controller-pods.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
-import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
 import type { WorkloadPods } from "./workloads.ts";
 
-/** What applying a manifest does to the pods that its workload has. */
+/** The pods of a workload once its manifest is applied. */
 export interface Standing {
-  /** They stay as they are. */
+  /** Pods that stay as they are. */
   readonly kept: readonly Stored<Pod>[];
-  /** They go: replaced by others, or too many. */
+  /** Pods that go: they are replaced, or too many. */
   readonly leaving: readonly Stored<Pod>[];
-  /** Pods that come: a StatefulSet's by their ordinals, others by numbers that none of the kept has. */
+  /** Pods that come, by ordinal or number. */
   readonly coming: readonly number[];
   readonly notes: readonly string[];
 }
 
-/** Compares a workload with what the host has of it; `stored` is that as it is, absent: it is not there. */
+/** Compares a workload with the host's; `stored` is undefined if the host has none. */
 export function standingOf(
   workload: NamedWorkload,
   written: WrittenObject,
@@ -67,7 +67,7 @@ export function standingOf(
   };
 }
 
-/** True for a pod that is the host's own: it is on a node there, or was never to be delegated, and admission comes too late for it. */
+/** Reports whether a pod is the host's own: admission comes too late for it. */
 export function isHostsOwn(pod: Stored<Pod>): boolean {
   if (pod.metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE) return false;
   return !isOverflow(pod) || isBound(pod);
@@ -80,7 +80,7 @@ function standingOfPod(pod: Stored<Pod>): Standing {
   return { ...nothing, kept: [pod], notes: ["is there already: a pod keeps its place", ...hostNotes([pod])] };
 }
 
-/** Pods that a workload has too many. */
+/** Returns the pods that a workload has too many. */
 function surplusOf(
   { kind }: NamedWorkload,
   live: readonly Stored<Pod>[],
@@ -89,14 +89,6 @@ function surplusOf(
   if (kind !== "StatefulSet") return [...live].sort(cheapestFirst).slice(0, Math.max(0, live.length - replicas));
   const isWanted = (ordinal: number): boolean => ordinal >= firstOrdinal && ordinal < firstOrdinal + replicas;
   return [...live].sort(lastFirst).filter((pod) => !isWanted(ordinalOf(pod)));
-}
-
-/** The first ordinal that none of a StatefulSet's pods has. */
-export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal = 0): number {
-  const there = new Set(pods.map(ordinalOf));
-  let ordinal = firstOrdinal;
-  while (there.has(ordinal)) ordinal += 1;
-  return ordinal;
 }
 
 function comingOf(
@@ -131,7 +123,7 @@ const rolloutFields = z.looseObject({
   }),
 });
 
-/** Which pods its controller replaces when the workload's template changes. */
+/** Returns the pods that the controller replaces when the workload's template changes. */
 function rolloutOf({ kind }: NamedWorkload, written: WrittenObject): Rollout {
   const { paused, ordinals, updateStrategy } = readFields(rolloutFields, written).spec;
   if (kind === "ReplicaSet" || kind === "ReplicationController") {
@@ -148,20 +140,13 @@ function rolloutOf({ kind }: NamedWorkload, written: WrittenObject): Rollout {
   return { replaces: (pod) => ordinalOf(pod) >= first, note: "its template changes, for pods from its partition on" };
 }
 
-/** Who makes the workload's next pod, as its present ones say; undefined when there are none to say it. */
-export function makerOf(pods: readonly Stored<Pod>[]): { kind: string; name: string; uid: string } | undefined {
-  const newest = [...pods].sort(byYouth)[0];
-  const owner = newest === undefined ? undefined : controllerOf(newest);
-  return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
-}
-
 /** Pods that were made before the namespace or the workload asked for delegation. */
 function hostNotes(pods: readonly Stored<Pod>[]): string[] {
   const hosts = pods.filter(isHostsOwn);
   return hosts.length === 0 ? [] : [`on this cluster, and stay there: ${namesOf(hosts)}`];
 }
 
-/** What members have refused is remembered by the controller alone; what it says of pods that wait, they say themselves. */
+/** Repeats the conditions of waiting pods: only the controller remembers the refusals of members. */
 function waitingNotes(pods: readonly Stored<Pod>[]): string[] {
   const said = pods.flatMap((pod) => {
     const waits = isBound(pod) || isHostsOwn(pod) ? undefined : whyNotPlaced(pod);
@@ -173,7 +158,7 @@ function waitingNotes(pods: readonly Stored<Pod>[]): string[] {
   });
 }
 
-// Of more than these nobody reads the names.
+// Longer lists are cut.
 const MOST_NAMES = 5;
 
 function namesOf(pods: readonly Stored<Pod>[]): string {
@@ -181,7 +166,7 @@ function namesOf(pods: readonly Stored<Pod>[]): string {
   return [...names, ...(pods.length > MOST_NAMES ? ["…"] : [])].join(", ");
 }
 
-/** As a ReplicaSet chooses, as far as the host's pods tell: without a node first, then by deletion cost, then the youngest. */
+/** Sorts as a ReplicaSet chooses: pods without a node first, then by deletion cost, then the youngest. */
 function cheapestFirst(a: Stored<Pod>, b: Stored<Pod>): number {
   if (isBound(a) !== isBound(b)) return isBound(a) ? 1 : -1;
   return costOf(a) - costOf(b) || byYouth(a, b);
@@ -191,15 +176,6 @@ function costOf({ metadata }: Stored<Pod>): number {
   return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0) || 0;
 }
 
-function ordinalOf({ metadata: { name } }: Stored<Pod>): number {
-  return Number(name.slice(name.lastIndexOf("-") + 1));
-}
-
 function lastFirst(a: Stored<Pod>, b: Stored<Pod>): number {
   return ordinalOf(b) - ordinalOf(a);
-}
-
-function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
-  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
-  return first === second ? 0 : first < second ? 1 : -1;
 }

@@ -10,14 +10,14 @@ import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../../pla
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
 
-/** A member as the host alone shows it, without a connection to it. */
+/** A member as the host knows it, without a connection. */
 export class HostedMember implements PlacementMember {
   readonly name: string;
-  // Nothing is being found out here: what the host does not say stays unsaid.
+  // No connection fills gaps later.
   readonly read = true;
   readonly settling = false;
   readonly roomVersion = "";
-  /** What proxies there request; a simulation adds its own. */
+  /** Requests of the proxies there, and of pods that a simulation adds. */
   readonly load: Load = new Load((requests) => fitsLargest(requests, this.#candidate.largestNode));
   readonly #cluster: Stored<Cluster>;
   readonly #node: Stored<KubeNode> | undefined;
@@ -35,12 +35,12 @@ export class HostedMember implements PlacementMember {
     return this.#candidate;
   }
 
-  /** What the host cannot tell of it, as far as somebody has asked. */
+  /** Facts that placement asked for and the host does not know. */
   get guesses(): readonly string[] {
     return [...this.#guesses];
   }
 
-  /** A pod goes there that must reach the host's API server. */
+  /** Notes that a pod there must reach the host's API server. */
   needsHomeApi(): void {
     if (this.#cluster.spec.homeAPI !== undefined) return;
     this.#guesses.add(
@@ -90,7 +90,7 @@ export class HostedMember implements PlacementMember {
         this.#guesses.add(
           `the host is not told ${unknown}: that one of them is what the pod selects is taken for granted`,
         );
-        // Large enough is what no rule asks about any further.
+        // No rule asks further about a node that is large enough.
         return { nodes, selected: nodes, tolerated: nodes, largest: {}, large: true, against: new Map() };
       },
     };
@@ -105,7 +105,7 @@ export class HostedMember implements PlacementMember {
       return { reason: "ClusterNotReady", message: "nobody has reported on it: does `legation controller` run?" };
     }
     if (ready.reason === "NodeRefused") return NO_VIRTUAL_NODE;
-    // It may well answer: with another identity, or without its pods.
+    // A member that answers may still be not ready: another identity, or pods that cannot be read.
     if (ready.status !== "True") return { reason: "ClusterNotReady", message: `it is not ready: ${ready.message}` };
     if (this.#node !== undefined && !isNodeReady(this.#node)) {
       this.#guesses.add(

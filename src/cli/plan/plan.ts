@@ -4,6 +4,7 @@ import { isBound } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type Admitted, admitPod, isDelegated } from "./admission.ts";
 import { writtenClaim } from "./claims.ts";
+import { podOf } from "./controller-pods.ts";
 import type { WrittenObject } from "./documents.ts";
 import type { Answer } from "./dry-run.ts";
 import { isHostsOwn } from "./existing.ts";
@@ -11,7 +12,6 @@ import { isWaiting, NOTHING, type Plan, type PlannedPod, plannedMembers, type Wo
 import type { PlanInput, Prepared, PreparedWorkload } from "./prepare.ts";
 import { hasScopes, Quotas } from "./quotas.ts";
 import { type Place, Simulation } from "./simulation.ts";
-import { podOf } from "./workloads.ts";
 
 /** Answers of the API server by the workload whose pod it was asked about. */
 export type Answers = ReadonlyMap<Prepared, Answer<Stored<Pod>>>;

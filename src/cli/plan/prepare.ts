@@ -4,14 +4,14 @@ import type { Namespace, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { admitWorkload } from "./admission.ts";
 import { asApplied, withStandingAnnotations } from "./applied.ts";
+import { makerOf, type NamedWorkload, type Owner, podOf } from "./controller-pods.ts";
 import type { WrittenObject } from "./documents.ts";
-import { makerOf, type Standing, standingOf } from "./existing.ts";
+import { type Standing, standingOf } from "./existing.ts";
 import { isNamespace, type PlannedNamespaces } from "./namespaces.ts";
 import { NOTHING, type WorkloadPlan } from "./outcome.ts";
-import type { NamedWorkload } from "./owned-pods.ts";
 import type { ManifestState } from "./read-host.ts";
 import type { HostState } from "./simulation.ts";
-import { podOf, podsOf, type WorkloadPods, workloadKind } from "./workloads.ts";
+import { podsOf, type WorkloadPods, workloadKind } from "./workloads.ts";
 
 /** Everything that a plan goes by but the answers to its dry-runs. */
 export interface PlanInput {
@@ -36,7 +36,7 @@ export interface PreparedWorkload {
   readonly pods: WorkloadPods;
   readonly standing: Standing;
   /** The controller that makes its pods, when that exists. */
-  readonly maker: ReturnType<typeof makerOf>;
+  readonly maker: Owner | undefined;
   readonly warnings: readonly string[];
   /** The pod to ask the API server about: the others differ by name only. Absent: none comes. */
   readonly question?: Question;

@@ -19,9 +19,8 @@ import {
 import { listClusters } from "../clusters.ts";
 import { listPods, listProxies } from "../proxies/list.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
-import { WORKLOAD_RESOURCES } from "./resources.ts";
 import type { HostState } from "./simulation.ts";
-import { podsOf, workloadKind } from "./workloads.ts";
+import { podsOf, WORKLOAD_RESOURCES, workloadKind } from "./workloads.ts";
 
 /** Reads everything of the host that placement depends on. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {

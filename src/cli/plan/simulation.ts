@@ -27,7 +27,7 @@ import { Store } from "../../runtime/store.ts";
 import { type ClaimSpec, SimulatedClaims } from "./claims.ts";
 import { HostedMember } from "./member.ts";
 
-/** What the host says of itself and its members. */
+/** The host's objects that placement depends on. */
 export interface HostState {
   readonly clusters: readonly Stored<Cluster>[];
   /** Virtual nodes. */
@@ -35,17 +35,17 @@ export interface HostState {
   readonly proxies: readonly Stored<Pod>[];
   readonly namespaces: readonly Stored<Namespace>[];
   readonly defaults: readonly Stored<PlacementDefaults>[];
-  /** Of the namespaces that were asked for; absent: what pods need of claims is not looked at. */
+  /** Claims by namespace. Absent: claims are ignored. */
   readonly claims?: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
-  /** Objects that pods name and that the host lacks; absent: that is not looked at. */
+  /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
   readonly missing?: ReadonlySet<DependencyKey>;
 }
 
-/** Where one pod goes. */
+/** The place of one pod. */
 export interface Place {
-  /** Where it runs; absent: it waits. */
+  /** The member where it runs. Absent: it waits. */
   readonly cluster?: string;
-  /** Where it waits, when no member has room and this one takes it all the same. */
+  /** The member in which it is parked when none has room. */
   readonly waitsIn?: string;
   /** Why it waits, as its condition and event would say. */
   readonly reason?: string;
@@ -54,13 +54,10 @@ export interface Place {
   readonly others: readonly (Pick<Refusal, "cluster" | "message"> & { readonly reason: string })[];
 }
 
-// Long enough that nothing is waited for quietly.
+// The controller waits quietly for younger pods.
 const CREATED_AGO_MS = 3_600_000;
 
-/**
- * The controller's own placement, over the host's state in place of connections: its rules, its view of them and its
- * decisions are the same objects. Pods are placed one after another, as the controller would see them come.
- */
+/** Runs the controller's own placement over the host's state, with one pod after another. */
 export class Simulation {
   readonly #members: ReadonlyMap<string, HostedMember>;
   readonly #proxies = new Store<Pod>(PLACEMENT_INDEXES);
@@ -95,18 +92,18 @@ export class Simulation {
       namespaces: () => namespaces,
       defaults: () => defaults,
       proxies: () => this.#proxies,
-      // The way to the host is the controller's to know: its answer is not foreseen here.
+      // Only the controller knows the way to the host.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },
     });
     for (const proxy of state.proxies) this.#proxies.set(proxy);
     for (const proxy of state.proxies) this.#add(proxy);
-    // What waits now is placed before what is to come.
+    // Pods that wait already come first.
     const waiting = state.proxies.filter((pod) => !isBound(pod) && isLive(pod));
     for (const proxy of waiting.sort(byAge)) this.#waiting.set(proxy.metadata.uid, this.place(proxy));
   }
 
-  /** Where a pod goes that is on the host and waits; undefined when it does not. */
+  /** Returns the place of a pod that waits on the host; undefined if it does not wait. */
   placeOfWaiting(uid: string): Place | undefined {
     return this.#waiting.get(uid);
   }
@@ -115,17 +112,17 @@ export class Simulation {
     return [...this.#members.values()];
   }
 
-  /** How the pod's workload is divided over members that are open to it; undefined when its author does not say. */
+  /** Returns how the pod's workload is divided over members that are open to it; undefined without preferences. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     return this.#placementState.view.sharing(proxy);
   }
 
-  /** A claim that will be made before the pods that name it. */
+  /** Adds a claim that is made before the pods that name it. */
   addClaim(namespace: string, name: string, spec: ClaimSpec): void {
     this.#claims.add(namespace, name, spec);
   }
 
-  /** Forgets a pod: it is about to be replaced. */
+  /** Forgets a pod that goes. */
   remove(proxy: Stored<Pod>): void {
     const { uid } = proxy.metadata;
     for (const member of this.#members.values()) member.load.release(uid);
@@ -154,7 +151,7 @@ export class Simulation {
         const { uid, namespace } = proxy.metadata;
         const asked = { requests: podRequests(delegate), namespace, parked };
         this.#placementState.reservations.attempt(uid, member, asked, proxy);
-        // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
+        // Only the member knows what its scheduler says; until then the condition has these words.
         if (parked) return { waitsIn: member, reason: "NotPlaced", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);
         this.#claims.place(proxy, member);
@@ -170,7 +167,7 @@ export class Simulation {
     return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
   }
 
-  /** What is missing on the host is waited for before anything else. */
+  /** Returns the first missing object, which the controller waits for before claims. */
   #needs(proxy: Stored<Pod>): Needs | undefined {
     const lacking = allDependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
     if (lacking === undefined) return this.#claims.needs(proxy);
@@ -217,12 +214,12 @@ export class Simulation {
   }
 }
 
-/** In overflow mode no pod waits in a member: it stays with the host's scheduler. */
+/** Leaves the pod with the host's scheduler: in overflow mode none is parked in a member. */
 function notOverflowed(refusals: readonly Refusal[]): Place {
   return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
 }
 
-/** Why the others that fit are not the one that gets the pod. */
+/** Explains why the other members that fit do not get the pod. */
 function behindBest(input: RankInput, { fitting }: Ranking, best: string): Place["others"] {
   const better = input.candidates.find(({ name }) => name === best);
   return input.candidates.flatMap((candidate) => {

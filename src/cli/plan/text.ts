@@ -5,7 +5,7 @@ import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type Worklo
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
-/** The plan as people read it. */
+/** Returns the plan as text. */
 export function planText({ workloads, guesses, notChecked }: Plan, terminal: Terminal): string {
   const parts = workloads.map((workload) => workloadText(workload, terminal));
   if (guesses.length > 0) {

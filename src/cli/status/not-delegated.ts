@@ -5,8 +5,15 @@ import { type DelegationMode, delegationModeOf, overflowModeOf } from "../../api
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/phase.ts";
-import { RESERVED_NAMESPACES } from "../plan/admission.ts";
 import type { WrittenObject } from "../plan/documents.ts";
+
+// Namespaces that serve the cluster itself (manifests/policies.yaml, legation-namespaces).
+const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  "kube-system",
+  "kube-public",
+  "kube-node-lease",
+  "legation-system",
+]);
 
 type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences" | "managedFields">;
 

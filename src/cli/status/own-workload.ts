@@ -3,8 +3,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { controllerOf } from "../../pods/phase.ts";
 import { readable } from "../member/joined.ts";
 import { objectOf } from "../plan/documents.ts";
-import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
-import { outerMetadata, podsOf, workloadKind } from "../plan/workloads.ts";
+import { outerMetadata, podsOf, WORKLOAD_RESOURCES, workloadKind } from "../plan/workloads.ts";
 import type { OwnWorkload } from "./not-delegated.ts";
 
 // A pod is of a ReplicaSet, and that of a Deployment; of a Job, and that of a CronJob. Owners that somebody wrote may go round in a circle.

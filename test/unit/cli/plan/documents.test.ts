@@ -85,17 +85,18 @@ describe("manifests are read", () => {
     expect(object).not.toHaveProperty("none");
   });
 
-  test("of thousands of objects in no time", () => {
+  test("of thousands of objects within two seconds of processor time", () => {
     const items = Array.from({ length: 5000 }, (_, i) => ({
       apiVersion: "v1",
       kind: "Pod",
       metadata: { name: `p${i}` },
     }));
-    const started = performance.now();
+    // Processor time: other processes of the machine do not count.
+    const before = process.cpuUsage();
     expect(parseDocuments(JSON.stringify({ apiVersion: "v1", kind: "List", items }, undefined, 2), "m")).toHaveLength(
       5000,
     );
-    expect(performance.now() - started).toBeLessThan(2000);
+    expect(process.cpuUsage(before).user).toBeLessThan(2_000_000);
   });
 
   test("until an interruption, from a standard input that does not end", async () => {

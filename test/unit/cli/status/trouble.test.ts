@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeEvent, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
-import { isMakerOf } from "../../../../src/cli/plan/owned-pods.ts";
+import { isMakerOf } from "../../../../src/cli/plan/controller-pods.ts";
 import { type Trouble, type TroubleFacts, troublesOf } from "../../../../src/cli/status/trouble.ts";
 import { containerStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { host, type MemberParts } from "../plan/host.ts";

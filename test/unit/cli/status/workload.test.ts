@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { isPodOf } from "../../../../src/cli/plan/owned-pods.ts";
+import { isPodOf } from "../../../../src/cli/plan/controller-pods.ts";
 import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/status/workload.ts";
 import { workloadText } from "../../../../src/cli/status/workload-text.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";

@@ -1,0 +1,159 @@
+import { createHash } from "node:crypto";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { apiVersionOf } from "../../kube/resources.ts";
+import { controllerOf } from "../../pods/phase.ts";
+import { isWorkloadKind, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "./workloads.ts";
+
+/** A workload by its name. */
+export interface NamedWorkload {
+  readonly kind: WorkloadKind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** The controller of a pod. */
+export interface Owner {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+// Stands in for the hash that a controller makes up.
+const HASH = "planned";
+
+/** Makes pod `index` of a workload as its controller `owner` would. */
+export function podOf(
+  workload: NamedWorkload,
+  { metadata, spec, claims = [], indexed = false }: WorkloadPods,
+  index: number,
+  owner: Owner = ownerOf(workload),
+): Stored<Pod> {
+  const { kind, namespace } = workload;
+  const name = podName(workload, owner.name, index, indexed);
+  const apiVersion = isWorkloadKind(owner.kind) ? apiVersionOf(WORKLOAD_RESOURCES[owner.kind]) : "v1";
+  const controller = { apiVersion, blockOwnerDeletion: true, controller: true, ...owner };
+  const own = claims.map((claim) => ({
+    name: claim.name,
+    persistentVolumeClaim: { claimName: `${claim.name}-${workload.name}-${index}` },
+  }));
+  const written = spec.volumes ?? [];
+  const volumes = [...written.filter((volume) => !claims.some(({ name: claim }) => claim === volume.name)), ...own];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, ...controllerLabels(workload, owner, index) },
+      name,
+      namespace,
+      uid: `planned/${kind}/${namespace}/${name}`,
+      resourceVersion: "0",
+      ...(kind === "Pod" ? {} : { ownerReferences: [controller] }),
+    },
+    spec: { ...spec, ...(volumes.length === 0 ? {} : { volumes }) },
+  };
+}
+
+function ownerOf({ kind, namespace, name }: NamedWorkload): Owner {
+  // A Job's controller writes its uid into a label of pods, where no slash may stand.
+  const uid = createHash("sha256").update(`${kind}/${namespace}/${name}`).digest("hex").slice(0, 36);
+  if (kind === "Deployment") return { kind: "ReplicaSet", name: `${name}-${HASH}`, uid };
+  return kind === "CronJob" ? { kind: "Job", name: `${name}-${HASH}`, uid } : { kind, name, uid };
+}
+
+function podName(
+  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
+  owner: string,
+  index: number,
+  indexed: boolean,
+): string {
+  if (kind === "Pod") return name;
+  if (kind === "StatefulSet") return `${name}-${index}`;
+  return indexed ? `${owner}-${index}-*` : `${owner}-*${index}`;
+}
+
+/** Returns the labels that a controller adds to its pods. */
+function controllerLabels(
+  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
+  owner: { readonly name: string; readonly uid: string },
+  index: number,
+): Record<string, string> {
+  switch (kind) {
+    case "Deployment":
+      return { "pod-template-hash": owner.name.slice(name.length + 1) };
+    case "StatefulSet":
+      return {
+        "statefulset.kubernetes.io/pod-name": `${name}-${index}`,
+        "apps.kubernetes.io/pod-index": String(index),
+      };
+    case "Job":
+    case "CronJob":
+      return {
+        "job-name": owner.name,
+        "batch.kubernetes.io/job-name": owner.name,
+        "controller-uid": owner.uid,
+        "batch.kubernetes.io/controller-uid": owner.uid,
+      };
+    default:
+      return {};
+  }
+}
+
+/** Reports whether a controller makes the workload's pods, by the names that Kubernetes' controllers give. */
+export function isMakerOf(
+  { kind, name }: NamedWorkload,
+  maker: { readonly kind?: string; readonly name?: string },
+): boolean {
+  const { kind: makerKind, name: makerName = "" } = maker;
+  if (makerKind === kind) return makerName === name;
+  const suffix = makerName.startsWith(`${name}-`) ? makerName.slice(name.length + 1) : "";
+  if (kind === "Deployment") return makerKind === "ReplicaSet" && /^[a-z0-9]{1,10}$/.test(suffix);
+  return kind === "CronJob" && makerKind === "Job" && /^\d+$/.test(suffix);
+}
+
+/** Reports whether the pod is the workload's, by the name of its controller. */
+export function isPodOf({ kind, namespace, name }: NamedWorkload, pod: Stored<Pod>): boolean {
+  const { metadata } = pod;
+  if (metadata.namespace !== namespace) return false;
+  const owner = controllerOf(pod);
+  if (owner === undefined) return kind === "Pod" && metadata.name === name;
+  switch (kind) {
+    case "Deployment": {
+      const hash = metadata.labels?.["pod-template-hash"];
+      return owner.kind === "ReplicaSet" && hash !== undefined && owner.name === `${name}-${hash}`;
+    }
+    case "CronJob":
+      // A CronJob names its Jobs by the scheduled minute, as a number.
+      return (
+        owner.kind === "Job" && owner.name.startsWith(`${name}-`) && /^\d+$/.test(owner.name.slice(name.length + 1))
+      );
+    default:
+      return owner.kind === kind && owner.name === name;
+  }
+}
+
+/** Returns the controller that makes the workload's next pod, by its present pods; undefined without any. */
+export function makerOf(pods: readonly Stored<Pod>[]): Owner | undefined {
+  const newest = [...pods].sort(byYouth)[0];
+  const owner = newest === undefined ? undefined : controllerOf(newest);
+  return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
+}
+
+/** Returns the first ordinal that no pod of a StatefulSet has. */
+export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal = 0): number {
+  const there = new Set(pods.map(ordinalOf));
+  let ordinal = firstOrdinal;
+  while (there.has(ordinal)) ordinal += 1;
+  return ordinal;
+}
+
+/** Returns the ordinal of a StatefulSet's pod. */
+export function ordinalOf({ metadata: { name } }: Stored<Pod>): number {
+  return Number(name.slice(name.lastIndexOf("-") + 1));
+}
+
+/** Sorts the youngest pod first. */
+export function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
+  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
+  return first === second ? 0 : first < second ? 1 : -1;
+}
