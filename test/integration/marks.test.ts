@@ -267,7 +267,7 @@ describe.concurrent("the author's own manifest", () => {
 });
 
 describe.concurrent("a pod whose marks somebody means to take off", () => {
-  const WARNING = "what Legation keeps on an object is put back";
+  const WARNING = "Legation restores its own keys on an object";
 
   test.for([
     { what: "the label", args: ["label", "pod/NAME", "legation.dev/proxy-"] },
