@@ -101,7 +101,7 @@ function placeWorkload(
   const plan = { ...workload, ...NOTHING };
   const warnings = new Set(prepared.warnings);
   if (!asksForDelegation(prepared, podAt)) {
-    // They count in quotas all the same.
+    // Pods that stay on the host count in quotas, too.
     for (const index of standing.coming) {
       const own = podAt(index);
       if (own.denied !== undefined) continue;
@@ -124,7 +124,7 @@ function placeWorkload(
     else add(kept, placeOfKept(pod, simulation));
   }
   for (const index of standing.coming) {
-    // A StatefulSet's controller makes them before the pod.
+    // The StatefulSet controller creates claims before the pod.
     for (const claim of pods.claims ?? []) {
       simulation.addClaim(workload.namespace, `${claim.name}-${workload.name}-${index}`, claim.spec);
     }
@@ -134,7 +134,7 @@ function placeWorkload(
     const message = refused ?? quotas.admit(pod.object);
     if (message !== undefined) {
       if (workload.kind === "Pod") return { ...plan, outcome: "refused", message, warnings: [...warnings] };
-      // A controller says this of a pod that it could not create.
+      // The reason is that of a controller's event for a pod that it could not create.
       add({ name: pod.object.metadata.name }, { reason: "FailedCreate", message, others: [] });
       continue;
     }
