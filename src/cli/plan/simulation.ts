@@ -9,15 +9,17 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { decidePlacing } from "../../controllers/delegation/decisions/decide-placing.ts";
-import type { MemberView, Observed } from "../../controllers/delegation/decisions/model.ts";
-import type { Needs } from "../../controllers/delegation/decisions/needs.ts";
-import { placementOf } from "../../controllers/delegation/decisions/ranking.ts";
+import type { Amounts } from "../../api/quantity.ts";
+import { decide } from "../../controllers/delegation/decide.ts";
+import { type Needs, needsState, readinessIn } from "../../controllers/delegation/model/needs.ts";
+import { allRefusals } from "../../controllers/delegation/model/open-members.ts";
+import type { MemberView, View } from "../../controllers/delegation/model/view.ts";
 import { PLACEMENT_INDEXES, PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
+import { placementFacts, rankInput } from "../../controllers/delegation/placement/placement-view.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
+import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
@@ -138,18 +140,17 @@ export class Simulation {
     if (stays !== undefined) return { reason: NOT_OVERFLOWED, message: stays, others: [] };
     const creationTimestamp = new Date(this.#now - CREATED_AGO_MS).toISOString();
     const seen = { ...proxy, metadata: { ...proxy.metadata, creationTimestamp } };
-    const observed = this.#observe(seen);
-    const { actions } = decidePlacing(seen, observed, this.#now);
-    const { input, ranking } = placementOf(seen, observed, this.#now);
+    const { view, input, ranking } = this.#observe(seen);
+    const { actions } = decide(view, this.#now);
     for (const action of actions) {
       if (action.type === "create") {
-        const { member, parked = false, delegate } = action;
+        const { member, parked = false } = action;
         if (parked && isOverflow(proxy)) return notOverflowed(ranking.refusals);
         const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
         // Before the pod's own requests count.
         const behind = parked ? [] : behindBest(input, ranking, member);
         const { uid, namespace } = proxy.metadata;
-        const asked = { requests: podRequests(delegate), namespace, parked };
+        const asked = { requests: this.#requestsIn(proxy, member), namespace, parked };
         this.#placementState.reservations.attempt(uid, member, asked, proxy);
         // Only the member knows what its scheduler says; until then the condition has these words.
         if (parked) return { waitsIn: member, reason: "NotPlaced", message: explain(ranking.refusals), others };
@@ -179,10 +180,7 @@ export class Simulation {
     this.#placementState.update(proxy);
     const member = this.#members.get(memberOf(proxy) ?? "");
     if (member === undefined || isTerminal(proxy)) return;
-    const overridden = this.#placementState.view.specIn(proxy, member.candidate());
-    const spec = "spec" in overridden ? overridden.spec : proxy.spec;
-    const requests = podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
-    member.load.reserve(proxy.metadata.uid, requests, proxy.metadata.namespace);
+    member.load.reserve(proxy.metadata.uid, this.#requestsIn(proxy, member.name), proxy.metadata.namespace);
   }
 
   #bind(proxy: Stored<Pod>, member: string): void {
@@ -197,20 +195,32 @@ export class Simulation {
     this.#placementState.memories.forget(uid);
   }
 
-  #observe(proxy: Stored<Pod>): Observed {
+  /** Returns what a decision about the proxy sees, and what its members are ranked by. */
+  #observe(proxy: Stored<Pod>): { readonly view: View; readonly input: RankInput; readonly ranking: Ranking } {
     const { namespace = "", name, uid } = proxy.metadata;
-    return {
+    const needs = this.#needs(proxy);
+    const eligibility = this.#placementState.view.of(proxy);
+    const candidates = this.members.map((member) => member.candidate());
+    const input = rankInput(proxy, eligibility, candidates, needs);
+    const ranking = rank(input);
+    const state = needsState(needs);
+    const view: View = {
       ref: { namespace, name },
-      host: { id: "", name: "" },
       proxy,
-      members: this.members.map((member) => viewOf(member, this.#now)),
+      members: this.members.map((member) => viewOf(member, this.#now, needs)),
       memory: this.#placementState.memories.of(uid),
-      ...this.#placementState.view.of(proxy),
-      needs: () => this.#needs(proxy),
-      apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#placementState.view.specIn(proxy, candidate),
-      outOfService: () => false,
+      ranking,
+      ...(state === undefined ? {} : { needs: state }),
+      ...placementFacts(eligibility),
     };
+    return { view, input, ranking: { ...ranking, refusals: allRefusals(ranking, view, this.#now) } };
+  }
+
+  #requestsIn(proxy: Stored<Pod>, member: string): Amounts {
+    const candidate = this.#members.get(member)?.candidate();
+    const overridden = candidate && this.#placementState.view.specIn(proxy, candidate);
+    const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : proxy.spec;
+    return podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
   }
 }
 
@@ -229,13 +239,14 @@ function behindBest(input: RankInput, { fitting }: Ranking, best: string): Place
   });
 }
 
-function viewOf(member: HostedMember, now: number): MemberView {
+function viewOf(member: HostedMember, now: number, needs: Needs | undefined): MemberView {
+  const { name } = member;
   return {
-    name: member.name,
+    name,
     reachable: true,
     reachableSince: now,
     read: true,
-    candidate: member.candidate(),
+    readiness: readinessIn(needs, name),
     scheduleTimeoutMs: 0,
     nodesVersion: 0,
   };

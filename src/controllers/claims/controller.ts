@@ -17,7 +17,7 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
 import { REFUSED_FOR_MS } from "../copying/failures.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import type { Needs, Readiness } from "../delegation/decisions/needs.ts";
+import type { Needs, Readiness } from "../delegation/model/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { inWords } from "../told-for.ts";
 import { decide } from "./decide.ts";

@@ -2,7 +2,7 @@ import type { ObjectKey } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isOfNamespace } from "../copying/failures.ts";
-import { CREATE_ENDS_MS } from "../delegation/decisions/model.ts";
+import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
 import { leavesDoubt } from "../refusal.ts";
 
 /** The host's claim of this uid, and a member. */

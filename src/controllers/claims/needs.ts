@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../copies/claims.ts";
-import { leastReady, type Needs, type Readiness } from "../delegation/decisions/needs.ts";
+import { leastReady, type Needs, type Readiness } from "../delegation/model/needs.ts";
 
 /** The claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {

@@ -1,4 +1,4 @@
-import { leastReady, type Needs, readinessIn } from "../delegation/decisions/needs.ts";
+import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
 /** What several controllers make for pods, as one: a pod has what it needs when each of them says so. */

@@ -17,14 +17,15 @@ import { Executor } from "./actions/execute.ts";
 import type { Refusals } from "./actions/refused-writes.ts";
 import { HeldDelegates } from "./actions/restored-host.ts";
 import { PodTraces } from "./actions/traces.ts";
-import { decide } from "./decisions/decide.ts";
-import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import { endsUnstarted, isFor } from "./decisions/delegates.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import { decide } from "./decide.ts";
 import { HostClasses } from "./host-classes.ts";
+import type { Action } from "./model/decision.ts";
+import { awaitsDelegate, endsUnstarted, isFor } from "./model/delegates.ts";
+import type { View } from "./model/view.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
 import { OverflowPlacement } from "./placement/overflow-placement.ts";
+import { PlaceTracker } from "./placement/place-tracker.ts";
 import { NAMESPACE_INDEX } from "./placement/placement-rules.ts";
 import { PLACEMENT_INDEXES, PlacementState } from "./placement/placement-state.ts";
 import { QuotaQueues } from "./placement/quota-queues.ts";
@@ -45,7 +46,7 @@ export class DelegationController {
   readonly #held: HeldDelegates;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
-  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
   readonly #quotas: QuotaQueues;
   /** The proxies that were there when this controller began to lead have been read. */
@@ -122,8 +123,15 @@ export class DelegationController {
       proxies: this.#proxies.store,
       waitingSince: (key) => this.#waiting.since(key),
     });
+    const tracker = new PlaceTracker({
+      registry: options.registry,
+      placementState: this.#placementState,
+      proxies: this.#proxies.store,
+      clock,
+    });
     this.overflow = new OverflowPlacement({
       placementState: this.#placementState,
+      identity: options.identity,
       namespaces: this.#namespaces.store,
       proxies: this.#proxies.store,
       observe: (key, pod) => observer.seen(key, pod),
@@ -136,6 +144,11 @@ export class DelegationController {
       memories,
       reservations,
       quotas: this.#quotas,
+      delegateIn: (key, proxyUid, member) => {
+        const proxy = proxyOf(key);
+        if (proxy?.metadata.uid !== proxyUid) return undefined;
+        return this.#placementState.view.delegateIn(proxy, member.candidate(), options.identity);
+      },
       mayEnter: (proxyUid, member) => this.#placementState.groups.mayEnter(proxyUid, member),
       proxyOf,
       onRoom: () => this.#onFree(),
@@ -153,10 +166,13 @@ export class DelegationController {
         waitingSince: (key) => this.#waiting.since(key),
         now: () => clock.now(),
       });
-    this.#loop = new Controller<ObjectKey, Observed, Action>(
+    this.#loop = new Controller<ObjectKey, View, Action>(
       {
         name: "delegation",
-        observe: (key) => observer.observe(key),
+        observe: (key) => {
+          tracker.update(key);
+          return observer.observe(key);
+        },
         identify,
         decide,
         // What nobody wants any more goes, whatever keeps its successor from being made or told of.

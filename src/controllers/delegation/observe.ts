@@ -1,31 +1,48 @@
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isOutOfService } from "../../placement/member-candidate.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import {
+  BEING_REMOVED,
+  CORDONED,
+  candidateOf,
+  isOutOfService,
+  NO_VIRTUAL_NODE,
+} from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
+import { rank } from "../../placement/rank.ts";
+import { taintRefusal } from "../../placement/rules.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isBound } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import { endsUnstarted, isFor, ranUntold } from "./decisions/delegates.ts";
-import type { MemberView, Memory, Observed } from "./decisions/model.ts";
-import type { Needs } from "./decisions/needs.ts";
-import { unknownView, viewOf } from "./member-view.ts";
+import { needsRanking } from "./decide.ts";
+import { holderOf, isFor } from "./model/delegates.ts";
+import { type Memory, mayHold } from "./model/memory.ts";
+import { type Needs, needsState, readinessIn } from "./model/needs.ts";
+import { hasProxy, type MemberView, type PodView, type View } from "./model/view.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
+import { type Eligibility, placementFacts, rankInput } from "./placement/placement-view.ts";
 
-/** Where what decisions depend on is read. */
+/** The stores and controllers that decisions depend on. */
 export interface ObserverOptions
-  extends Pick<DelegationOptions, "identity" | "registry" | "dependencies" | "virtualNodes" | "clock"> {
+  extends Pick<DelegationOptions, "registry" | "dependencies" | "virtualNodes" | "clock"> {
   readonly placementState: PlacementState;
   /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
-  /** Since when nobody has taken the proxy; epoch ms. */
+  /** Since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
 }
 
-/** Reads from the stores what a decision on one pod name depends on. */
+/** A member, or a Cluster without a connection, as it is at the moment of one observation. */
+export interface Source {
+  readonly candidate: Candidate;
+  readonly connection: MemberView;
+}
+
+/** Reads the view that a decision on one pod name depends on. Changes nothing. */
 export class Observer {
   readonly #options: ObserverOptions;
 
@@ -33,130 +50,238 @@ export class Observer {
     this.#options = options;
   }
 
-  /** Undefined when there is nothing under the key, and before the host's proxies have been read. */
-  observe(key: ObjectKey): Observed | undefined {
-    const { proxies, registry } = this.#options;
+  /** Undefined when nothing is left under the key, and before the host's proxies have been read. */
+  observe(key: ObjectKey): View | undefined {
+    const { proxies } = this.#options;
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!proxies.synced) return undefined;
     const proxy = proxies.get(key);
-    const members = [...this.#concerned(key, proxy).map((member) => viewOf(member, key)), ...this.#unknown(proxy)];
-    if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
-      registry.forget(key);
-      return undefined;
-    }
-    if (proxy === undefined) return this.#seen(key, proxy, members);
-    if (!isBound(proxy)) this.#unplace(proxy, members);
-    if (!isBound(proxy) || awaitsDelegate(proxy)) this.#noteHolder(proxy, members);
-    return this.#seen(key, proxy, members);
+    const sources = [
+      ...this.#concerned(key, proxy).map((member) => sourceOf(member, key)),
+      ...this.#unconnected(proxy),
+    ];
+    if (proxy === undefined && sources.every(({ connection }) => connection.delegate === undefined)) return undefined;
+    return this.#view(key, proxy, sources);
   }
 
-  /** Of two delegates it is the one that stays. */
-  #noteHolder(proxy: Stored<Pod>, members: readonly MemberView[]): void {
-    const { clock, placementState } = this.#options;
-    const holders = members.filter(({ delegate }) => isFor(delegate, proxy));
-    const holder = holders.find((member) => !isEnding(member)) ?? holders[0];
-    if (holder === undefined) return;
-    placementState.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), isEnding(holder));
+  /** Returns the view of a pod in overflow mode, which is no proxy yet, as if it were the proxy under the key. */
+  seen(key: ObjectKey, pod: Stored<Pod>): View {
+    const members = this.#options.registry.members().map((member) => sourceOf(member, key));
+    const sources = [...members, ...this.#unconnected(pod)];
+    const eligibility = this.#options.placementState.view.of(pod);
+    const view = this.#base(key, pod, sources, eligibility);
+    return hasProxy(view) ? ranked(view, sources, eligibility, undefined) : view;
   }
 
-  /** A proxy without a node counts no more where its delegate has gone, or goes, without having had one. */
-  #unplace(proxy: Stored<Pod>, members: readonly MemberView[]): void {
-    const { memories, spread } = this.#options.placementState;
-    const { uid } = proxy.metadata;
-    const place = spread.placeOf(uid);
-    if (place === undefined) return;
-    const view = members.find(({ name }) => name === place);
-    if (view === undefined || !isPlace(view, proxy, memories.of(uid))) memories.noteUnplaced(uid);
+  #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly Source[]): View {
+    const { placementState, clock, dependencies } = this.#options;
+    const eligibility = placementState.view.of(proxy);
+    const view = this.#base(key, proxy, sources, eligibility);
+    if (!hasProxy(view)) return view;
+    if (isBound(view.proxy)) return this.#withNeeds(view, sources);
+    if (!needsRanking(view, clock.now())) return view;
+    const needs = dependencies.needs(view.proxy);
+    const isKnown = (needs === undefined || needs.state === "there") && view.settling !== true;
+    // What the pod waits for is reported first, unless it has a delegate, or may have one.
+    if (!isKnown && holderOf(view) === undefined && view.memory.doubt === undefined)
+      return { ...view, ...stateOf(needs) };
+    return ranked(view, sources, eligibility, needs);
   }
 
-  /** What a decision would see if this pod, which may be no proxy yet, were the proxy under the key. */
-  seen(key: ObjectKey, pod: Stored<Pod>): Observed {
-    const members = this.#options.registry.members().map((member) => viewOf(member, key));
-    return this.#seen(key, pod, [...members, ...this.#unknown(pod)]);
-  }
-
-  #seen(key: ObjectKey, proxy: Stored<Pod> | undefined, members: readonly MemberView[]): Observed {
-    const { identity, placementState } = this.#options;
+  #base(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly Source[], eligibility: Eligibility): View {
+    const { placementState, clock } = this.#options;
+    const memory = placementState.memories.of(proxy?.metadata.uid ?? "");
     const waitingSince = this.#options.waitingSince(key);
+    const merged = proxy && placementState.rules.merged(proxy);
     return {
       ref: objectRef(key),
-      host: identity,
       proxy,
-      members,
-      memory: placementState.memories.of(proxy?.metadata.uid ?? ""),
+      members: sources.map((source) => this.#memberView(source, proxy, memory, eligibility)),
+      memory,
+      wallOffsetMs: clock.wall() - clock.now(),
       ...(waitingSince === undefined ? {} : { waitingSince }),
-      ...placementState.view.of(proxy),
-      merged: proxy && placementState.rules.merged(proxy),
-      apiAccess: (member) => placementState.view.apiAccess(proxy, member),
-      needs: () => (proxy === undefined ? undefined : this.#needs(proxy)),
-      apiPending: (member) => proxy !== undefined && placementState.view.apiPending(proxy, member),
-      specIn: (candidate) => placementState.view.specIn(proxy, candidate),
-      unheard: (member) => this.#unheard(member),
-      outOfService: (member) => this.#outOfService(member),
+      ...placementFacts(eligibility),
+      ...(merged === undefined ? {} : { merged }),
     };
   }
 
-  /** One that is bound has no other member to go to: it waits until it is known how it reaches the host from there. */
-  #needs(proxy: Stored<Pod>): Needs | undefined {
-    const { dependencies, placementState } = this.#options;
-    const needs = dependencies.needs(proxy);
-    if (!isBound(proxy) || (needs !== undefined && needs.state !== "there")) return needs;
+  #memberView(
+    { candidate, connection }: Source,
+    proxy: Stored<Pod> | undefined,
+    memory: Memory,
+    eligibility: Eligibility,
+  ): MemberView {
+    const { name, reachable, read } = connection;
+    const view = reachable && read ? connection : { ...connection, ...this.#nodeState(name) };
+    if (proxy === undefined || isBound(proxy)) return view;
+    const excluded = mayHold(memory, name) ? eligibility.excludes(candidate) : undefined;
+    const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
+    const apiPending = memory.uncertain === name && this.#options.placementState.view.apiPending(proxy, name);
     return {
-      state: "there",
-      in: (member) => (placementState.view.apiPending(proxy, member) ? "unprepared" : (needs?.in(member) ?? "ready")),
+      ...view,
+      ...(excluded === undefined ? {} : { excluded }),
+      ...(repels === undefined ? {} : { repels }),
+      ...(apiPending ? { apiPending } : {}),
     };
   }
 
-  /** Only a proxy that needs a place is looked at in all members: a hundred of them cost the others nothing. */
+  /** Adds what a bound proxy without a delegate needs in its member: it has no other to go to. */
+  #withNeeds(view: PodView, sources: readonly Source[]): View {
+    const { proxy } = view;
+    const source = sources.find(({ connection }) => connection.name === memberOf(proxy));
+    if (source === undefined || isTerminal(proxy) || isDeleting(proxy) || isFor(source.connection.delegate, proxy)) {
+      return view;
+    }
+    const { placementState, dependencies } = this.#options;
+    const { name } = source.connection;
+    const needs = dependencies.needs(proxy);
+    const misfit = placementState.view.misfit(proxy, source.candidate);
+    // The delegate also waits until it is known how it reaches the host's API server.
+    const isPending = placementState.view.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
+    const readiness = isPending ? "unprepared" : readinessIn(needs, name);
+    const own = { readiness, ...(misfit === undefined ? {} : { misfit }) };
+    const members = view.members.map((member) => (member.name === name ? { ...member, ...own } : member));
+    return { ...view, ...stateOf(needs), members };
+  }
+
+  /** Returns the members to look at. A hundred of them cost a proxy that has its place nothing. */
   #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
     const { placementState, registry } = this.#options;
     if (proxy !== undefined && !isBound(proxy)) return registry.members();
     const concerned = new Set(registry.holders(key));
     const { uid = "" } = proxy?.metadata ?? {};
-    for (const name of [proxy === undefined ? undefined : memberOf(proxy), placementState.memories.of(uid).uncertain]) {
+    for (const name of [proxy && memberOf(proxy), placementState.memories.of(uid).uncertain]) {
       const member = name === undefined ? undefined : registry.member(name);
       if (member !== undefined) concerned.add(member);
     }
     return [...concerned];
   }
 
-  /** Clusters that this controller has never reached, for want of credentials: a proxy may have its delegate there all the same. */
-  #unknown(proxy: Stored<Pod> | undefined): MemberView[] {
+  /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate there all the same. */
+  #unconnected(proxy: Stored<Pod> | undefined): Source[] {
     if (proxy === undefined) return [];
     const { registry } = this.#options;
     const name = isBound(proxy) ? memberOf(proxy) : undefined;
     return registry
       .unconnected()
       .filter(({ metadata }) => name === undefined || metadata.name === name)
-      .map((cluster) => unknownView(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
+      .map((cluster) => unconnectedSource(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
   }
 
-  #unheard(member: string): boolean {
+  #nodeState(member: string): Pick<MemberView, "notReady" | "outOfService"> {
     const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
-    return node !== undefined && !isNodeReady(node);
-  }
-
-  #outOfService(member: string): boolean {
-    return isOutOfService(this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) })));
+    const notReady = node !== undefined && !isNodeReady(node);
+    return { ...(notReady ? { notReady } : {}), ...(isOutOfService(node) ? { outOfService: true } : {}) };
   }
 }
 
-/** Whether the member has the delegate of a proxy without a node, is about to get it, or may have it. */
-function isPlace(view: MemberView, proxy: Stored<Pod>, { promised, uncertain, attempts }: Memory): boolean {
-  const { name, delegate, reachable, read } = view;
-  if (promised === name || uncertain === name || !reachable || !read) return true;
-  // It goes on being made there: whoever waits for its place is not to hear of each attempt.
-  if (attempts.get(name)?.failingSince !== undefined) return true;
-  if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
-  return ranUntold(view, proxy) !== undefined;
+/** Adds what the pod needs of its namespace, and the members for it, best first. */
+export function ranked(
+  view: PodView,
+  sources: readonly Source[],
+  eligibility: Eligibility,
+  needs: Needs | undefined,
+): View {
+  const { requestsIn, refusedBefore } = eligibility;
+  const candidates = sources.map(({ candidate }) => candidate);
+  const members = view.members.map((member, index) => {
+    const { name } = member;
+    const candidate = candidates[index];
+    const before = refusedBefore?.(name);
+    const requests = candidate && requestsIn?.(candidate);
+    return {
+      ...member,
+      ...(needs?.state === "there" ? { readiness: needs.in(name) } : {}),
+      ...(requests === undefined ? {} : { requests }),
+      ...(before === undefined ? {} : { refusedBefore: before }),
+    };
+  });
+  const ranking = rank(rankInput(view.proxy, eligibility, candidates, needs));
+  return { ...view, ...stateOf(needs), members, ranking };
 }
 
-function isEnding({ delegate }: MemberView): boolean {
-  return delegate !== undefined && endsUnstarted(delegate);
+function stateOf(needs: Needs | undefined): Pick<View, "needs"> {
+  const state = needsState(needs);
+  return state === undefined ? {} : { needs: state };
 }
 
-/** The proxy's uid, of which every line about a pod tells, whoever writes it. */
-export function identify({ proxy, members }: Observed): Readonly<Record<string, string>> {
+function sourceOf(member: Member, key: ObjectKey): Source {
+  const candidate = member.candidate();
+  const delegate = member.delegates.get(key);
+  const departed = member.delegates.departed(key);
+  const { name, reachable, reachableSince, read, nodesVersion, cluster } = member;
+  const { scheduleTimeoutSeconds = CLUSTER_DEFAULTS.scheduleTimeoutSeconds } = cluster.spec;
+  const connection = {
+    name,
+    reachable,
+    reachableSince,
+    read,
+    ...(candidate.closed !== undefined && isFaltering(member) ? { faltering: true } : {}),
+    ...(delegate === undefined ? {} : { delegate }),
+    ...(departed === undefined ? {} : { departed }),
+    scheduleTimeoutMs: scheduleTimeoutSeconds * 1000,
+    nodesVersion,
+    ...factsOf(candidate),
+  };
+  return { candidate, connection };
+}
+
+/** Returns the facts of a candidate that phases decide by. */
+export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "removed" | "lacksNode" | "overdue"> {
+  return {
+    ...(closed === BEING_REMOVED ? { removed: true } : {}),
+    ...(closed === NO_VIRTUAL_NODE ? { lacksNode: true } : {}),
+    ...(overdue === true ? { overdue } : {}),
+  };
+}
+
+function unconnectedSource(cluster: Stored<Cluster>, problem: string): Source {
+  const connection = {
+    name: cluster.metadata.name,
+    reachable: false,
+    reachableSince: 0,
+    read: false,
+    scheduleTimeoutMs: 0,
+    nodesVersion: 0,
+  };
+  return { candidate: unconnectedCandidate(cluster, problem), connection };
+}
+
+/** Returns a Cluster without a connection as a candidate that is closed, for this reason. */
+export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string): Candidate {
+  return candidateOf({
+    cluster,
+    closed: { reason: "ClusterNotReady", message: problem },
+    overdue: false,
+    foreign: undefined,
+    nodeTaints: [],
+    allocatable: {},
+    largestNode: {},
+    used: {},
+    usedIn: () => ({}),
+    keptFor: () => undefined,
+  });
+}
+
+/** Returns what keeps an unbound pod off the member's virtual node. */
+export function repelledBy(candidate: Candidate, proxy: Stored<Pod>): MemberView["repels"] {
+  return candidate.closed === CORDONED ? CORDONED : taintRefusal(proxy, candidate);
+}
+
+/** Reports whether a probe or watch failed, but not for so long that the virtual node would say so. */
+export function isFaltering({
+  probed,
+  reachable,
+  read,
+  nodesRead,
+  unreadable,
+}: Pick<Member, "probed" | "reachable" | "read" | "nodesRead" | "unreadable">): boolean {
+  if (!probed.reachable || unreadable.pods !== undefined || unreadable.nodes !== undefined) return false;
+  return probed.message !== undefined || !(reachable && read && nodesRead);
+}
+
+/** Returns the proxy's uid, which every log line about a pod carries. */
+export function identify({ proxy, members }: View): Readonly<Record<string, string>> {
   if (proxy !== undefined) return { proxy: proxy.metadata.uid };
   for (const { delegate } of members) {
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;

@@ -13,7 +13,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import type { AuthorEvents } from "../author-events.ts";
-import type { Needs } from "./decisions/needs.ts";
+import type { Needs } from "./model/needs.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
 export interface Dependencies {

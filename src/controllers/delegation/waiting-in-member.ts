@@ -1,9 +1,10 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isGated } from "../../pods/phase.ts";
-import { isFor } from "./decisions/delegates.ts";
-import { type Memory, mayHold, type Observed } from "./decisions/model.ts";
-import { unknownView } from "./member-view.ts";
+import { isFor } from "./model/delegates.ts";
+import { type Memory, mayHold } from "./model/memory.ts";
+import { unconnectedCandidate } from "./observe.ts";
+import type { Eligibility } from "./placement/placement-view.ts";
 
 /** What tells which proxies may have their delegates in a member. */
 export interface WaitingInOptions {
@@ -12,14 +13,14 @@ export interface WaitingInOptions {
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly memoryOf: (proxyUid: string) => Memory;
   /** Why the author's placement leaves a member out, by the proxy. */
-  readonly excludesOf: (proxy: Stored<Pod>) => Observed["excludes"];
+  readonly excludesOf: (proxy: Stored<Pod>) => Eligibility["excludes"];
 }
 
 /** Number of proxies without a node whose delegates are in a Cluster's member, or may be. */
 export function waitingIn(name: string, { registry, waiting, memoryOf, excludesOf }: WaitingInOptions): number {
   const cluster = registry.cluster(name);
   const member = registry.member(name);
-  const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unknownView(cluster, "").candidate);
+  const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unconnectedCandidate(cluster, ""));
   /** Nobody has looked since an earlier leader, or an earlier connection, may have made one there. */
   const isUnread = (key: ObjectKey, proxy: Stored<Pod>, memory: Memory): boolean =>
     candidate !== undefined &&

@@ -19,7 +19,7 @@ import { Copies } from "../copying/copies.ts";
 import { isOfEarlier } from "../copying/failures.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
+import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/model/needs.ts";
 import { decide, isHeldByUsers, servesPods } from "./decide.ts";
 import { digested, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";

@@ -10,7 +10,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/decisions/needs.ts";
+import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement/placement-rules.ts";
 import { inWords } from "../told-for.ts";
 import { decide } from "./decide.ts";

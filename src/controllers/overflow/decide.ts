@@ -1,9 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
-import { memberOf } from "../../pods/proxy.ts";
-import { delegateFor } from "../delegation/decisions/delegates.ts";
-import { nextExpiry, openMembers, placementOf } from "../delegation/decisions/ranking.ts";
+import { allRefusals, nextRetry, openMembers } from "../delegation/model/open-members.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 import { noRoomEither, staysForClaim } from "./reasons.ts";
 
@@ -71,15 +69,16 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   }
   const soon = now + LOOK_AGAIN_MS;
   if (view.follows === true || view.settling === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
-  const { ranking } = placementOf(pod, view, now);
+  const { ranking } = view;
+  if (ranking === undefined) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const open = openMembers(ranking.fitting, view, now);
   const occupied = new Set(view.members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const member = open.find((name) => !occupied.has(name));
   if (member === undefined && open.length > 0) return { actions: [], outcome: "Waiting", requeueAt: soon };
   if (member === undefined) {
-    const requeueAt = nextExpiry(view, now);
+    const requeueAt = nextRetry(view, now);
     return {
-      actions: tell(observed, noRoomEither(ranking.refusals)),
+      actions: tell(observed, noRoomEither(allRefusals(ranking, view, now))),
       outcome: "Waiting",
       ...(requeueAt === undefined ? {} : { requeueAt }),
     };
@@ -87,11 +86,11 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   if (group !== undefined && group.onHost === undefined) {
     return { actions: [{ type: "seek", uid: pod.metadata.uid }], outcome: "Seeking" };
   }
-  return { actions: [overflow(pod, member, delegateFor(pod, view, member))], outcome: "Overflowing" };
+  return { actions: [overflow(pod, member)], outcome: "Overflowing" };
 }
 
-function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: string, delegate: Pod): Action {
-  return { type: "overflow", uid, resourceVersion, member, delegate };
+function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: string): Action {
+  return { type: "overflow", uid, resourceVersion, member };
 }
 
 /** Said once of a pod: it stays the host's scheduler's, which says the rest. */

@@ -69,10 +69,12 @@ export class Executor {
 
   async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
     const { host, identity, registry, placement, podOf } = this.#options;
-    const { member: name, uid, resourceVersion, delegate } = action;
+    const { member: name, uid, resourceVersion } = action;
     const member = registry.member(name);
     const pod = podOf(context.key);
-    if (member === undefined || pod?.metadata.uid !== uid || !placement.reserve(pod, name, delegate)) return () => true;
+    if (member === undefined || pod?.metadata.uid !== uid) return () => true;
+    const delegate = placement.delegateIn(pod, member);
+    if (!placement.reserve(pod, name, delegate)) return () => true;
     let bound = false;
     this.#under.set(context.key, name);
     try {

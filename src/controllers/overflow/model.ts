@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
-import type { Observed as PlacementObserved } from "../delegation/decisions/model.ts";
+import type { View as PlacementObserved } from "../delegation/model/view.ts";
 
 /** When this controller has seen the pod how; epoch ms by its own clock. */
 export interface Seen {
@@ -45,7 +45,6 @@ export type Action =
       readonly uid: string;
       readonly resourceVersion: string;
       readonly member: string;
-      readonly delegate: Pod;
     }
   /** Makes a pod a proxy that is bound to the member's virtual node, where its Binding has not. */
   | { readonly type: "mark"; readonly uid: string; readonly member: string }

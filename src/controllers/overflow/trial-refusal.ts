@@ -1,7 +1,7 @@
 import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import type { SharedBy } from "../delegation/decisions/model.ts";
+import type { SharedBy } from "../delegation/model/decision.ts";
 import { isOfAllAlike, refusalOf } from "../refusal.ts";
 import { isUntryable } from "../try-delegate.ts";
 

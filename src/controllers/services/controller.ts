@@ -11,7 +11,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import { isPrepared, type Needs, type Readiness } from "../delegation/decisions/needs.ts";
+import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { ExportStatus } from "./export-status.ts";

@@ -1,8 +1,11 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
-import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
+import type { Action, DelegationDecision } from "../../../src/controllers/delegation/model/decision.ts";
+import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
+import { ranked, type Source } from "../../../src/controllers/delegation/observe.ts";
+import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
+import { specForNodesOf } from "../../../src/pods/virtual-node-terms.ts";
 import { bindPod, deletePod, holdPod, meets, patchStatus, recordOn, releasePod } from "./api-server.ts";
 import { isSelected, recorded, same, withMarks } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
@@ -22,7 +25,7 @@ import {
 } from "./world.ts";
 
 /** The function under test. */
-export type Decide = (observed: Observed, now: number) => DelegationDecision;
+export type Decide = (observed: View, now: number) => DelegationDecision;
 
 /**
  * What becomes of one request: done and answered; done, and the answer lost; not done, and no answer either; never sent,
@@ -39,7 +42,7 @@ const TOLD: ReadonlySet<Step["type"]> = new Set(["report", "announce"]);
 /** Observes and decides, as one moment; undefined when there is nothing to do. */
 export function plan(world: World, decide: Decide): World | undefined {
   const proxy = shownProxy(world.host);
-  const members = viewsOf(world);
+  const members = viewsOf(world).map(({ connection }) => connection);
   if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
     if (world.members.every(({ departed }) => departed === undefined)) return undefined;
     return { ...world, members: world.members.map(({ departed: _, ...member }) => member) };
@@ -52,12 +55,17 @@ export function plan(world: World, decide: Decide): World | undefined {
       ? remember(world.memory, (memories) => memories.noteFound(uid, holder.name, NOW))
       : world.memory;
   const { actions } = decide(observe({ ...world, memory }, proxy), NOW);
-  const pending = actions.filter(({ type }) => !TOLD.has(type)).flatMap(requestsOf);
+  const pending = actions.filter(({ type }) => !TOLD.has(type)).flatMap((action) => requestsOf(action, proxy));
   return pending.length === 0 && memory === world.memory ? undefined : { ...world, memory, pending };
 }
 
 /** Members that are asked at once get a request each. */
-function requestsOf(action: Step): readonly Step[] {
+function requestsOf(action: Action, proxy: Stored<Pod> | undefined): readonly Step[] {
+  if (action.type === "create") {
+    const { member } = action;
+    const spec = proxy?.spec && specForNodesOf({ name: member, labels: {} }, proxy.spec);
+    return proxy === undefined ? [] : [{ ...action, delegate: toDelegate(proxy, HOST, { mode: "none" }, spec) }];
+  }
   if (action.type !== "ask") return [action];
   const { proxyUid, members } = action;
   return members.map(({ name }) => ({ type: "asked", member: name, proxyUid }));
@@ -72,47 +80,49 @@ export function turns(world: World): World[] {
 }
 
 /** What a decision about the pod sees: a proxy, or one in overflow mode that may become one. */
-export function observe(world: World, proxy: Stored<Pod> | undefined): Observed {
-  return {
+export function observe(world: World, proxy: Stored<Pod> | undefined): View {
+  const sources = viewsOf(world);
+  const view: View = {
     ref: REF,
-    host: HOST,
     proxy,
-    members: viewsOf(world),
-    memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: new Map() },
-    excludes: () => undefined,
-    apiAccess: () => ({ mode: "none" }),
-    outOfService: (member) => memberOf(world, member).outOfService,
-    unheard: (member) => world.losesNodes === true && !memberOf(world, member).reachable,
+    members: sources.map(({ connection }) => connection),
+    memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: {} },
   };
+  return hasProxy(view) && !isBound(view.proxy)
+    ? ranked(view, sources, { excludes: () => undefined }, undefined)
+    : view;
 }
 
-function viewsOf({ members }: World): MemberView[] {
-  return members.filter(({ left }) => left !== true).map(viewOf);
+function viewsOf({ members, losesNodes }: World): Source[] {
+  return members.filter(({ left }) => left !== true).map((member) => sourceOf(member, losesNodes === true));
 }
 
-function viewOf(member: MemberState): MemberView {
+function sourceOf(member: MemberState, losesNodes: boolean): Source {
   const { name, reachable, read, departed } = member;
   const pod = read ? shown(member) : undefined;
   const delegate = pod !== undefined && madeByHost(pod, HOST.id) ? pod : undefined;
   const closed = { reason: "ClusterNotReady", message: "it does not answer" } as const;
-  return {
+  const connection = {
     name,
     reachable,
     reachableSince: member.unsettled === true ? NOW : 0,
     read,
     ...(delegate === undefined ? {} : { delegate }),
     ...(departed === undefined ? {} : { departed }),
-    candidate: {
-      name,
-      labels: {},
-      allocatable: PLENTY,
-      largestNode: PLENTY,
-      used: {},
-      ...(reachable && read ? {} : { closed }),
-    },
+    ...(member.outOfService ? { outOfService: true } : {}),
+    ...(losesNodes && !reachable ? { notReady: true } : {}),
     scheduleTimeoutMs: 30_000,
     nodesVersion: 0,
   };
+  const candidate = {
+    name,
+    labels: {},
+    allocatable: PLENTY,
+    largestNode: PLENTY,
+    used: {},
+    ...(reachable && read ? {} : { closed }),
+  };
+  return { candidate, connection };
 }
 
 /** What may become of the next step: always something free, and something worse for one fault. */

@@ -108,7 +108,7 @@ export function events(world: World, scenario: Scenario): Event[] {
 function controllerEvents(world: World, { decide }: Scenario): Event[] {
   const found: Event[] = [];
   if (world.host.versions.length > 1) found.push({ what: "host: seen", world: seeHost(world) });
-  if (Object.values(world.memory).some(({ attempts }) => attempts.size > 0)) {
+  if (Object.values(world.memory).some(({ attempts }) => Object.keys(attempts).length > 0)) {
     found.push({ what: "time passes", world: muchLater(world) });
   }
   const planned = world.pending.length > 0 ? world : plan(world, decide);

@@ -1,6 +1,6 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { Observed as PlacementObserved } from "../../../src/controllers/delegation/decisions/model.ts";
+import type { View as PlacementObserved } from "../../../src/controllers/delegation/model/view.ts";
 import type { Observed, OverflowDecision } from "../../../src/controllers/overflow/model.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/phase.ts";
@@ -56,7 +56,7 @@ export function planOverflow(
       seen: { unplacedAt: NOW },
       afterMs: 0,
       told: true,
-      view: () => ({ ...view(pod), refusedBefore: (name) => refusedBefore(overflow, name) }),
+      view: () => withRefusals(view(pod), overflow),
     },
     NOW,
   );
@@ -71,12 +71,13 @@ export function planOverflow(
   return pending.length === 0 ? undefined : { ...world, overflow: { ...overflow, pending } };
 }
 
-function refusedBefore(
-  { refused }: OverflowState,
-  cluster: string,
-): ReturnType<NonNullable<PlacementObserved["refusedBefore"]>> {
-  if (!refused.includes(cluster)) return undefined;
-  return { refusal: { cluster, reason: "RefusedByMember", message: "no" }, until: NOW + 1 };
+function withRefusals(view: PlacementObserved, { refused }: OverflowState): PlacementObserved {
+  const members = view.members.map((member) => {
+    if (!refused.includes(member.name)) return member;
+    const refusal = { cluster: member.name, reason: "RefusedByMember", message: "no" } as const;
+    return { ...member, refusedBefore: { refusal, until: NOW + 1 } };
+  });
+  return { ...view, members };
 }
 
 /** What may become of the next step: always something free, and something worse for one fault. */

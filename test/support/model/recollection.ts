@@ -1,5 +1,4 @@
-import { Memories } from "../../../src/controllers/delegation/decisions/memory.ts";
-import type { Memory } from "../../../src/controllers/delegation/decisions/model.ts";
+import { Memories, type Memory } from "../../../src/controllers/delegation/model/memory.ts";
 
 /** The model's only moment; what must have come before or comes after it is all that differs. */
 export const NOW = 1_000_000_000;
@@ -19,11 +18,13 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   for (const uid of ["p1", "p2"]) {
     const { fresh, denied, uncertain, doubt, binding, promised, attempts, gone } = memories.of(uid);
     const isKnown = uncertain !== undefined || binding !== undefined || promised !== undefined || gone !== undefined;
-    if (fresh && !isKnown && attempts.size === 0) continue;
+    if (fresh && !isKnown && Object.keys(attempts).length === 0) continue;
     result[uid] = {
       fresh,
       // How often a member refused only changes for how long.
-      attempts: new Map([...attempts].map(([name, attempt]) => [name, { ...attempt, refusals: 1 }])),
+      attempts: Object.fromEntries(
+        Object.entries(attempts).map(([name, attempt]) => [name, { ...attempt, refusals: 1 }]),
+      ),
       ...(denied === undefined ? {} : { denied }),
       ...(uncertain === undefined ? {} : { uncertain }),
       ...(doubt === undefined ? {} : { doubt }),
@@ -39,13 +40,13 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
 export function later(memory: Recollections): Recollections {
   return Object.fromEntries(
     Object.entries(memory).map(([uid, entry]) => {
-      const attempts = [...entry.attempts].map(([name, attempt]): [string, typeof attempt] => [
+      const attempts = Object.entries(entry.attempts).map(([name, attempt]): [string, typeof attempt] => [
         name,
         { ...attempt, since: LONG_AGO, ...(attempt.until === undefined ? {} : { until: NOW }) },
       ]);
       const { doubt } = entry;
       const old = doubt === undefined ? {} : { doubt: { ...doubt, since: LONG_AGO, lastAt: LONG_AGO } };
-      return [uid, { ...entry, ...old, attempts: new Map(attempts) }];
+      return [uid, { ...entry, ...old, attempts: Object.fromEntries(attempts) }];
     }),
   );
 }
@@ -60,7 +61,7 @@ function restore(memories: Memories, uid: string, memory: Memory): void {
     const { message } = doubt;
     for (const at of [doubt.since, doubt.lastAt]) memories.noteUncertain(uid, uncertain, { at, message });
   }
-  for (const [name, { since, refusal, until = 0, parked }] of attempts) {
+  for (const [name, { since, refusal, until = 0, parked }] of Object.entries(attempts)) {
     memories.noteAttempt(uid, name, since, parked);
     if (refusal !== undefined) memories.noteRefusal(uid, refusal, 0, until - FIRST_RETRY_MS);
   }

@@ -1,5 +1,6 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { Action, Memory } from "../../../src/controllers/delegation/decisions/model.ts";
+import type { Action, ActionOf } from "../../../src/controllers/delegation/model/decision.ts";
+import type { Memory } from "../../../src/controllers/delegation/model/memory.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import type { Slot } from "./api-server.ts";
@@ -32,7 +33,10 @@ export type FollowUp =
   | { readonly type: "taken"; readonly member: string; readonly proxyUid: string }
   | { readonly type: "swept"; readonly member: string; readonly uid: string };
 
-export type Step = Action | FollowUp;
+/** A request to create a delegate, which is derived from the proxy when it is sent. */
+export type CreateStep = ActionOf<"create"> & { readonly delegate: Pod };
+
+export type Step = Exclude<Action, { readonly type: "create" }> | CreateStep | FollowUp;
 
 /** One request: the dry run in the member, or the Binding on the host. */
 export type OverflowStep = {
@@ -208,7 +212,7 @@ export function keyOf(world: World): string {
 }
 
 function memoryKey({ fresh, denied, uncertain, binding, promised, attempts, gone }: Memory): string {
-  const each = [...attempts].map(
+  const each = Object.entries(attempts).map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
   return [fresh, [...(denied ?? [])].sort().join(), uncertain, binding, promised, gone, ...each.sort()].join(";");

@@ -5,7 +5,7 @@ import { addAmounts, parseAmounts } from "../../../src/api/quantity.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import { Load } from "../../../src/clusters/load.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
-import type { MemberView } from "../../../src/controllers/delegation/decisions/model.ts";
+import { factsOf, type Source } from "../../../src/controllers/delegation/observe.ts";
 import type { PlacementMember } from "../../../src/controllers/delegation/placement/placement-members.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
@@ -72,18 +72,20 @@ export class SimulatedMember implements PlacementMember {
     });
   }
 
-  view(key: ObjectKey): MemberView {
+  source(key: ObjectKey): Source {
     const delegate = this.#delegates.get(key);
-    return {
+    const candidate = this.candidate();
+    const connection = {
       name: this.name,
       reachable: this.closed?.reason !== "ClusterNotReady",
       reachableSince: 0,
       read: true,
-      candidate: this.candidate(),
       scheduleTimeoutMs: this.scheduleTimeoutMs,
       nodesVersion: 0,
       ...(delegate === undefined ? {} : { delegate }),
+      ...factsOf(candidate),
     };
+    return { candidate, connection };
   }
 
   cordon(): void {

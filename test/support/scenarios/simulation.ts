@@ -10,10 +10,13 @@ import {
   type Stored,
 } from "../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
-import type { Action, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
+import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
+import type { View } from "../../../src/controllers/delegation/model/view.ts";
+import { ranked, repelledBy } from "../../../src/controllers/delegation/observe.ts";
 import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement/placement-rules.ts";
 import { PLACEMENT_INDEXES, PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
+import { placementFacts } from "../../../src/controllers/delegation/placement/placement-view.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
 import { isProxy, memberOf } from "../../../src/pods/proxy.ts";
@@ -186,20 +189,17 @@ export class Simulation {
     this.#placementState.update(proxy);
   }
 
-  #observe(proxy: Stored<Pod>): Observed {
+  #observe(proxy: Stored<Pod>): View {
     const key = objectKey(proxy.metadata);
-    const members = this.#members.map((member) => member.view(key));
-    return {
-      ref: objectRef(key),
-      host: HOST,
-      proxy,
-      members,
-      memory: this.#placementState.memories.of(proxy.metadata.uid),
-      ...this.#placementState.view.of(proxy),
-      apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#placementState.view.specIn(proxy, candidate),
-      outOfService: () => false,
-    };
+    const sources = this.#members.map((member) => member.source(key));
+    const eligibility = this.#placementState.view.of(proxy);
+    const members = sources.map(({ candidate, connection }) => {
+      const repels = repelledBy(candidate, proxy);
+      return { ...connection, ...(repels === undefined ? {} : { repels }) };
+    });
+    const memory = this.#placementState.memories.of(proxy.metadata.uid);
+    const view = { ref: objectRef(key), proxy, members, memory, ...placementFacts(eligibility) };
+    return ranked(view, sources, eligibility, undefined);
   }
 
   /** As the controller's executor does, without a network in between. */
@@ -212,9 +212,10 @@ export class Simulation {
       case "create": {
         const member = this.#member(action.member);
         if (!this.#placementState.groups.mayEnter(uid, member.name)) return;
-        const asked = { requests: podRequests(action.delegate), namespace, parked: action.parked === true };
+        const delegate = this.#placementState.view.delegateIn(proxy, member.candidate(), HOST);
+        const asked = { requests: podRequests(delegate), namespace, parked: action.parked === true };
         reservations.attempt(uid, member.name, asked, proxy);
-        const refused = member.create(action.delegate);
+        const refused = member.create(delegate);
         if (refused === undefined) {
           this.#placementState.memories.noteFound(uid, member.name, this.#now);
           return;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { Member } from "../../../src/clusters/member.ts";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

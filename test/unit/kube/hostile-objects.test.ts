@@ -4,7 +4,7 @@ import { FORWARDED_ANNOTATION, OWNER_ANNOTATION } from "../../../src/api/keys.ts
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
 import { shownGone } from "../../../src/controllers/delegation/actions/expectations.ts";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";
 import { parseJson } from "../../../src/kube/json.ts";

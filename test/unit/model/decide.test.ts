@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
-import type { Action, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
+import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
+import type { View } from "../../../src/controllers/delegation/model/view.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 
@@ -11,7 +12,7 @@ const TIMEOUT_MS = 20_000 + STATES * 5;
 
 /** What decides with less care than it should. */
 function broken(parts: {
-  readonly sees?: (observed: Observed) => Observed;
+  readonly sees?: (observed: View) => View;
   readonly does?: (action: Action) => Action[];
 }): Decide {
   const { sees = (observed) => observed, does = (action) => [action] } = parts;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 
@@ -36,7 +36,7 @@ describe("requests that are done long after their senders have given them up, or
   const hasty: Decide = (observed, now) =>
     decide({ ...observed, members: observed.members.map((member) => ({ ...member, reachableSince: 0 })) }, now);
   const trusting: Decide = (observed, now) => {
-    const denied = new Set(observed.members.map(({ name }) => name));
+    const denied = observed.members.map(({ name }) => name);
     return decide({ ...observed, memory: { ...observed.memory, denied } }, now);
   };
   test.each([

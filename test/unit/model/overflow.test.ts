@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
 import { decide as decideOverflow } from "../../../src/controllers/overflow/decide.ts";
 import type { Action } from "../../../src/controllers/overflow/model.ts";
 import type { Decide } from "../../support/model/controller.ts";

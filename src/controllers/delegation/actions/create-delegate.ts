@@ -22,21 +22,23 @@ import {
   refusalOf,
 } from "../../refusal.ts";
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
-import { awaitsDelegate } from "../decisions/decide-awaited.ts";
-import { MARKS, type Memories, type Rest } from "../decisions/memory.ts";
-import { type ActionOf, CREATE_ENDS_MS, type Observed } from "../decisions/model.ts";
-import { isPrepared } from "../decisions/needs.ts";
-import { findDelegate } from "../find-delegate.ts";
+import type { ActionOf } from "../model/decision.ts";
+import { awaitsDelegate } from "../model/delegates.ts";
+import { CREATE_ENDS_MS, MARKS, type Memories } from "../model/memory.ts";
+import { isPrepared } from "../model/needs.ts";
+import type { Rest } from "../model/refusal-backoff.ts";
+import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { QuotaQueues } from "../placement/quota-queues.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { shownInMember, shownPrepared } from "./expectations.ts";
+import { findDelegate } from "./find-delegate.ts";
 import { mark } from "./lost-marks.ts";
 import type { Refusals } from "./refused-writes.ts";
 import { SupportedFields } from "./supported-fields.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Shown<View> | undefined>;
 
 export interface CreationOptions extends DelegationOptions {
   readonly memories: Memories;
@@ -51,6 +53,8 @@ export interface CreationOptions extends DelegationOptions {
   readonly onRoom: () => void;
   /** Whether the pod's group lets it into the member at this moment. */
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
+  /** The proxy's delegate as the member is to have it; undefined when the proxy is gone. */
+  readonly delegateIn: (key: ObjectKey, proxyUid: string, member: Member) => Pod | undefined;
   /** Hears of what is in the way of a bound pod. */
   readonly refusals: Pick<Refusals, "tell" | "over">;
 }
@@ -112,17 +116,18 @@ export class Creation {
   }
 
   /** The member is known not to have the proxy's delegate. */
-  #unmade(member: Member, proxyUid: string): Shown<Observed> {
+  #unmade(member: Member, proxyUid: string): Shown<View> {
     this.#options.reservations.unmade(proxyUid, member.name);
     this.#options.onRoom();
     return () => true;
   }
 
   async #create(action: ActionOf<"create">, context: Context): Result {
-    const { member: name, delegate, proxyUid, parked } = action;
+    const { member: name, proxyUid, parked } = action;
     const { memories, reservations, quotas, clock, proxyOf } = this.#options;
     const member = this.#options.registry.member(name);
-    if (member === undefined) return undefined;
+    const delegate = member && this.#options.delegateIn(context.key, proxyUid, member);
+    if (member === undefined || delegate === undefined) return undefined;
     // Another pod of its group was faster, and goes elsewhere.
     if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
     const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
@@ -137,7 +142,7 @@ export class Creation {
       ofCreation = error;
     };
     try {
-      const made = await this.#make(member, action, context, onFailure);
+      const made = await this.#make(member, delegate, action, context, onFailure);
       if (made === undefined) {
         if (!mayBeThere) reservations.release(proxyUid, name);
         return shownPrepared(name);
@@ -159,7 +164,7 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      const lack = this.#lackOf(error, action, context.key);
+      const lack = this.#lackOf(error, delegate, action, context.key);
       if (lack === "awaited") return shownPrepared(name);
       const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
       const refused = passing ?? refusalOf(error);
@@ -168,7 +173,7 @@ export class Creation {
       else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
       if (mayBeThere) {
-        const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
+        const { since = clock.now() } = memories.of(proxyUid).attempts[name] ?? {};
         const shown = await this.#find(member, proxyUid, context);
         if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
         return shown ?? this.#unmade(member, proxyUid);
@@ -194,7 +199,8 @@ export class Creation {
    */
   #make(
     member: Member,
-    { delegate, controlled, proxyUid }: ActionOf<"create">,
+    delegate: Pod,
+    { controlled, proxyUid }: ActionOf<"create">,
     { key, signal }: Context,
     onFailure: (error: unknown) => void,
   ): Promise<Stored<KubeObject> | undefined> {
@@ -221,7 +227,8 @@ export class Creation {
   /** State of an account or class that the member lacks: copied there now, or copied and not seen yet. */
   #lackOf(
     error: unknown,
-    { delegate, member, proxyUid }: ActionOf<"create">,
+    delegate: Pod,
+    { member, proxyUid }: ActionOf<"create">,
     key: ObjectKey,
   ): "awaited" | "seen late" | undefined {
     const kind = lackedKind(error);
@@ -314,7 +321,7 @@ export class Creation {
     const { metrics, memories, clock } = this.#options;
     const since = this.#options.waitingSince(key);
     const { fresh, attempts } = memories.of(proxyUid);
-    if (metrics === undefined || since === undefined || !fresh || attempts.size !== 1) return;
+    if (metrics === undefined || since === undefined || !fresh || Object.keys(attempts).length !== 1) return;
     metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
   }
 }

@@ -16,7 +16,9 @@ import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import { notConfirmed } from "../../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../../refusal.ts";
-import type { Action, ActionOf, Memory, Observed } from "../decisions/model.ts";
+import type { Action, ActionOf } from "../model/decision.ts";
+import type { Memory } from "../model/memory.ts";
+import type { View } from "../model/view.ts";
 import { Creation, type CreationOptions } from "./create-delegate.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./expectations.ts";
 import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
@@ -26,7 +28,7 @@ import { Refusals } from "./refused-writes.ts";
 import type { HeldDelegates } from "./restored-host.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Shown<View> | undefined>;
 
 interface ExecutorOptions extends Omit<CreationOptions, "refusals"> {
   /** Something that is refused of the pod has to be told in its condition. */
@@ -347,7 +349,7 @@ export class Executor {
 
   #noteBound({ fresh, attempts }: Memory, member: string): void {
     const { metrics, clock } = this.#options;
-    const since = attempts.get(member)?.since;
+    const since = attempts[member]?.since;
     if (metrics === undefined || since === undefined || !fresh) return;
     metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);
   }

@@ -6,19 +6,20 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import { Denials } from "../../denials.ts";
-import { isFutile } from "../decisions/futile.ts";
-import type { Memories } from "../decisions/memory.ts";
-import type { ActionOf, Observed } from "../decisions/model.ts";
-import { type Purpose, statusPurpose, undone } from "../decisions/purpose.ts";
-import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "../forward-refusal.ts";
+import type { ActionOf } from "../model/decision.ts";
+import type { Memories } from "../model/memory.ts";
+import { type Purpose, statusPurpose, undone } from "../model/purpose.ts";
+import type { View } from "../model/view.ts";
+import { isFutile } from "../model/writes.ts";
 import type { DelegationOptions } from "../options.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./expectations.ts";
+import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { Refusals } from "./refused-writes.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Shown<View> | undefined>;
 /** Nothing was written: the stores show all there is. */
-const atOnce: Shown<Observed> = () => true;
+const atOnce: Shown<View> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
 interface DelegateSyncOptions extends DelegationOptions {

@@ -6,15 +6,16 @@ import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import { MARKS, type Memories } from "../decisions/memory.ts";
-import type { ActionOf, Observed } from "../decisions/model.ts";
+import type { ActionOf } from "../model/decision.ts";
+import { MARKS, type Memories } from "../model/memory.ts";
+import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import { shownInMember } from "./expectations.ts";
 import type { Refusals } from "./refused-writes.ts";
 
 type LookAction = ActionOf<"look">;
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Shown<View> | undefined>;
 
 interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
@@ -79,7 +80,7 @@ export async function mark(
   const { memories, identity, clock } = options;
   const { key, signal, log } = context;
   const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
-  const leave = (why: string): Shown<Observed> => {
+  const leave = (why: string): Shown<View> => {
     memories.noteIneffective(proxyUid, MARKS, clock.now());
     tellUnmarked(member, action, why, context, options);
     return () => true;

@@ -8,12 +8,13 @@ import { pods } from "../../../kube/resources.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import type { Memories } from "../decisions/memory.ts";
-import type { ActionOf, AskedMember, Observed } from "../decisions/model.ts";
-import { findDelegate } from "../find-delegate.ts";
+import type { ActionOf, AskedMember } from "../model/decision.ts";
+import type { Memories } from "../model/memory.ts";
+import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import { shownInMember } from "./expectations.ts";
 import type { DelegateSync } from "./feedback-and-forwarding.ts";
+import { findDelegate } from "./find-delegate.ts";
 
 type AskAction = ActionOf<"ask">;
 type Context = ActionContext<ObjectKey>;
@@ -91,7 +92,7 @@ export class PreviousLeader {
    * failed, when each has answered or failed: as long as nobody answers, nothing is known. A proxy that has changed since is decided on again
    * at once: its deletion must not wait until those that failed may be asked again.
    */
-  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<View> | undefined> {
     const version = this.#versionOf(context.key);
     const sent: Sent[] = [];
     for (const asked of members) {
@@ -125,9 +126,9 @@ export class PreviousLeader {
   }
 
   /** Notes what each member has said of the proxy. Returns where its delegate is to be shown, and who failed. */
-  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<Observed>[]; readonly failure?: Failure } {
+  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<View>[]; readonly failure?: Failure } {
     const { memories, registry } = this.#options;
-    const shown: Shown<Observed>[] = [];
+    const shown: Shown<View>[] = [];
     const failures: Failure[] = [];
     // While members were waited for, the proxy may have gone.
     const isGone = memories.of(proxyUid).fresh;

@@ -4,8 +4,8 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { AuthorEvents } from "../../author-events.ts";
 import { PASSES_MS } from "../../refusal.ts";
-import type { Memories } from "../decisions/memory.ts";
-import type { Action } from "../decisions/model.ts";
+import type { Action } from "../model/decision.ts";
+import type { Memories } from "../model/memory.ts";
 
 export interface RefusalsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;

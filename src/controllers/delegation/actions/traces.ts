@@ -3,8 +3,10 @@ import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
-import { awaitsDelegate } from "../decisions/decide-awaited.ts";
-import type { Action, Memory, Observed } from "../decisions/model.ts";
+import type { Action } from "../model/decision.ts";
+import { awaitsDelegate } from "../model/delegates.ts";
+import type { Memory } from "../model/memory.ts";
+import type { View } from "../model/view.ts";
 
 /** What a pod's way is told from. */
 export interface PodTracesOptions {
@@ -18,7 +20,7 @@ export interface PodTracesOptions {
   readonly now: () => number;
 }
 
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Shown<View> | undefined>;
 
 /** Names of the actions that are requests; the others are notes to the controller's own memory. */
 const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
@@ -55,11 +57,11 @@ export class PodTraces {
     const { namespace = "", name } = objectRef(key);
     const pod: TracedPod = { uid, namespace, name };
     const memory = memoryOf(uid);
-    const attempt = "member" in action ? memory.attempts.get(action.member) : undefined;
-    if (action.type === "create" && memory.attempts.size === 0) this.#waited(pod, key, proxy);
+    const attempt = "member" in action ? memory.attempts[action.member] : undefined;
+    if (action.type === "create" && Object.keys(memory.attempts).length === 0) this.#waited(pod, key, proxy);
     if (action.type === "refuse") {
       const { cluster, reason } = action.refusal;
-      this.#scheduled(pod, cluster, memory.attempts.get(cluster)?.since, reason);
+      this.#scheduled(pod, cluster, memory.attempts[cluster]?.since, reason);
     }
     const stepName = NAMES[action.type];
     if (stepName === undefined) return run();

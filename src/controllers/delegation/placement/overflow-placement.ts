@@ -1,9 +1,12 @@
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../../api/overflow.ts";
+import type { Member } from "../../../clusters/member.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { podRequests } from "../../../placement/requests.ts";
+import type { HostIdentity } from "../../../pods/delegate.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import type { Observed, SharedBy } from "../decisions/model.ts";
+import type { SharedBy } from "../model/decision.ts";
+import type { View } from "../model/view.ts";
 import type { FindPod, GroupName } from "./groups.ts";
 import { UID_INDEX } from "./placement-rules.ts";
 import type { PlacementState } from "./placement-state.ts";
@@ -12,10 +15,11 @@ import { shapeOf } from "./refused-shapes.ts";
 /** What pods in overflow mode are placed by. */
 export interface OverflowPlacementOptions {
   readonly placementState: PlacementState;
+  readonly identity: HostIdentity;
   readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
   /** All that a decision about the pod sees. */
-  readonly observe: (key: ObjectKey, pod: Stored<Pod>) => Observed;
+  readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
   /** Room that was kept is free again. */
   readonly onRoom: () => void;
 }
@@ -40,9 +44,9 @@ export class OverflowPlacement {
   }
 
   /** What a decision about the pod sees; `find` has pods that are no proxies, of which some own others. */
-  observe(pod: Stored<Pod>, find: FindPod): Observed {
+  observe(pod: Stored<Pod>, find: FindPod): View {
     this.#options.placementState.rules.update(pod, find);
-    return { ...this.#options.observe(objectKey(pod.metadata), pod), needs: () => undefined };
+    return this.#options.observe(objectKey(pod.metadata), pod);
   }
 
   /** The pod's group, and the member that has its pods; undefined when it has none. */
@@ -51,6 +55,11 @@ export class OverflowPlacement {
     const group = rules.groupOf(pod, find);
     const home = groups.placeOf(pod.metadata.uid)?.home;
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
+  }
+
+  /** The pod's delegate as the member is to have it. */
+  delegateIn(pod: Stored<Pod>, member: Pick<Member, "candidate">): Pod {
+    return this.#options.placementState.view.delegateIn(pod, member.candidate(), this.#options.identity);
   }
 
   /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */

@@ -5,7 +5,7 @@ import type { HostAdmission } from "../../../pods/host-admission.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
 import { Divisions } from "../../preferences/divisions.ts";
-import { Memories } from "../decisions/memory.ts";
+import { Memories } from "../model/memory.ts";
 import { Groups } from "./groups.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";

@@ -4,9 +4,14 @@ import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Override } from "../../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../../api/preferences.ts";
+import type { Amounts } from "../../../api/quantity.ts";
 import { wishedMembers } from "../../../api/virtual-node-wish.ts";
 import type { Candidate, RefusalReason, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
+import type { RankInput } from "../../../placement/rank.ts";
+import { podRequests } from "../../../placement/requests.ts";
+import { type HostIdentity, toDelegate } from "../../../pods/delegate.ts";
+import { jsonEqual } from "../../../api/json.ts";
 import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../pods/home-api.ts";
 import { withoutMerged } from "../../../pods/host-admission.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
@@ -16,7 +21,8 @@ import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Sharing } from "../../preferences/controller.ts";
 import type { Divisions } from "../../preferences/divisions.ts";
-import type { Observed } from "../decisions/model.ts";
+import { type Needs, readinessIn, refusalIn } from "../model/needs.ts";
+import type { ShapeRefusal, View } from "../model/view.ts";
 import type { Groups } from "./groups.ts";
 import type { PlacementMember, PlacementMembers } from "./placement-members.ts";
 import type { PlacementRules } from "./placement-rules.ts";
@@ -25,6 +31,72 @@ import { type Shapes, shapeOf } from "./refused-shapes.ts";
 // A member that refuses one more for such a reason keeps what it has: a limit is reached, its nodes are being renewed.
 // Without it in the division, all that it has would be too much.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
+
+/** What a pod's place depends on. Its functions are for the moment of one observation. */
+export interface Eligibility {
+  /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
+  readonly optedIn?: boolean;
+  /** Why the placement annotations cannot be read. */
+  readonly invalid?: string;
+  /** The members that the author names, whether they exist or not. */
+  readonly named?: readonly string[];
+  /** A member that the division counts on is still being read. */
+  readonly settling?: boolean;
+  /** Another pod of the group is being placed first. */
+  readonly follows?: boolean;
+  /** Returns why the author's placement leaves a member out. Such a member never had the pod. */
+  readonly excludes: (candidate: Candidate) => string | undefined;
+  /** Returns what a member lacks for the pod at present. It may have had the pod all the same. */
+  readonly lacks?: (candidate: Candidate) => string | undefined;
+  /** Returns what the pod requests in a member. Absent: what its spec says. */
+  readonly requestsIn?: (candidate: Candidate) => Amounts;
+  /** Returns what else refuses or prefers members, strongest preference first. */
+  readonly rules?: () => readonly Rule[];
+  /** Returns why a member is not asked for a place that it has just refused to a pod like this one. */
+  readonly refusedBefore?: (member: string) => ShapeRefusal | undefined;
+}
+
+/** Returns the parts of an eligibility that are plain data. */
+export function placementFacts({
+  optedIn,
+  invalid,
+  named,
+  settling,
+  follows,
+}: Eligibility): Pick<View, "optedIn" | "invalid" | "named" | "settling" | "follows"> {
+  return {
+    ...(optedIn === undefined ? {} : { optedIn }),
+    ...(invalid === undefined ? {} : { invalid }),
+    ...(named === undefined ? {} : { named }),
+    ...(settling === undefined ? {} : { settling }),
+    ...(follows === undefined ? {} : { follows }),
+  };
+}
+
+/** Returns the input of a ranking of these members for a proxy. */
+export function rankInput(
+  proxy: Stored<Pod>,
+  { excludes, lacks, rules, requestsIn }: Eligibility,
+  candidates: readonly Candidate[],
+  needs?: Needs,
+): RankInput {
+  const missingIn = (member: string): string | undefined =>
+    needs?.state === "there" ? refusalIn(readinessIn(needs, member)) : undefined;
+  const selection: Rule = {
+    refusal: (candidate) => {
+      const message = excludes(candidate) ?? lacks?.(candidate) ?? missingIn(candidate.name);
+      return message === undefined ? undefined : { reason: "NotSelected", message };
+    },
+  };
+  const { priority = 0, preemptionPolicy } = proxy.spec ?? {};
+  return {
+    requests: podRequests(proxy),
+    ...(preemptionPolicy === "Never" ? {} : { priority }),
+    ...(requestsIn === undefined ? {} : { requestsIn }),
+    rules: [selection, ...(rules?.() ?? [])],
+    candidates,
+  };
+}
 
 /** What placement is reckoned from. */
 export interface PlacementViewOptions {
@@ -58,6 +130,21 @@ export class PlacementView {
     return { spec: specForNodesOf(candidate, withoutMerged(overridden.spec, merged)) };
   }
 
+  /** Returns the proxy's delegate as the member is to have it. A spec that the overrides do not fit goes as its author wrote it. */
+  delegateIn(proxy: Stored<Pod>, candidate: Candidate, host: HostIdentity): Pod {
+    const { name } = candidate;
+    const overridden = this.specIn(proxy, candidate);
+    const written = proxy.spec && withoutMerged(proxy.spec, this.#options.rules.merged(proxy));
+    const spec = "spec" in overridden ? overridden.spec : written && specForNodesOf({ name, labels: {} }, written);
+    return toDelegate(proxy, host, this.apiAccess(proxy, name), spec);
+  }
+
+  /** Returns why the author's overrides do not fit the member; undefined when they do. */
+  misfit(proxy: Stored<Pod>, candidate: Candidate): string | undefined {
+    const overridden = this.specIn(proxy, candidate);
+    return "problem" in overridden ? overridden.problem : undefined;
+  }
+
   /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */
   #lacks(proxy: Stored<Pod>, placement: Placement, candidate: Candidate): string | undefined {
     return this.#apiRefusal(proxy, placement, candidate) ?? this.#misfit(proxy, placement, candidate);
@@ -81,21 +168,7 @@ export class PlacementView {
   }
 
   /** Where an unbound proxy may go, and what is better; of a bound one, only whether its namespace is opted in. */
-  of(
-    proxy: Stored<Pod> | undefined,
-  ): Pick<
-    Observed,
-    | "excludes"
-    | "lacks"
-    | "invalid"
-    | "optedIn"
-    | "named"
-    | "requestsIn"
-    | "rules"
-    | "settling"
-    | "refusedBefore"
-    | "follows"
-  > {
+  of(proxy: Stored<Pod> | undefined): Eligibility {
     if (proxy === undefined) return { excludes: () => undefined };
     if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     if (isBound(proxy)) return { excludes: () => undefined };
@@ -120,7 +193,7 @@ export class PlacementView {
   }
 
   /** What the workload's division over members says of where this one of its pods goes. */
-  #division(proxy: Stored<Pod>, placement: Placement): Pick<Observed, "rules" | "settling"> {
+  #division(proxy: Stored<Pod>, placement: Placement): Pick<Eligibility, "rules" | "settling"> {
     const { preferences } = placement;
     if (preferences === undefined) {
       return {
@@ -185,7 +258,7 @@ export class PlacementView {
   }
 
   /** Why members are not asked for a place again that has been refused to pods like this one. */
-  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Observed, "refusedBefore">> | undefined {
+  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Eligibility, "refusedBefore">> | undefined {
     if (this.#options.shapes.empty) return undefined;
     const shape = shapeOf(proxy);
     const now = this.#options.clock.now();
@@ -237,7 +310,7 @@ function openTo(
 }
 
 /** What the pod requests in members where its overrides say so. */
-function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Observed, "requestsIn"> {
+function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Eligibility, "requestsIn"> {
   if (overrides === undefined) return {};
   const inMember = inMembers(proxy, overrides);
   return { requestsIn: (candidate) => inMember(candidate).requests };

@@ -2,7 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { isLive } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
-import type { Memory } from "../decisions/model.ts";
+import type { Memory } from "../model/memory.ts";
 
 /** What the queues of pods that wait for quotas are kept by. */
 export interface QuotaQueueOptions {
@@ -130,7 +130,7 @@ export class QuotaQueue {
     const { uid, since } = this.#turn;
     const { promised, attempts } = memoryOf(uid);
     const now = clock.now();
-    const asks = promised === this.#member || attempts.get(this.#member)?.refusal === undefined;
+    const asks = promised === this.#member || attempts[this.#member]?.refusal === undefined;
     if (asks && now < since + TURN_MS) {
       this.#timer = clock.after(LOOK_MS, () => this.#look());
       return;

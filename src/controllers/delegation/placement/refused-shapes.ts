@@ -1,7 +1,8 @@
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
-import type { ShapeRefusal, SharedBy } from "../decisions/model.ts";
+import type { SharedBy } from "../model/decision.ts";
+import type { ShapeRefusal } from "../model/view.ts";
 
 interface Entry extends ShapeRefusal {
   /** The member's `roomVersion` at the refusal. */

@@ -2,8 +2,9 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Memories, Rest } from "../decisions/memory.ts";
-import type { SharedBy } from "../decisions/model.ts";
+import type { SharedBy } from "../model/decision.ts";
+import type { Memories } from "../model/memory.ts";
+import type { Rest } from "../model/refusal-backoff.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { type Shapes, shapeOf } from "./refused-shapes.ts";
 

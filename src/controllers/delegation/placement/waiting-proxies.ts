@@ -3,7 +3,7 @@ import { isGated } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";
-import type { Memories } from "../decisions/memory.ts";
+import type { Memories } from "../model/memory.ts";
 
 /** What waiting proxies are kept by. */
 export interface WaitingProxiesOptions {
@@ -110,8 +110,7 @@ export class WaitingProxies {
   #next(): readonly ObjectKey[] {
     const all = this.#all;
     this.#all = false;
-    const wasTold = ({ metadata }: Stored<Pod>): boolean =>
-      this.#options.memories.of(metadata.uid).reported !== undefined;
+    const wasTold = ({ metadata }: Stored<Pod>): boolean => this.#options.memories.of(metadata.uid).told !== undefined;
     return [...this.list()]
       .filter(([, proxy]) => all || wasTold(proxy))
       .sort(([, a], [, b]) => byPrecedence(a, b))

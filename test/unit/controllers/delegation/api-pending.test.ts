@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type PodSpec, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
-import { decide } from "../../../../src/controllers/delegation/decisions/decide.ts";
+import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import { Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
 import { Store } from "../../../../src/runtime/store.ts";
@@ -75,7 +75,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
     placementState,
     proxies: { synced: true, get: () => proxy },
     waitingSince: () => undefined,
-    clock: { now: () => 1_000_000 },
+    clock: { now: () => 1_000_000, wall: () => 1_000_000 },
   } as never);
   const observed = observer.observe(objectKey(proxy.metadata));
   if (observed === undefined) throw new Error("nothing observed");

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
+import { PlaceTracker } from "../../../../src/controllers/delegation/placement/place-tracker.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -38,15 +39,14 @@ function observing({
     unreadable: {},
     load: new Load(),
     delegates: { get: () => delegates[name], departed: () => undefined },
-    candidate: () => ({ name, labels: {} }),
+    candidate: () => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} }),
   }));
   const memberOf = (name: string) => members.find((member) => member.name === name);
-  const observer = new Observer({
-    identity: { id: "host-id", name: "cern" },
+  const options = {
     registry: {
       members: () => members,
       member: memberOf,
-      holders: () => holders.map(memberOf),
+      holders: () => [...new Set([...holders, ...Object.keys(delegates)])].map(memberOf),
       unconnected: () => [{ metadata: { name: "lost" }, spec: {} }],
       problem: () => undefined,
       forget: (gone: ObjectKey) => forgotten.push(gone),
@@ -55,18 +55,20 @@ function observing({
     virtualNodes: { get: () => undefined },
     placementState: {
       memories: {
-        of: () => ({ fresh: true, attempts: new Map(), ...(uncertain === undefined ? {} : { uncertain }) }),
+        of: () => ({ fresh: true, attempts: {}, ...(uncertain === undefined ? {} : { uncertain }) }),
         noteFound: (_uid: string, member: string) => found.push(member),
       },
       spread: { placeOf: () => undefined },
-      view: { of: () => ({ excludes: () => undefined }) },
+      view: { of: () => ({ excludes: () => undefined }), apiPending: () => false, misfit: () => undefined },
       rules: { merged: () => undefined },
     },
     proxies: { synced, get: () => proxy },
     waitingSince: () => undefined,
-    clock: { now: () => 0 },
-  } as never);
-  return { observer, forgotten, found, names: () => observer.observe(key)?.members.map(({ name }) => name) };
+    clock: { now: () => 0, wall: () => 0 },
+  };
+  const observer = new Observer(options as never);
+  const tracker = new PlaceTracker(options as never);
+  return { observer, tracker, forgotten, found, names: () => observer.observe(key)?.members.map(({ name }) => name) };
 }
 
 describe("what a decision on a pod name depends on", () => {
@@ -87,11 +89,13 @@ describe("what a decision on a pod name depends on", () => {
     const left = observing({ holders: ["east"], delegates: { east: delegateOf(waiting) } });
     expect([left.names(), left.forgotten]).toEqual([["east"], []]);
     const over = observing({ holders: ["east"] });
+    over.tracker.update(key);
     expect([over.names(), over.forgotten]).toEqual([undefined, [key]]);
   });
 
   test("is not known before the host's proxies are", () => {
-    const { names, forgotten } = observing({ holders: ["east"], synced: false });
+    const { names, forgotten, tracker } = observing({ holders: ["east"], synced: false });
+    tracker.update(key);
     expect([names(), forgotten]).toEqual([undefined, []]);
   });
 
@@ -106,16 +110,16 @@ test.each([
   ["its own delegate is found, and remembered,", delegateOf(waiting), ["east"]],
   ["another proxy's is not", delegateOf(proxyPod({ uid: "another" })), []],
 ])("of a proxy without a node %s", (_, delegate, expected) => {
-  const { observer, found } = observing({ proxy: waiting, delegates: { east: delegate } });
-  observer.observe(key);
+  const { tracker, found } = observing({ proxy: waiting, delegates: { east: delegate } });
+  tracker.update(key);
   expect(found).toEqual(expected);
 });
 
 test("of two delegates of a proxy without a node the one that stays is remembered", () => {
   const stays = delegateOf(waiting, { spec: {} });
   const ends = { ...stays, metadata: { ...stays.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
-  const { observer, found } = observing({ proxy: waiting, delegates: { west: ends, east: stays } });
-  observer.observe(key);
+  const { tracker, found } = observing({ proxy: waiting, delegates: { west: ends, east: stays } });
+  tracker.update(key);
   expect(found).toEqual(["east"]);
 });
 
@@ -166,25 +170,18 @@ describe("a proxy without a node, whose member had its delegate,", () => {
           },
           candidate: () => candidate(name),
         }));
-    const observer = new Observer({
-      identity: { id: "host-id", name: "cern" },
-      registry: { members, unconnected: () => [], problem: () => undefined },
-      dependencies: { needs: () => undefined },
-      virtualNodes: { get: () => undefined },
-      placementState,
-      proxies,
-      waitingSince: () => undefined,
-      clock: { now: () => 0 },
-    } as never);
+    const member = (name: string) => members().find((each) => each.name === name);
+    const registry = { member, holders: members, unconnected: () => [], forget: () => undefined };
+    const tracker = new PlaceTracker({ registry, placementState, proxies, clock: { now: () => 0 } } as never);
     proxies.synced = true;
     for (const stored of [waits, other]) {
       proxies.set(stored);
       placementState.update(stored);
     }
     placementState.reservations.attempt(waits.metadata.uid, "west", asked, waits);
-    observer.observe(key);
+    tracker.update(key);
     happens(placementState, state);
-    observer.observe(key);
+    tracker.update(key);
     const spread = Object.fromEntries(placementState.spread.of("team", { matchLabels: { app: "web" } }, "other"));
     expect({ spread, divided: placementState.divisions.proxies.placed("web") }).toEqual({
       spread: expected,

@@ -1,14 +1,36 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
-import type { MemberView, Memory, Observed } from "../../../../src/controllers/delegation/decisions/model.ts";
+import type { Attempt, LastingRefusal, Memory } from "../../../../src/controllers/delegation/model/memory.ts";
+import { type Needs, needsState, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
+import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/model/view.ts";
+import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
+import type { Eligibility } from "../../../../src/controllers/delegation/placement/placement-view.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
+import { memberOf } from "../../../../src/pods/proxy.ts";
+import { isBound } from "../../../../src/pods/phase.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
 
+/** A member, and the candidate that placement sees of it. */
+export interface TestMember extends MemberView {
+  readonly candidate: Candidate;
+}
+
+/** Facts of a view, some of them as functions of the member. */
+export interface WorldParts extends Partial<Omit<View, "needs" | "memory">>, Partial<Omit<Eligibility, "invalid">> {
+  readonly memory?: Memory;
+  readonly needs?: () => Needs | undefined;
+  readonly apiPending?: (member: string) => boolean;
+  readonly misfit?: (member: string) => string | undefined;
+  readonly unheard?: (member: string) => boolean;
+  readonly outOfService?: (member: string) => boolean;
+}
+
 /** A member with room for 100 one-core pods, reachable and read. */
-export function member(name: string, parts: Partial<MemberView> & { readonly used?: number } = {}): MemberView {
+export function member(name: string, parts: Partial<TestMember> & { readonly used?: number } = {}): TestMember {
   const { used = 0, ...view } = parts;
   const allocatable = { cpu: 100, pods: 100 };
   return {
@@ -24,31 +46,115 @@ export function member(name: string, parts: Partial<MemberView> & { readonly use
 }
 
 /** A member whose pods of this host below priority 1000, all of priority 0, request so much. */
-export function preemptibleIn(view: MemberView, amounts: Amounts): MemberView {
+export function preemptibleIn(view: TestMember, amounts: Amounts): TestMember {
   return { ...view, candidate: { ...view.candidate, preemptible: (priority) => (priority > 0 ? amounts : {}) } };
 }
 
 /** What a delegation decision sees: by default a fresh proxy, nothing remembered, every member allowed. */
-export function world(proxy: Stored<Pod> | undefined, members: MemberView[], parts: Partial<Observed> = {}): Observed {
-  return {
+export function world(proxy: Stored<Pod> | undefined, members: readonly TestMember[], parts: WorldParts = {}): View {
+  const { excludes = () => undefined, lacks, requestsIn, rules, refusedBefore, needs, misfit, ...rest } = parts;
+  const { apiPending, unheard, outOfService, ...facts } = rest;
+  const sources = members.map(({ candidate, ...connection }) => ({ candidate, connection }));
+  const views = sources.map(({ candidate, connection }): MemberView => {
+    const { name } = connection;
+    const excluded = excludes(candidate);
+    const repels = proxy === undefined ? undefined : repelledBy(candidate, proxy);
+    return {
+      ...connection,
+      ...factsOf(candidate),
+      ...(excluded === undefined ? {} : { excluded }),
+      ...(repels === undefined ? {} : { repels }),
+      ...(apiPending?.(name) === true ? { apiPending: true } : {}),
+      ...(unheard?.(name) === true ? { notReady: true } : {}),
+      ...(outOfService?.(name) === true ? { outOfService: true } : {}),
+    };
+  });
+  const view = {
     ref: { namespace: "team", name: "web-0" },
-    host,
     proxy,
-    members,
+    members: views,
     memory: memory(),
-    excludes: () => undefined,
-    apiAccess: () => ({ mode: "member" }),
-    outOfService: () => false,
-    ...parts,
+    ...facts,
+  };
+  if (!hasProxy(view)) return view;
+  const needed = needs?.();
+  if (isBound(view.proxy)) return withNeeds(view, needed, misfit);
+  const eligibility = {
+    excludes,
+    ...(lacks === undefined ? {} : { lacks }),
+    ...(requestsIn === undefined ? {} : { requestsIn }),
+    ...(rules === undefined ? {} : { rules }),
+    ...(refusedBefore === undefined ? {} : { refusedBefore }),
+  };
+  return ranked(view, sources, eligibility, needed);
+}
+
+/** The view of a bound proxy, with what it needs in its member. */
+function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["misfit"]): View {
+  const own = view.proxy && memberOf(view.proxy);
+  const state = needsState(needs);
+  const members = view.members.map((each) => {
+    if (each.name !== own) return each;
+    const problem = misfit?.(each.name);
+    return {
+      ...each,
+      ...(needs === undefined ? {} : { readiness: readinessIn(needs, each.name) }),
+      ...(problem === undefined ? {} : { misfit: problem }),
+    };
+  });
+  return { ...view, members, ...(state === undefined ? {} : { needs: state }) };
+}
+
+type Entries<T> = ReadonlyMap<string, T> | Readonly<Record<string, T>>;
+
+export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "ineffective" | "refused" | "denied" | "unproven">> {
+  readonly attempts?: Entries<Attempt>;
+  readonly ineffective?: Entries<number>;
+  readonly refused?: Entries<LastingRefusal>;
+  readonly denied?: Iterable<string>;
+  readonly unproven?: Iterable<string>;
+  /** The message, time and reason of the last report. */
+  readonly reported?: string;
+  readonly reportedAt?: number | undefined;
+  readonly reportedReason?: string | undefined;
+}
+
+/** A memory; its records may be given as maps, and its lists as sets. */
+export function memory(parts: MemoryParts = {}): Memory {
+  const {
+    attempts = {},
+    ineffective,
+    refused,
+    denied,
+    unproven,
+    reported,
+    reportedAt,
+    reportedReason,
+    ...rest
+  } = parts;
+  const told = {
+    message: reported ?? "",
+    ...(reportedAt === undefined ? {} : { at: reportedAt }),
+    ...(reportedReason === undefined ? {} : { reason: reportedReason }),
+  };
+  return {
+    fresh: true,
+    attempts: recordOf(attempts),
+    ...(ineffective === undefined ? {} : { ineffective: recordOf(ineffective) }),
+    ...(refused === undefined ? {} : { refused: recordOf(refused) }),
+    ...(denied === undefined ? {} : { denied: [...denied] }),
+    ...(unproven === undefined ? {} : { unproven: [...unproven] }),
+    ...(reported === undefined ? {} : { told }),
+    ...rest,
   };
 }
 
-export function memory(parts: Partial<Memory> = {}): Memory {
-  return { fresh: true, attempts: new Map(), ...parts };
+function recordOf<T>(entries: Entries<T>): Readonly<Record<string, T>> {
+  return Object.fromEntries(entries instanceof Map ? entries : Object.entries(entries));
 }
 
 /** Its member was asked for the recorded delegate, and does not have it. */
-export const gone: Pick<Observed, "memory"> = { memory: memory({ gone: "delegate-uid" }) };
+export const gone: Pick<View, "memory"> = { memory: memory({ gone: "delegate-uid" }) };
 
 /** The delegate of a proxy, as its member holds it. */
 export function delegateOf(proxy: Stored<Pod>, { metadata, ...parts }: PodParts = {}): Stored<Pod> {

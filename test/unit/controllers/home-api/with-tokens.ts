@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import type { News } from "../../../../src/controllers/author-events.ts";
 import { Refusals } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
+import { Memories } from "../../../../src/controllers/delegation/model/memory.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";

@@ -20,7 +20,7 @@ const DELEGATE = pod({ uid: "", spec: { containers: [{ name: "main", image: "as-
 const WAITING = pod({ metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } } });
 const KEY = objectKey(WAITING.metadata);
 const { uid, resourceVersion } = WAITING.metadata;
-const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west", delegate: DELEGATE } as const;
+const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west" } as const;
 const MARK = { type: "mark", uid, member: "west" } as const;
 
 interface Setting {
@@ -89,6 +89,7 @@ function executing(setting: Setting) {
     identity: { id: "host-1", name: "host" },
     registry: { member: () => registry.west },
     placement: {
+      delegateIn: () => DELEGATE,
       reserve,
       giveUp: (gone: string) => given.push(gone),
       leave: () => {},

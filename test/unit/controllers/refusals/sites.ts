@@ -2,7 +2,7 @@ import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
 import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
-import { forwardRefusal } from "../../../../src/controllers/delegation/forward-refusal.ts";
+import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-refusal.ts";
 import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
 import { copyKey as dependencyCopyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";

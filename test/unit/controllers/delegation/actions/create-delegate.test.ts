@@ -1,16 +1,15 @@
 import { describe, expect, test, vi } from "vitest";
-import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/decisions/needs.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
-import { boundProxy, delegateOf } from "../world.ts";
-import { type Answers, executorOf, failure } from "./executing.ts";
+import { boundProxy, delegateOf, member, world } from "../world.ts";
+import { type Answers, executorOf, failure, type TestAction } from "./executing.ts";
 
 const proxy = proxyPod();
 const delegate = delegateOf(proxy);
 const { uid: proxyUid } = proxy.metadata;
-const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
+const create = { type: "create", member: "west", proxyUid, delegate, controlled: false } as const;
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "timed out" } as const;
-const resolve: Action = { type: "resolve", member: "west", proxyUid, refusal };
+const resolve: TestAction = { type: "resolve", member: "west", proxyUid, refusal };
 
 describe("a member that may have made the delegate, and is asked for it,", () => {
   test("keeps the pod when it has it", async () => {
@@ -18,7 +17,7 @@ describe("a member that may have made the delegate, and is asked for it,", () =>
     memories.noteUncertain(proxyUid, "west");
     expect(await execute(resolve)).toBeTypeOf("function");
     expect(memories.of(proxyUid).uncertain).toBe("west");
-    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+    expect(memories.of(proxyUid).attempts.west?.refusal).toBeUndefined();
   });
 
   test("has not made it when what is there is another pod's: another member may have it", async () => {
@@ -26,7 +25,7 @@ describe("a member that may have made the delegate, and is asked for it,", () =>
     memories.noteUncertain(proxyUid, "west");
     expect(await execute(resolve)).toBeTypeOf("function");
     expect(memories.of(proxyUid).uncertain).toBeUndefined();
-    expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({ refusal });
+    expect(memories.of(proxyUid).attempts.west).toMatchObject({ refusal });
   });
 });
 
@@ -62,10 +61,10 @@ test("a class whose copy is there is not seen by the API server for a moment: th
   const answer = failure("Forbidden", 'pods "web-0" is forbidden: no PriorityClass with name batch was found');
   const { clock, execute, memories } = executorOf({ create: () => Promise.reject(answer), copied: true });
   await expect(execute(create)).rejects.toBe(answer);
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  expect(memories.of(proxyUid).attempts.west?.refusal).toBeUndefined();
   clock.now += 11_000;
   await execute(create);
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({ reason: "RefusedByMember" });
+  expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({ reason: "RefusedByMember" });
 });
 
 test("a service account that is missing is waited for where it is copied, and is the member's last word where it is not", async () => {
@@ -74,7 +73,7 @@ test("a service account that is missing is waited for where it is copied, and is
   const refusalAfter = async (prepared: boolean[]): Promise<unknown> => {
     const { execute, memories } = executorOf({ create: () => Promise.reject(answer), prepared });
     expect(await execute(create)).toBeTypeOf("function");
-    return memories.of(proxyUid).attempts.get("west")?.refusal;
+    return memories.of(proxyUid).attempts.west?.refusal;
   };
   expect(await refusalAfter([true, false])).toBeUndefined();
   // By an override, say.
@@ -107,7 +106,7 @@ test("a name that is taken is no word on others like the pod: those who waited f
   clock.now += 60_000;
   answer = failure("AlreadyExists", "it exists");
   await execute(create);
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
+  expect(memories.of(proxyUid).attempts.west?.refusal?.reason).toBe("NameTaken");
   expect(onRoom).toHaveBeenCalledTimes(2);
   await execute(create);
   expect(onRoom).toHaveBeenCalledTimes(3);
@@ -142,7 +141,7 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
     expect(sent).toHaveLength(1);
     expect(memories.of(proxyUid).uncertain).toBeUndefined();
     expect(release).toHaveBeenCalledWith(proxyUid);
-    expect(shown?.({ needs: () => unprepared } as never)).toBe(false);
+    expect(shown?.(world(proxy, [member("west", { readiness: "unprepared" })]))).toBe(false);
   });
 
   test("waits there, too, when it has its node already, by an overflow", async () => {
@@ -196,7 +195,7 @@ test("that a member keeps all fields of a pod is believed for ten minutes: a fea
       return object;
     },
   });
-  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+  const isolated: TestAction = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
   await execute(isolated);
   clock.now += 599_999;
   await execute(isolated);

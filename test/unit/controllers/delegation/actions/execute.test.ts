@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../../../src/api/keys.ts";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import type { Action, ActionOf } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
 import { type PodParts, pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
-import { type Answers, executorOf, failure } from "./executing.ts";
+import { type Answers, executorOf, failure, type TestAction } from "./executing.ts";
 
 const proxy = proxyPod();
 const delegate = delegateOf(proxy);
@@ -13,7 +13,7 @@ const { uid: proxyUid } = proxy.metadata;
 /** A refusal without the name of the pod that it was for. */
 const wordsOf = (detail: string): string => detail.replace('pods "web-0" is forbidden: ', "");
 
-const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
+const create = { type: "create", member: "west", proxyUid, delegate, controlled: false } as const;
 
 describe("a delegate from which somebody has taken the marks, and that is not bound yet,", () => {
   const taken = failure("AlreadyExists", "already exists");
@@ -35,7 +35,7 @@ describe("a delegate from which somebody has taken the marks, and that is not bo
     await execute(create);
     expect(patched).toBe(1);
     expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", made: delegate.metadata.uid });
-    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+    expect(memories.of(proxyUid).attempts.west?.refusal).toBeUndefined();
   });
 
   test("is known by what is left of them, whoever made it", async () => {
@@ -49,7 +49,7 @@ describe("a delegate from which somebody has taken the marks, and that is not bo
   test("is somebody else's when nothing says otherwise: another member gets the pod", async () => {
     const { memories, execute } = executorOf({ create: () => Promise.reject(taken), find: async () => unmarked });
     await execute(create);
-    expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
+    expect(memories.of(proxyUid).attempts.west?.refusal?.reason).toBe("NameTaken");
   });
 });
 
@@ -90,7 +90,7 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
   clock.now += 1000;
   await expect(execute(create)).rejects.toBe(answer);
   expect(memories.of(proxyUid).doubt).toMatchObject({ since: now, lastAt: now + 1000 });
-  const resolve: Action = {
+  const resolve: TestAction = {
     type: "resolve",
     member: "west",
     proxyUid,
@@ -99,7 +99,7 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
   expect(await execute(resolve)).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
   expect(memories.of(proxyUid).doubt).toBeUndefined();
-  expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({ refusal: { message: "timed out" } });
+  expect(memories.of(proxyUid).attempts.west).toMatchObject({ refusal: { message: "timed out" } });
 
   answer = failure(
     "ServerError",
@@ -113,7 +113,7 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
   clock.now += 1;
   expect(await execute(create)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+  expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({
     reason: "RefusedByMember",
     message: expect.stringContaining("failed calling webhook"),
   });
@@ -125,7 +125,7 @@ test("room that was kept in another member is given back when the first one has 
   memories.noteAttempt(proxyUid, "west", 0);
   members.west.load.reserve(proxyUid, requests);
   // The withdrawal from west finds the delegate changed.
-  const promise: Action = { type: "promise", member: "east", proxyUid, requests };
+  const promise: TestAction = { type: "promise", member: "east", proxyUid, requests };
   await execute(promise);
   expect(members.east.load.used).toEqual(requests);
   members.west.load.reserve(proxyUid, requests);
@@ -154,7 +154,7 @@ test.each([
 
 test("a member that will not delete what a proxy of another has there holds nothing up", async () => {
   const { execute } = executorOf({ remove: () => Promise.reject(failure("ServerError", "no")) });
-  const remove: Action = { type: "delete", member: "west", uid: "forged" };
+  const remove: TestAction = { type: "delete", member: "west", uid: "forged" };
   await expect(execute(remove)).rejects.toThrow("no");
   expect(await execute({ ...remove, surplus: true })).toBeUndefined();
 });
@@ -163,7 +163,7 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
   let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
   const { memories, execute } = executorOf({ patch: () => answer() });
   memories.noteUncertain(proxyUid, "west");
-  const record: Action = {
+  const record: TestAction = {
     type: "record",
     proxyUid,
     resourceVersion: "1",
@@ -182,14 +182,14 @@ test.each(["Forbidden", "Unprocessable"] as const)(
   async (code) => {
     let answer = (): Promise<unknown> => Promise.reject(failure("ServerError", "no"));
     const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
-    const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+    const report: TestAction = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
     await expect(execute(report)).rejects.toThrow("no");
-    expect(memories.of(proxyUid).reported).toBeUndefined();
+    expect(memories.of(proxyUid).told).toBeUndefined();
     answer = () => Promise.reject(failure(code, "denied by policy"));
     expect(await execute(report)).toBeTypeOf("function");
     // As an event it is told, and it is not tried again.
     expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
-    expect(memories.of(proxyUid).reported).toBe("west: full");
+    expect(memories.of(proxyUid).told?.message).toBe("west: full");
   },
 );
 
@@ -208,16 +208,16 @@ test("a pod that is made again in its member, whose webhook does not answer, say
     await expect(execute(create)).rejects.toBe(unasked);
   }
   expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining("images.example") }]);
-  expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
   // What was in the way before does not count against what is now.
   fails = failure("Forbidden", "exceeded quota");
   await expect(execute(create)).rejects.toBe(fails);
   clock.now += 9_999;
   await expect(execute(create)).rejects.toBe(fails);
-  expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
   clock.now += 1;
   expect(await execute(create)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
+  expect(memories.of(proxyUid).attempts.west).toHaveProperty("refusal");
 });
 
 describe("a bound pod that is made again in its member, for which a refusal would be the end,", () => {
@@ -240,10 +240,10 @@ describe("a bound pod that is made again in its member, for which a refusal woul
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 9_999;
     await expect(execute(create)).rejects.toBe(answer);
-    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
     clock.now += 1;
     expect(await execute(create)).toBeTypeOf("function");
-    expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({
+    expect(memories.of(proxyUid).attempts.west).toMatchObject({
       refusal: { message: expect.stringContaining(wordsOf(detail)) },
     });
   });
@@ -261,7 +261,7 @@ describe("a bound pod that is made again in its member, for which a refusal woul
       await expect(execute(create)).rejects.toBe(answer);
     }
     expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining(wordsOf(detail)) }]);
-    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
   });
 });
 
@@ -271,7 +271,7 @@ test("a namespace that ends in a member refuses a pod at once, for another may t
   const { clock, memories, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", detail)) });
   for (const _ of [1, 2, 3]) {
     expect(await execute(create)).toBeTypeOf("function");
-    const attempt = memories.of(proxyUid).attempts.get("west");
+    const attempt = memories.of(proxyUid).attempts.west;
     expect(attempt).toMatchObject({
       refusal: { message: expect.stringContaining(wordsOf(detail)) },
       until: clock.now + 30_000,
@@ -290,7 +290,7 @@ test("one that has overflowed is refused by it after a while, so that others lik
   await expect(execute(create)).rejects.toBe(unasked);
   clock.now += 10_000;
   expect(await execute(create)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
+  expect(memories.of(proxyUid).attempts.west).toHaveProperty("refusal");
 });
 
 describe("a member that goes on saying that it may take the pod in a moment refuses it in the end:", () => {
@@ -313,11 +313,11 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 9_999;
     await expect(execute(create)).rejects.toBe(answer);
-    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
     expect(members.west.load.used).toEqual({ pods: 0 });
     clock.now += 1;
     expect(await execute(create)).toBeTypeOf("function");
-    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+    expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({
       reason: "RefusedByMember",
       message: expect.stringContaining(wordsOf(answer.detail)),
     });
@@ -345,7 +345,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     expect(told).toMatchObject([
       { reason: "RefusedByMember", message: expect.stringContaining(wordsOf(answer.detail)) },
     ]);
-    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
   });
 
   test.each(each)("$what, unless an earlier creation may have been done", async ({ answer }) => {
@@ -376,7 +376,7 @@ describe("a quota that refuses a pod", () => {
     const waits: number[] = [];
     for (const wait of [1, 2, 3]) {
       await execute(create);
-      const { until = 0 } = memories.of(proxyUid).attempts.get("west") ?? {};
+      const { until = 0 } = memories.of(proxyUid).attempts.west ?? {};
       waits[wait - 1] = until - clock.now;
       clock.now = until;
     }
@@ -417,23 +417,23 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
       return delegate;
     },
   });
-  const controlled: Action = { ...create, controlled: true };
+  const controlled: TestAction = { ...create, controlled: true };
   await expect(execute(controlled)).rejects.toMatchObject({ code: "AnswerLost", detail: "timed out" });
   const untold = 'namespaces "team" not found, and spec.createNamespaces of Cluster west is false';
   known = () => Promise.reject(failure("NotFound", untold));
   expect(await execute(controlled)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain(untold);
+  expect(memories.of(proxyUid).attempts.west?.refusal?.message).toContain(untold);
   known = async () => [namespace];
   await execute(controlled);
   await execute(create);
   expect(made).toEqual([[namespace], undefined]);
 });
 
-const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+const isolated: TestAction = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
 
 describe("a request before the creation that has no plain answer, of which the delegate cannot be made:", () => {
   const cut = failure("AnswerLost", "cut");
-  const before: Record<string, { readonly action: Action; readonly answers: (fails: () => unknown) => Answers }> = {
+  const before: Record<string, { readonly action: TestAction; readonly answers: (fails: () => unknown) => Answers }> = {
     "the dry run": {
       action: isolated,
       answers: (fails) => ({
@@ -477,7 +477,7 @@ describe("a request before the creation that has no plain answer, of which the d
     await expect(execute(action)).rejects.toBe(failing);
     clock.now += 10_000;
     expect(await execute(action)).toBeTypeOf("function");
-    const { refusal } = memories.of(proxyUid).attempts.get("west") ?? {};
+    const { refusal } = memories.of(proxyUid).attempts.west ?? {};
     expect(refusal?.message).toBe(
       "its API server failed before it was sent the pod (create pods team/web-0): nobody knows",
     );
@@ -506,7 +506,7 @@ test("a member that would drop a field of the pod is asked before, and refuses i
     },
   });
   await execute(isolated);
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+  expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({
     reason: "RefusedByMember",
     message: expect.stringContaining("it would run without spec.hostUsers"),
   });
@@ -530,7 +530,7 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
   await expect(execute(isolated)).rejects.toBe(answer);
   clock.now += 10_000;
   expect(await execute(isolated)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain("failed calling webhook");
+  expect(memories.of(proxyUid).attempts.west?.refusal?.message).toContain("failed calling webhook");
   memories.forget(proxyUid);
   answer = failure("BadRequest", 'webhook "w" does not support dry run');
   await execute(isolated);
@@ -544,7 +544,7 @@ test("that a proxy waits is said of it as it was when that was decided: said lon
     proxyOf: () => waiting,
     patch: () => Promise.reject(failure("Conflict", "the object has been modified")),
   });
-  const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+  const report: TestAction = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
   await expect(execute(report)).rejects.toMatchObject({ code: "Conflict" });
   expect(writes).toEqual([{ to: "host patch status", demands: { uid: proxyUid, resourceVersion: "7" } }]);
   expect(told).toEqual([]);
@@ -552,10 +552,10 @@ test("that a proxy waits is said of it as it was when that was decided: said lon
 
 describe("a proxy that waits", () => {
   const waits: ActionOf<"report"> = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
-  const waitsInMember: Action = { ...waits, bound: true };
+  const waitsInMember: TestAction = { ...waits, bound: true };
   const former = { type: PLACED_CONDITION, status: "True" };
   const nodeName = "legation-west";
-  const writtenFor = async (parts: PodParts, report: Action): Promise<unknown[]> => {
+  const writtenFor = async (parts: PodParts, report: TestAction): Promise<unknown[]> => {
     const written: unknown[] = [];
     const { execute } = executorOf({
       proxyOf: () => proxyPod(parts),
@@ -568,7 +568,7 @@ describe("a proxy that waits", () => {
     return written;
   };
 
-  test.each<[string, PodParts, Action, object[]]>([
+  test.each<[string, PodParts, TestAction, object[]]>([
     ["in its condition PodScheduled", {}, waits, [[{ type: "PodScheduled" }]]],
     [
       "and no longer in the condition of an earlier version",
@@ -591,9 +591,9 @@ describe("a proxy that waits", () => {
 
 describe("a write to a pod that is there demands that it is", () => {
   const uid = "delegate-uid";
-  const remove: Action = { type: "delete", member: "west", uid };
+  const remove: TestAction = { type: "delete", member: "west", uid };
   const resized = { uid, resourceVersion: "3" };
-  test.each<[string, Action, string, object]>([
+  test.each<[string, TestAction, string, object]>([
     ["the very delegate", remove, "west delete", { uid }],
     ["ending as gently", { ...remove, graceSeconds: 17 }, "west delete", { uid, gracePeriodSeconds: 17 }],
     ["without a node still", { ...remove, resourceVersion: "7" }, "west delete", { uid, resourceVersion: "7" }],
@@ -655,7 +655,7 @@ describe("a write to a pod that is there demands that it is", () => {
 });
 
 describe("a delegate whose proxy the host's watch does not show", () => {
-  const sweep: Action = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid };
+  const sweep: TestAction = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid };
 
   test("runs on when the host has the proxy: the watch is behind", async () => {
     const { execute, writes } = executorOf({ find: async () => proxy, remove: async () => ({}) });
@@ -684,7 +684,7 @@ test("a pod that is told again why it waits costs an event and no write of the p
   // The next time is reckoned from this one.
   expect(await execute(report)).toBeTypeOf("function");
   expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
-  expect(memories.of(proxyUid)).toMatchObject({ reported: "west: full", reportedAt: clock.now });
+  expect(memories.of(proxyUid)).toMatchObject({ told: { message: "west: full", at: clock.now } });
 });
 
 test.each([
@@ -710,7 +710,7 @@ test.each([
         return proxy;
       }) as never,
     });
-    const bind: Action = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
+    const bind: TestAction = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
     await expect(execute(bind)).rejects.toBe(error);
     // A webhook may only be away for a moment.
     expect(told).toHaveLength(lasts && code === "Forbidden" ? 1 : 0);

@@ -3,9 +3,9 @@ import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kuberne
 import { Load } from "../../../../../src/clusters/load.ts";
 import type { News } from "../../../../../src/controllers/author-events.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
-import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/decisions/needs.ts";
+import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { Shapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
@@ -16,6 +16,11 @@ import { fakeClient } from "../../../cli/client.ts";
 import { noting, type Write } from "../../writes.ts";
 
 const log = createLogger({ level: "silent" });
+
+/** An action; one that creates a delegate comes with the delegate that is derived from the proxy. */
+export type TestAction =
+  | Exclude<Action, { readonly type: "create" }>
+  | (ActionOf<"create"> & { readonly delegate: Pod });
 
 /** What clusters answer, by kind of request; a request without an answer fails the test. */
 export interface Answers {
@@ -89,7 +94,7 @@ interface Executing {
   readonly quotas: { readonly refused: Mock<() => void>; readonly accepted: Mock<() => void> };
   readonly onMissing: Mock<(delegate: Pod, member: string, kind: DependencyKind) => boolean>;
   readonly executor: Executor;
-  execute(action: Action): ReturnType<Executor["execute"]>;
+  execute(action: TestAction): ReturnType<Executor["execute"]>;
 }
 
 /** An executor over a host and the members `west` and `east`, all of which give the same answers. */
@@ -105,6 +110,7 @@ export function executorOf(answers: Answers): Executing {
     endedIn = [],
   } = answers;
   const clock = { now: 1_000_000 };
+  let forged: Pod | undefined;
   const writes: Write[] = [];
   const newMember = (name: string): FakeMember => ({
     name,
@@ -140,6 +146,7 @@ export function executorOf(answers: Answers): Executing {
     onRoom,
     onRefused,
     proxyOf: proxyOf ?? (() => undefined),
+    delegateIn: () => forged,
     mayEnter: () => true,
     waitingSince: () => undefined,
     deletionCost: () => ({}),
@@ -157,12 +164,14 @@ export function executorOf(answers: Answers): Executing {
     },
   };
   const executor = new Executor(options as never);
-  const execute: Executing["execute"] = (action) =>
-    executor.execute(action, {
+  const execute: Executing["execute"] = (action) => {
+    if (action.type === "create") forged = action.delegate;
+    return executor.execute(action, {
       key: "team/web-0" as never,
       signal: new AbortController().signal,
       heardAt: clock.now,
       log,
     });
+  };
   return { clock, members, memories, told, writes, onRoom, quotas, onMissing, executor, execute };
 }

@@ -3,9 +3,9 @@ import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
 import { DelegateSync } from "../../../../../src/controllers/delegation/actions/feedback-and-forwarding.ts";
 import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
-import { forwards, refusedResize } from "../../../../../src/controllers/delegation/decisions/decide-forwarding.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
@@ -118,8 +118,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
     registry: { member: () => west },
   });
   const memory = () => memories.of("uid-1");
-  const nextAction = (proxy: Stored<Pod>) =>
-    forwards(proxy, member("west"), there.delegate, { memory: memory() }, clock.at)[0];
+  const nextAction = (proxy: Stored<Pod>) => forwards(proxy, "west", there.delegate, { memory: memory() }, clock.at)[0];
   /** Does what is decided, again and again, until there is nothing left to do. */
   const forward = async (proxy: Stored<Pod>): Promise<void> => {
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };

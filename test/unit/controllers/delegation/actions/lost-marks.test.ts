@@ -2,9 +2,9 @@ import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { look } from "../../../../../src/controllers/delegation/actions/lost-marks.ts";
-import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
-import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
-import type { Observed } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { Shown } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
@@ -108,7 +108,7 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
 
 const bare = delegateOf(running, { metadata: { labels: {}, annotations: {} } });
 
-function isShown(shown: Shown<Observed> | undefined, delegate?: Stored<Pod>): boolean | undefined {
+function isShown(shown: Shown<View> | undefined, delegate?: Stored<Pod>): boolean | undefined {
   return shown?.(world(running, [member("west", delegate === undefined ? {} : { delegate })]));
 }
 
@@ -171,7 +171,7 @@ describe("the member, asked for a delegate,", () => {
     const { memories, told, run } = looking({ find: async () => bare, patch });
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
-    expect(memories.of("uid-1").ineffective?.get(MARKS)).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").ineffective?.[MARKS]).toBe(now + INEFFECTIVE_MS);
   });
 
   test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
@@ -192,13 +192,13 @@ describe("the member, asked for a delegate,", () => {
     for (let time = 0; time < 4; time += 1) await run();
     expect(memories.of("uid-1").ineffective).toBeUndefined();
     await run();
-    expect(memories.of("uid-1").ineffective?.get(MARKS)).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").ineffective?.[MARKS]).toBe(now + INEFFECTIVE_MS);
     expect(told).toEqual(["NotFollowed"]);
   });
 
   test("has another one by the time it is written: it is looked for again", async () => {
     const { memories, run } = looking({ find: async () => bare, patch: () => Promise.reject(refused("Conflict")) });
     expect(isShown(await run())).toBe(true);
-    expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
+    expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: {} });
   });
 });

@@ -8,7 +8,7 @@ import {
   type Stored,
 } from "../../../../../src/api/kubernetes.ts";
 import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/previous-leader.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";

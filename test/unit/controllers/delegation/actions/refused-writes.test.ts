@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
-import type { Action } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
@@ -28,7 +28,7 @@ const actions: Readonly<Record<Action["type"], readonly [Action, string | undefi
   forward: [{ type: "forward", ...toWest, patch: { body }, resourceVersion: "1" }, "NotForwarded"],
   look: [{ type: "look", ...toWest, delegateUid: "delegate-uid" }, "NotFollowed"],
   resolve: [{ type: "resolve", ...toWest }, "NotFollowed"],
-  create: [{ type: "create", ...toWest, delegate: {}, controlled: false }, undefined],
+  create: [{ type: "create", ...toWest, controlled: false }, undefined],
   bind: [{ type: "bind", ...toWest, ...delegate }, undefined],
   ask: [{ type: "ask", proxyUid, members: [] }, undefined],
   announce: [{ type: "announce", ...said }, undefined],
@@ -57,7 +57,7 @@ function refusals() {
       woken += 1;
     },
   });
-  return { subject, told, clock, memory: () => memories.of(proxyUid).refused, woken: () => woken };
+  return { subject, told, clock, memory: () => Object.keys(memories.of(proxyUid).refused ?? {}), woken: () => woken };
 }
 
 describe("an action that is refused for ever", () => {
@@ -65,7 +65,7 @@ describe("an action that is refused for ever", () => {
     const { subject, told, memory, woken } = refusals();
     for (let attempts = 0; attempts < 3; attempts += 1) subject.failed(key, action, answered("Forbidden", 403));
     expect(told.map((each) => each.reason)).toEqual(reason === undefined ? [] : [reason]);
-    expect([memory()?.size ?? 0, woken()]).toEqual(reason === undefined ? [0, 0] : [1, 1]);
+    expect([memory().length, woken()]).toEqual(reason === undefined ? [0, 0] : [1, 1]);
     for (const { message } of told) {
       expect(message).toContain("policy 'keep' says no");
       expect(message).toMatch(/this cluster refuses|^west: its API server/);
@@ -77,9 +77,9 @@ describe("an action that is refused for ever", () => {
     const [removal] = actions.delete;
     subject.failed(key, removal, answered("Forbidden", 403));
     subject.done(key, actions.finish[0]);
-    expect(memory()?.size).toBe(1);
+    expect(memory()).toHaveLength(1);
     subject.done(key, removal);
-    expect([memory()?.size, woken()]).toEqual([0, 2]);
+    expect([memory().length, woken()]).toEqual([0, 2]);
   });
 
   test("is told again when its event is old, and in other words at once", () => {

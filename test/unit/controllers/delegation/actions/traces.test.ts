@@ -1,11 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { PodTraces } from "../../../../../src/controllers/delegation/actions/traces.ts";
-import type { Action, Memory } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
+import type { Memory } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { ActionContext } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import type { FinishedStep, Step, TracedPod, Traces } from "../../../../../src/telemetry/traces.ts";
-import { pod, proxyPod } from "../../../../support/builders/pod.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, memory } from "../world.ts";
 
 const CREATED = "2026-11-21T10:00:00Z";
@@ -64,7 +65,7 @@ async function follow(action: Action, setting: Setting = {}): Promise<(Step | Fi
 }
 
 const proxy = proxyPod({ uid: "proxy-uid", metadata: { creationTimestamp: CREATED } });
-const create: Action = { type: "create", member: "west", proxyUid: "proxy-uid", delegate: pod(), controlled: false };
+const create: Action = { type: "create", member: "west", proxyUid: "proxy-uid", controlled: false };
 const bind: Action = { type: "bind", member: "west", proxyUid: "proxy-uid", delegateUid: "d", memberNode: "n" };
 
 test("the first delegate ends the wait for placement, the next one does not", async () => {

@@ -206,7 +206,7 @@ test("a pod whose name is taken in a member is not tried there for a while, and 
   const { placementState: made, proxies } = placing();
   const overflow = new OverflowPlacement({ placementState: made, proxies, onRoom: () => undefined } as never);
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];
-  const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.get("west");
+  const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.west;
   const shared = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;
   const taken = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" } as const;
   for (const restMs of [30_000, 60_000]) {

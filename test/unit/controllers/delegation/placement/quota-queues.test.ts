@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { ObjectKey, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../../src/api/kubernetes.ts";
-import type { Memory } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import type { Memory } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { QuotaQueues } from "../../../../../src/controllers/delegation/placement/quota-queues.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 
 const west = { member: "west", namespace: "team" };
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
-const under: Memory = { fresh: true, attempts: new Map([["west", { since: 0, refusals: 1 }]]) };
-const refused: Memory = { fresh: true, attempts: new Map([["west", { since: 0, refusals: 1, refusal }]]) };
+const under: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1 } } };
+const refused: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1, refusal } } };
 
 /** Queues over these pods, the oldest first, and who was told to ask. */
 function queues(names: readonly string[], priorities: Readonly<Record<string, number>> = {}) {

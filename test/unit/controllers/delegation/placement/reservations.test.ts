@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Load } from "../../../../../src/clusters/load.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { Shapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
@@ -65,7 +65,7 @@ describe("room of a pod that is about to come", () => {
     west.reserve("first", requests);
     expect(made.settle("first", "west", first)).toBe(true);
     expect([west.used, east.used]).toEqual([requests, none]);
-    expect(memories.of("first").attempts.size).toBe(0);
+    expect(memories.of("first").attempts).toEqual({});
   });
 
   test("is free when the pod is gone, or was not made", async () => {
@@ -89,7 +89,7 @@ describe("what a member has refused", () => {
     ] as const) {
       made.attempt("first", "west", asked, first);
       made.refuse("first", refusal, { ...shared(first), rest: "brief" });
-      expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + untilMs);
+      expect(memories.of("first").attempts.west?.until).toBe(clock.now() + untilMs);
       expect(mayTry(second)).toBe(false);
       await clock.advance(2_000);
       expect(mayTry(second)).toBe(others);
@@ -137,13 +137,13 @@ describe("what a member has refused", () => {
     made.attempt("first", "west", asked, first);
     expect([made.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
     // The pod's own rest grows.
-    expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + 60_000);
+    expect(memories.of("first").attempts.west?.until).toBe(clock.now() + 60_000);
   });
 
   test("is the pod's own when nobody knows the pod any more", async () => {
     const { reservations: made, mayTry, memories } = reservations();
     made.refuse("first", refusal, shared(undefined));
-    expect(memories.of("first").attempts.get("west")?.refusal).toEqual(refusal);
+    expect(memories.of("first").attempts.west?.refusal).toEqual(refusal);
     expect(mayTry(second)).toBe(true);
   });
 });

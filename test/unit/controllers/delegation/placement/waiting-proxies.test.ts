@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { WaitingProxies } from "../../../../../src/controllers/delegation/placement/waiting-proxies.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";

@@ -1,0 +1,119 @@
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { type DelegationDecision, decided, type Phase, soonest } from "./model/decision.ts";
+import { awaitsDelegate, holderOf } from "./model/delegates.ts";
+import { hasProxy, type PodView, type View } from "./model/view.ts";
+import { adopt } from "./phases/adopt.ts";
+import { awaitBoundScheduling, createBound } from "./phases/await-bound.ts";
+import { awaitNeeds } from "./phases/await-needs.ts";
+import { awaitPlacement } from "./phases/await-placement.ts";
+import { awaitScheduling } from "./phases/await-scheduling.ts";
+import { bind, bindDeparted } from "./phases/bind.ts";
+import { choose } from "./phases/choose.ts";
+import { confirmGone } from "./phases/confirm-gone.ts";
+import { ending } from "./phases/ending.ts";
+import { ended, follow } from "./phases/follow.ts";
+import { followGroup } from "./phases/follow-group.ts";
+import { gated } from "./phases/gated.ts";
+import { lostHolder, repeatBinding } from "./phases/lost-member.ts";
+import { awaitPreviousLeader } from "./phases/previous-leader.ts";
+import { hold, record } from "./phases/record.ts";
+import { confirmEnd, release, released } from "./phases/release.ts";
+import { settleDoubt } from "./phases/settle-doubt.ts";
+import { showRefusedWrites } from "./phases/show-refused-writes.ts";
+import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
+import { unreachable } from "./phases/unreachable.ts";
+import { endedBeforeItWent, recreate, vanished } from "./phases/vanished.ts";
+import { awaitWithdrawal, leaveOthers, withdrawDuplicates } from "./phases/withdraw.ts";
+
+/** A proxy without a node of which no member shows a delegate: one member gets it. */
+const CHOOSING: readonly Phase[] = [
+  showRefusedWrites,
+  gated,
+  repeatBinding,
+  bindDeparted,
+  awaitPlacement,
+  settleDoubt,
+  awaitPreviousLeader,
+  followGroup,
+  awaitNeeds,
+  choose,
+];
+
+/** A proxy without a node that has a delegate: the member's scheduler answers, then the proxy is bound. */
+const SCHEDULING: readonly Phase[] = [
+  showRefusedWrites,
+  gated,
+  repeatBinding,
+  withdrawDuplicates,
+  lostHolder,
+  awaitWithdrawal,
+  bind,
+  awaitScheduling,
+];
+
+/** A proxy that was bound before it had a delegate: it has overflowed, or its member was lost. */
+const BOUND_FIRST: readonly Phase[] = [
+  showRefusedWrites,
+  unreachable,
+  leaveOthers,
+  hold,
+  record,
+  awaitBoundScheduling,
+  createBound,
+];
+
+/** A bound proxy with a delegate on record, until it ends. */
+const RUNNING: readonly Phase[] = [
+  showRefusedWrites,
+  unreachable,
+  ended,
+  follow,
+  adopt,
+  endedBeforeItWent,
+  confirmGone,
+  recreate,
+  vanished,
+];
+
+/** A proxy that is being deleted. */
+const ENDING: readonly Phase[] = [showRefusedWrites, released, ending, confirmEnd, release];
+
+/** The phases that decide by the members' ranking, which is dear to compute. */
+const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, choose, awaitScheduling]);
+
+/**
+ * Decides on one proxy. The first phase that answers decides. Stray delegates go whatever the proxy does meanwhile, but last, as a
+ * member that keeps one must not hold up the proxy. `now` is monotonic; epoch ms.
+ */
+export function decide(view: View, now: number): DelegationDecision {
+  const strays = sweep(view);
+  if (!hasProxy(view)) return decided("Orphaned", strays);
+  const decision = firstAnswer(phasesOf(view), view, now) ?? decided("Waiting", []);
+  if (strays.length === 0) return decision;
+  const { actions, outcome, requeueAt } = decision;
+  return decided(outcome, [...actions, ...strays], soonest(requeueAt, now + SWEEP_AGAIN_MS));
+}
+
+/** Reports whether a decision depends on what the pod needs and on the members' ranking: no earlier phase answers. */
+export function needsRanking(view: View, now: number): boolean {
+  if (!hasProxy(view) || isDeleting(view.proxy) || isBound(view.proxy)) return false;
+  // A create that stays in doubt may be given to another member.
+  if (view.memory.doubt !== undefined) return true;
+  const others = phasesOf(view).filter((phase) => !RANKED.has(phase));
+  return firstAnswer(others, view, now) === undefined;
+}
+
+function phasesOf(view: PodView): readonly Phase[] {
+  const { proxy } = view;
+  if (isDeleting(proxy)) return ENDING;
+  if (!isBound(proxy)) return holderOf(view) === undefined ? CHOOSING : SCHEDULING;
+  return awaitsDelegate(proxy) && !isTerminal(proxy) ? BOUND_FIRST : RUNNING;
+}
+
+function firstAnswer(phases: readonly Phase[], view: PodView, now: number): DelegationDecision | undefined {
+  for (const phase of phases) {
+    const decision = phase(view, now);
+    if (decision !== undefined) return decision;
+  }
+  return undefined;
+}

@@ -1,0 +1,174 @@
+import type { Amounts } from "../../../api/quantity.ts";
+import type { Refusal } from "../../../placement/candidate.ts";
+import type { StatusPatch } from "../../../pods/feedback.ts";
+import type { ForwardPatch } from "../../../pods/forward-record.ts";
+import type { Purpose } from "./purpose.ts";
+import type { PodView } from "./view.ts";
+
+/**
+ * One step of a pod's life. Returns what to do and when to look again; undefined: the step is over or has not come, and the next
+ * phase answers. `now` is monotonic; epoch ms.
+ */
+export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
+
+/** What to do for one proxy now, and when to look again without an event. */
+export interface DelegationDecision {
+  readonly actions: readonly Action[];
+  /** One word for logs and metrics. */
+  readonly outcome: Outcome;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+export type Outcome =
+  | "Orphaned" // delegates without a proxy
+  | "Gated"
+  | "Placing"
+  | "Scheduling" // the member's scheduler has the delegate
+  | "Withdrawing" // a delegate must go before the next member is tried
+  | "Waiting" // no member can be given the pod now
+  | "Preparing" // the member is given what the pod needs
+  | "Binding"
+  | "Running"
+  | "Refused" // the proxy's condition for refused writes changes
+  | "Unreachable" // its member does not answer
+  | "Looking" // the delegate has gone, or only lost its marks
+  | "Lost" // the delegate went although no one on the host deleted the proxy
+  | "Finished"
+  | "Ending"
+  | "Released";
+
+/** Returns a decision that looks again at the soonest of the times. */
+export function decided(
+  outcome: Outcome,
+  actions: readonly Action[],
+  ...times: readonly (number | undefined)[]
+): DelegationDecision {
+  const requeueAt = soonest(...times);
+  return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** Returns the soonest of the times; undefined when there is none. */
+export function soonest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
+/** A member to ask for a delegate. */
+export interface AskedMember {
+  readonly name: string;
+  /** Answers from before this time do not count: requests of the previous leader were in flight; epoch ms. */
+  readonly since: number;
+}
+
+/** The other pods that a refusal holds for: those with the same spec, or also with the same labels. */
+export type SharedBy = "spec" | "labels";
+
+export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+/** One write, or one change of the controller's memory. Names its cluster and carries its preconditions. */
+export type Action =
+  /** Creates the delegate, which is derived from the proxy when the request is sent. */
+  | {
+      readonly type: "create";
+      readonly member: string;
+      readonly proxyUid: string;
+      /** The proxy has a controller: a member's own must not adopt the delegate. */
+      readonly controlled: boolean;
+      /** No member has room by what Legation knows. */
+      readonly parked?: boolean;
+    }
+  /** Has the pod's dependencies copied to a member, before its delegate. */
+  | { readonly type: "prepare"; readonly member: string; readonly proxyUid: string }
+  /** Reserves room in a member for a pod whose delegate elsewhere must go first. */
+  | { readonly type: "promise"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
+  | {
+      readonly type: "delete";
+      readonly member: string;
+      readonly uid: string;
+      /** Absent: the delegate's own. */
+      readonly graceSeconds?: number;
+      /** Precondition. */
+      readonly resourceVersion?: string;
+      /** The proxy is bound to another member and does not wait for this deletion. */
+      readonly surplus?: boolean;
+    }
+  /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
+  | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }
+  /** Finds out whether a create whose response was lost has made a delegate. */
+  | {
+      readonly type: "resolve";
+      readonly member: string;
+      readonly proxyUid: string;
+      /** Noted of the member if it has not. */
+      readonly refusal?: Refusal;
+    }
+  /** Asks members, all at once, for a delegate that the previous leader may have created a moment ago. */
+  | { readonly type: "ask"; readonly proxyUid: string; readonly members: readonly AskedMember[] }
+  /** Asks the member's API server for a delegate that the watch shows no more, and gives it its marks back if it is there. */
+  | {
+      readonly type: "look";
+      readonly member: string;
+      readonly proxyUid: string;
+      readonly delegateUid: string;
+      /** The proxy is being deleted with this grace: a delegate that cannot have its marks is deleted, too. */
+      readonly ends?: { readonly gracePeriodSeconds?: number };
+    }
+  | {
+      readonly type: "bind";
+      readonly member: string;
+      readonly proxyUid: string;
+      /** Absent: the member is lost and may or may not have a delegate. */
+      readonly delegateUid?: string;
+      readonly memberNode?: string;
+    }
+  /** Puts the finalizer on a proxy that was bound without it, before it gets a delegate. */
+  | { readonly type: "hold"; readonly proxyUid: string }
+  /** Records the delegate of a proxy that was bound without one, or whose first one never started. */
+  | {
+      readonly type: "record";
+      readonly proxyUid: string;
+      /** The proxy's, as a precondition: it had not started by then. */
+      readonly resourceVersion: string;
+      readonly delegateUid: string;
+      readonly memberNode: string;
+    }
+  /** `resourceVersion` is that of the delegate which the patch was derived from, and a precondition. */
+  | {
+      readonly type: "forward";
+      readonly member: string;
+      readonly proxyUid: string;
+      readonly patch: ForwardPatch;
+      readonly resourceVersion: string;
+      /** Absent: repeated writes of this kind are not counted. */
+      readonly purpose?: Purpose;
+    }
+  /** `resourceVersion` is that of the proxy which the patch was derived from. */
+  | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
+  /** Tells the author why the pod waits: condition and event. `again`: the event alone, before the API server forgets it. */
+  | {
+      readonly type: "report";
+      readonly proxyUid: string;
+      readonly reason: string;
+      readonly message: string;
+      /** The proxy is bound, and waits in its member. */
+      readonly bound?: true;
+      readonly again?: true;
+    }
+  /** Tells the author in an event which members refused a pod that another one has now. */
+  | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
+  /** Deletes the proxy with grace 0, as the kubelet does when a pod's containers are gone. */
+  | { readonly type: "finish"; readonly proxyUid: string }
+  /** Deletes the proxy while its delegate is being deleted, so that its controller replaces it at once. */
+  | { readonly type: "evict"; readonly proxyUid: string; readonly graceSeconds: number }
+  /** Removes the finalizer from the proxy. */
+  | { readonly type: "release"; readonly proxyUid: string }
+  /** Notes that a member did not take the pod. */
+  | {
+      readonly type: "refuse";
+      readonly proxyUid: string;
+      readonly refusal: Refusal;
+      readonly nodesVersion: number;
+      /** Undefined: the refusal holds for no other pod. */
+      readonly sharedBy: SharedBy | undefined;
+    };

@@ -1,0 +1,141 @@
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
+import { memberOf } from "../../../pods/proxy.ts";
+import { askedGrace, controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import type { Action, ActionOf } from "./decision.ts";
+import type { MemberView, PodView } from "./view.ts";
+
+/** A member with the delegate that it has. */
+export type Holder = MemberView & { readonly delegate: Stored<Pod> };
+
+/** Reports whether the pod is the delegate of exactly this proxy. */
+export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
+  return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
+}
+
+/** Reports whether the proxy records exactly this pod as its delegate: status comes from no other. */
+export function isRecorded(delegate: Stored<Pod>, proxy: Stored<Pod>): boolean {
+  return isFor(delegate, proxy) && proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === delegate.metadata.uid;
+}
+
+/** Reports whether a delegate is deleted before it had a node: it has not run, and will not. */
+export function endsUnstarted(delegate: Stored<Pod>): boolean {
+  return isDeleting(delegate) && !isBound(delegate) && !isTerminal(delegate);
+}
+
+/** Returns the proxy's delegate that ran and went before the host heard of it; undefined when there is none. */
+export function ranUntold({ departed }: Pick<MemberView, "departed">, proxy: Stored<Pod>): Stored<Pod> | undefined {
+  if (departed === undefined || !isFor(departed, proxy)) return undefined;
+  return isTerminal(departed) || hasStarted(departed) ? departed : undefined;
+}
+
+/** Reports whether a proxy has no delegate on record: it is not bound, has overflowed, or was bound to a lost member. */
+export function awaitsDelegate({ metadata }: Pod): boolean {
+  return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
+}
+
+/** Reports whether Legation's finalizer holds the proxy until its delegate has gone. */
+export function holdsFinalizer({ metadata }: Pod): boolean {
+  return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
+}
+
+/** Returns the members that show a delegate of the proxy. */
+export function holdersOf({ proxy, members }: PodView): Holder[] {
+  return members.flatMap((member) => {
+    const { delegate } = member;
+    return delegate !== undefined && isFor(delegate, proxy) ? [{ ...member, delegate }] : [];
+  });
+}
+
+/** Returns the member that has the delegate of an unbound proxy. Of several it is the one that stays. */
+export function holderOf(view: PodView): Holder | undefined {
+  const holders = holdersOf(view);
+  const hasNode = ({ delegate }: Holder): boolean => isBound(delegate);
+  return (
+    holders.find((member) => member.reachable && hasNode(member)) ??
+    holders.find(hasNode) ??
+    holders.find(({ removed }) => removed !== true) ??
+    holders[0]
+  );
+}
+
+/** Returns the member that a bound proxy was given to; undefined when its Cluster is gone. */
+export function boundMember({ proxy, members }: PodView): MemberView | undefined {
+  const name = memberOf(proxy);
+  return members.find((member) => member.name === name);
+}
+
+/** Returns the members with a delegate of a bound proxy beside that of its own member. */
+export function surplusHolders(view: PodView): Holder[] {
+  const member = boundMember(view);
+  return holdersOf(view).filter(
+    (holder) => holder.name !== member?.name && !isSame(holder.delegate, view.proxy, member),
+  );
+}
+
+/** A cluster that has joined under two names shows the same delegate twice. */
+function isSame({ metadata: { uid } }: Stored<Pod>, proxy: Stored<Pod>, member: MemberView | undefined): boolean {
+  if (member === undefined) return false;
+  return uid === proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] || uid === member.delegate?.metadata.uid;
+}
+
+/**
+ * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: it must be the proxy's own
+ * member, or the delegate on record.
+ */
+export function holdsUp({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
+  if (delegate === undefined || !isFor(delegate, proxy)) return false;
+  const own = memberOf(proxy);
+  return own === undefined || own === name || isRecorded(delegate, proxy);
+}
+
+/** Reports whether other finalizers than Legation's hold the proxy. */
+export function isHeldByOthers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {
+  return finalizers.some((name) => name !== DELEGATE_FINALIZER);
+}
+
+/**
+ * Reports whether a member that does not answer is not waited for. Otherwise it is, as a node is: its containers may run. Like
+ * Kubernetes, nothing waits after out-of-service or a deletion by force; the sweep ends what is left.
+ */
+export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
+  if (member.reachable && member.read) return false;
+  if (member.outOfService === true) return true;
+  if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
+  return isBound(proxy) && askedGrace(proxy) === 0;
+}
+
+/** Deletes a member's delegate; nothing when the member cannot be reached or the delegate is being deleted. */
+export function withdraw({ name, reachable, delegate }: MemberView): ActionOf<"delete">[] {
+  if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
+  return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
+}
+
+/** Deletes a delegate that waits for a node, unless the member's scheduler binds it meanwhile: it may have started then. */
+export function withdrawWaiting(member: MemberView): ActionOf<"delete">[] {
+  const { delegate } = member;
+  const removals = withdraw(member);
+  if (delegate === undefined || isBound(delegate)) return removals;
+  return removals.map((removal) => ({ ...removal, resourceVersion: delegate.metadata.resourceVersion }));
+}
+
+/** Binds the proxy to the member whose scheduler has bound the delegate. */
+export function bindTo(proxy: Stored<Pod>, member: string, delegate: Stored<Pod>): Action {
+  const { uid: proxyUid } = proxy.metadata;
+  const memberNode = delegate.spec?.nodeName ?? "";
+  return { type: "bind", member, proxyUid, delegateUid: delegate.metadata.uid, memberNode };
+}
+
+/** Records a delegate on a bound proxy. */
+export function recordOn(proxy: Stored<Pod>, delegate: Stored<Pod>): Action {
+  const { uid: proxyUid, resourceVersion } = proxy.metadata;
+  const memberNode = delegate.spec?.nodeName ?? "";
+  return { type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode };
+}
+
+/** Creates the delegate in a member. */
+export function createIn(proxy: Stored<Pod>, member: string, parked = false): ActionOf<"create"> {
+  const controlled = controllerOf(proxy) !== undefined;
+  return { type: "create", member, proxyUid: proxy.metadata.uid, controlled, ...(parked ? { parked } : {}) };
+}

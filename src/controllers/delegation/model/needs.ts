@@ -1,0 +1,66 @@
+/** How far a member is in having what a pod needs of its namespace: ConfigMaps, Secrets, its service account. */
+export type Readiness = "ready" | "unprepared" | { readonly refused: string };
+
+/** A reason in the kubelet's or the scheduler's words. */
+export interface Why {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** What a pod needs beside a node, as the host has it. `awaited`: not read yet. `missing`: not there, or unreadable. */
+export type NeedsState =
+  | { readonly state: "awaited" }
+  | ({ readonly state: "missing" } & Why)
+  | { readonly state: "there" };
+
+/** The same, with a member's readiness once all of it is there. */
+export type Needs =
+  | Exclude<NeedsState, { readonly state: "there" }>
+  | { readonly state: "there"; readonly in: (member: string) => Readiness };
+
+/** Returns the part of the needs that is plain data. */
+export function needsState(needs: Needs | undefined): NeedsState | undefined {
+  return needs?.state === "there" ? { state: "there" } : needs;
+}
+
+/** Returns the member's readiness. What the host lacks, no member can be given. */
+export function readinessIn(needs: Needs | undefined, member: string): Readiness {
+  if (needs === undefined) return "ready";
+  return needs.state === "there" ? needs.in(member) : "unprepared";
+}
+
+/** Reports whether a pod can be created in a member as far as its needs go. */
+export function isPrepared(needs: Needs | undefined, member: string): boolean {
+  return isReady(readinessIn(needs, member));
+}
+
+/** Returns why the member cannot have what the pod needs; undefined while it has it, or may. */
+export function refusedIn(needs: Needs | undefined, member: string): string | undefined {
+  return refusalIn(readinessIn(needs, member));
+}
+
+/** Reports whether a member has all that the pod needs. Absent: the pod needs nothing. */
+export function isReady(readiness: Readiness = "ready"): boolean {
+  return readiness === "ready";
+}
+
+/** Returns the refusal in a readiness; undefined where there is none. */
+export function refusalIn(readiness: Readiness = "ready"): string | undefined {
+  return typeof readiness === "object" ? readiness.refused : undefined;
+}
+
+/** Returns the readiness for all needs from that for each: one refusal is enough. */
+export function leastReady(all: readonly Readiness[]): Readiness {
+  const refused = all.find((readiness) => typeof readiness === "object");
+  return refused ?? (all.includes("unprepared") ? "unprepared" : "ready");
+}
+
+/** Returns what to tell the author when neither time nor Legation gives the member what the pod needs. */
+export function whyUnprepared(
+  needs: NeedsState | undefined,
+  { name, readiness }: { readonly name: string; readonly readiness?: Readiness },
+): Why | undefined {
+  if (needs?.state === "missing") return { reason: needs.reason, message: needs.message };
+  const refused = refusalIn(readiness);
+  return refused === undefined ? undefined : { reason: "RefusedByMember", message: `${name}: ${refused}` };
+}

@@ -1,0 +1,23 @@
+/** A member that refused a pod is tried again after this long, doubled with each refusal up to the maximum. */
+const RETRY_AFTER_MS = 30_000;
+const RETRY_AFTER_MAX_MS = 10 * 60_000;
+// Granted once per attempt: a cause that lasts longer does not pass in a moment.
+const RETRY_SOON_MS = 2_000;
+
+/**
+ * How the pause before the next try grows. `growing`: doubled each time. `steady`: always the first pause, as the cause passes by
+ * itself. `brief`: a moment the first time, then growing.
+ */
+export type Rest = "brief" | "steady" | "growing";
+
+/** Returns how long the member rests after one more refusal, and the backoff's next state. */
+export function restAfterRefusal(
+  { refusals: before, hurried: wasHurried = false }: { readonly refusals: number; readonly hurried?: boolean },
+  rest: Rest,
+): { readonly restMs: number; readonly refusals: number; readonly hurried?: true } {
+  const isBrief = rest === "brief" && !wasHurried;
+  const refusals = before + (isBrief || rest === "steady" ? 0 : 1);
+  const growingMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** Math.max(0, refusals - 1));
+  const restMs = isBrief ? RETRY_SOON_MS : rest === "steady" ? RETRY_AFTER_MS : growingMs;
+  return { restMs, refusals, ...(isBrief || wasHurried ? { hurried: true } : {}) };
+}

@@ -1,0 +1,117 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { isBound } from "../../../pods/phase.ts";
+import { inWords, TOLD_FOR_MS } from "../../told-for.ts";
+import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
+import type { Why } from "./needs.ts";
+import type { MemberView, PodView } from "./view.ts";
+
+// Each report is two writes. A message that differs in numbers only, or in which members answer, is reported this often.
+const REPORT_AGAIN_MS = 60_000;
+// Spreads the repeated events of pods that began to wait together.
+const SPREAD_MS = 9 * 60_000;
+const NOT_READY = "ClusterNotReady";
+// The seam between two members in the messages of `explain`.
+const BETWEEN_MEMBERS = /; (?=[a-z0-9][a-z0-9-]*: )/;
+const NOT_HEARD =
+  /^[a-z0-9-]+: its (?:API server does not answer|pods and nodes are still being read|\w+ cannot be read)/;
+
+/** What to tell the author of a pod that waits, and when to tell it again. */
+export interface Report {
+  readonly actions: readonly Action[];
+  /** Epoch ms. */
+  readonly againAt?: number;
+}
+
+/** Returns a decision to wait for this reason, which the author is told. */
+export function waitFor(
+  why: Why,
+  view: PodView,
+  now: number,
+  { outcome = "Waiting", requeueAt }: { readonly outcome?: Outcome; readonly requeueAt?: number | undefined } = {},
+): DelegationDecision {
+  const { actions, againAt } = report(why, view, now);
+  return decided(outcome, actions, requeueAt, againAt);
+}
+
+/** Returns a decision to wait without a report until the pod has waited this long; undefined when it has. */
+export function quietFor(ms: number, view: PodView, now: number): DelegationDecision | undefined {
+  const until = waitingSince(view) + ms;
+  return now < until ? decided("Waiting", [], until) : undefined;
+}
+
+/** Returns since when the pod waits for a member, as far as is known; epoch ms. */
+export function waitingSince({ waitingSince: since, proxy: { metadata } }: PodView): number {
+  return since ?? (Date.parse(metadata.creationTimestamp ?? "") || 0);
+}
+
+/**
+ * Returns the report of a reason. Nothing is reported while the last report says the same and its event has not expired. What
+ * differs little from it is reported once a minute at most.
+ */
+export function report(why: Why, view: PodView, now: number): Report {
+  const againAt = nextReportAt(view, now);
+  const actions = isDue(why, view, now) ? [reportAction(why, view)] : [];
+  return { actions, ...(againAt === undefined ? {} : { againAt }) };
+}
+
+function reportAction({ reason, message }: Why, { proxy, memory }: PodView): Action {
+  const { uid: proxyUid } = proxy.metadata;
+  const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
+  const again: { again?: true } = memory.told?.message === message ? { again: true } : {};
+  return { type: "report", proxyUid, reason, message, ...bound, ...again };
+}
+
+function isDue(why: Why, { proxy, memory: { told }, members }: PodView, now: number): boolean {
+  if (told === undefined) return true;
+  if (told.message === why.message) return told.at !== undefined && now >= repeatAt(proxy, told.at);
+  const novelty = noveltyOf(why, told, members);
+  return novelty === "news" || (novelty === "little" && now >= (told.at ?? 0) + REPORT_AGAIN_MS);
+}
+
+/** Returns when the next report may be due; epoch ms. */
+function nextReportAt({ proxy, memory: { told } }: PodView, now: number): number | undefined {
+  if (told?.at === undefined) return undefined;
+  return soonest(...[told.at + REPORT_AGAIN_MS, repeatAt(proxy, told.at)].filter((at) => now < at));
+}
+
+/** Returns when a report is repeated, before the API server forgets its event; epoch ms. */
+function repeatAt({ metadata: { uid } }: Stored<Pod>, at: number): number {
+  // The first digits of a uid are random enough.
+  const random = Number.parseInt(uid.slice(0, 8), 16);
+  return at + TOLD_FOR_MS + (Number.isNaN(random) ? 0 : random % SPREAD_MS);
+}
+
+/** How new a reason is. `none`: not worth a report. `little`: worth one a minute. `news`: reported at once. */
+type Novelty = "none" | "little" | "news";
+
+/**
+ * Returns how much a reason differs from the last one. A member that is lost or recovers changes the reasons of all pods that
+ * wait. Where nothing else differs, a probe that failed once is not reported: most such members are back in a moment.
+ */
+function noveltyOf(
+  { reason, message }: Why,
+  told: { readonly message: string; readonly reason?: string },
+  members: readonly MemberView[],
+): Novelty {
+  if (inWords(told.message) === inWords(message)) return "little";
+  if (told.reason !== reason) return "news";
+  const [before, after] = [wordsOf(told.message), wordsOf(message)];
+  const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
+  if (isSame(before, after, faltering)) return "none";
+  const notHeard = [...before, ...after].filter((words) => NOT_HEARD.test(words)).map(memberIn);
+  return reason === NOT_READY || isSame(before, after, new Set([...faltering, ...notHeard])) ? "little" : "news";
+}
+
+function wordsOf(message: string): readonly string[] {
+  return inWords(message).split(BETWEEN_MEMBERS);
+}
+
+function memberIn(words: string): string {
+  return words.slice(0, Math.max(0, words.indexOf(":")));
+}
+
+/** Reports whether all members but these say the same. */
+function isSame(before: readonly string[], now: readonly string[], except: ReadonlySet<string>): boolean {
+  const rest = (words: readonly string[]): string => words.filter((each) => !except.has(memberIn(each))).join("; ");
+  return rest(before) === rest(now);
+}

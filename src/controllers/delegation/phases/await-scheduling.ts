@@ -1,0 +1,139 @@
+import type { Pod } from "../../../api/kubernetes.ts";
+import type { Refusal } from "../../../placement/candidate.ts";
+import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
+import { explain, type Ranking } from "../../../placement/rank.ts";
+import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
+import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../model/decision.ts";
+import { type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
+import { forwards } from "../model/forwarding.ts";
+import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../model/open-members.ts";
+import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
+import { report } from "../model/waiting-reason.ts";
+import { writeAgainAt } from "../model/writes.ts";
+
+// A scheduler that has nominated a node preempts pods there, and those may take long to end.
+const PREEMPTION_MS = 10 * 60_000;
+// kube-scheduler's plugins that compare pods' labels: pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}.
+const BY_LABELS = /affinity rules|pod topology spread constraints/;
+
+/** The member's scheduler has its time to find a node. After that the next member with room gets the pod. */
+export const awaitScheduling: Phase = (view, now) => {
+  const holder = holderOf(view);
+  if (holder === undefined) return undefined;
+  const unknown = unknownPlacement(view);
+  if (unknown !== undefined && holder.removed !== true) {
+    const told = report(unknown, view, now);
+    return goOn(holder, told.actions, view, now, told.againAt);
+  }
+  const { ranking } = view;
+  if (ranking === undefined) return decided("Scheduling", [], now);
+  return leave(holder, ranking, view, now) ?? moveOn(holder, ranking, view, now) ?? wait(holder, ranking, view, now);
+};
+
+/** Takes the pod back from a member that it may not stay in. */
+function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
+  const { name, removed, nodesVersion } = holder;
+  const withdrawal = withdrawWaiting(holder);
+  const forbidden = forbiddenIn(holder, ranking.refusals);
+  if (forbidden !== undefined) {
+    const { actions, againAt } = report({ reason: "NotPlaced", message: explain([forbidden]) }, view, now);
+    return decided("Withdrawing", [...actions, ...withdrawal], againAt);
+  }
+  if (removed !== true) return undefined;
+  const { uid: proxyUid } = view.proxy.metadata;
+  const refusal: Refusal = { cluster: name, ...BEING_REMOVED };
+  return decided("Withdrawing", [{ type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: "spec" }, ...withdrawal]);
+}
+
+/** Gives the pod to the next member, once the time of this one's scheduler is over. */
+function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
+  const { name, delegate, nodesVersion } = holder;
+  const others = (members: readonly string[]): string[] => members.filter((other) => other !== name);
+  const { deadline, message, preempts } = progressOf(holder, view, now);
+  const hasAnswer = message !== undefined && !preempts;
+  const [roomy] = others(openMembers(ranking.fitting, view, now));
+  const [full] = hasAnswer && now >= deadline ? others(preemptable(ranking, view, now)) : [];
+  // A pod that was parked leaves for the first member that has room: its member's scheduler had none to find.
+  const isParked = hasAnswer && view.memory.attempts[name]?.parked === true;
+  if ((roomy ?? full) === undefined || !(now >= deadline || isParked)) return undefined;
+  const { uid: proxyUid } = view.proxy.metadata;
+  // A full member has no room to reserve: the pod is parked there.
+  const promises: Action[] =
+    roomy === undefined ? [] : [{ type: "promise", member: roomy, proxyUid, requests: requestsIn(view, roomy) }];
+  // Earlier refusals are listed with this one: without them the message would be new each time the pod comes round.
+  const told = message === undefined ? reportRefusals(holder, ranking, view, now, refusalsSoFar(view)) : undefined;
+  const refusal = refusalBy(holder);
+  const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
+  const actions = [...promises, refuse, ...withdrawWaiting(holder), ...(told?.actions ?? [])];
+  return decided("Withdrawing", actions, told?.againAt);
+}
+
+function wait(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision {
+  const { deadline, message } = progressOf(holder, view, now);
+  const requeueAt = now < deadline ? deadline : nextRetry(view, now);
+  if (message === undefined && now < deadline) return goOn(holder, [], view, now, requeueAt);
+  const { actions, againAt } = reportRefusals(holder, ranking, view, now);
+  return goOn(holder, actions, view, now, requeueAt, againAt);
+}
+
+/** Lets the delegate wait, and forwards changes: a toleration that is added may be all that it lacks. */
+function goOn(
+  { name, delegate }: Holder,
+  told: readonly Action[],
+  view: PodView,
+  now: number,
+  ...times: readonly (number | undefined)[]
+): DelegationDecision {
+  const changes = forwards(view.proxy, name, delegate, view, now);
+  return decided("Scheduling", [...told, ...changes], ...times, writeAgainAt(view.memory, changes, now));
+}
+
+/** Returns how far the member's scheduler is, and when its time is over. */
+function progressOf(
+  { name, delegate, reachableSince, scheduleTimeoutMs }: Holder,
+  { memory }: PodView,
+  now: number,
+): { readonly message: string | undefined; readonly preempts: boolean; readonly deadline: number } {
+  // The scheduler had no time while its API server could not be reached.
+  const since = Math.max(memory.attempts[name]?.since ?? now, reachableSince);
+  const preempts = (delegate.status?.nominatedNodeName ?? "") !== "";
+  const deadline = since + scheduleTimeoutMs + (preempts ? PREEMPTION_MS : 0);
+  return { message: unschedulableMessage(delegate), preempts, deadline };
+}
+
+function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
+  const message = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
+  return { cluster: name, reason: "Unschedulable", message };
+}
+
+function reportRefusals(
+  holder: Holder,
+  ranking: Ranking,
+  view: PodView,
+  now: number,
+  earlier: readonly Refusal[] = [],
+): ReturnType<typeof report> {
+  const refusals = [...allRefusals(ranking, view, now), refusalBy(holder)].reduce(withRefusal, [...earlier]);
+  return report({ reason: "NotPlaced", message: explain(refusals) }, view, now);
+}
+
+/** The last refusal of each member that had the pod, whether it still holds or not. */
+function refusalsSoFar({ memory }: PodView): Refusal[] {
+  return Object.values(memory.attempts).flatMap(({ refusal }) => refusal ?? []);
+}
+
+/** A cordon, a taint or the Cluster's policy keeps unbound pods off the member, whatever room there is. */
+function forbiddenIn({ name: cluster, repels }: Holder, refusals: readonly Refusal[]): Refusal | undefined {
+  if (repels !== undefined) return { cluster, ...repels };
+  return refusals.find((refusal) => refusal.cluster === cluster && refusal.reason === "NotPermitted");
+}
+
+/** Returns which other pods share that the scheduler found no node. Undefined: none, as its decision may depend on anything. */
+export function unschedulableFor(delegate: Pod): SharedBy | undefined {
+  if (isGated(delegate)) return undefined;
+  const message = unschedulableMessage(delegate);
+  // A scheduler that does not answer is one that the spec names.
+  if (message === undefined) return "spec";
+  if ((delegate.spec?.schedulerName ?? "default-scheduler") !== "default-scheduler") return undefined;
+  return BY_LABELS.test(message) ? "labels" : "spec";
+}

@@ -1,0 +1,39 @@
+import type { Refusal } from "../../../placement/candidate.ts";
+import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
+import { explain } from "../../../placement/rank.ts";
+import { isBound, isTerminal } from "../../../pods/phase.ts";
+import { type Action, decided, type Phase } from "../model/decision.ts";
+import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
+import type { PodView } from "../model/view.ts";
+import { waitFor } from "../model/waiting-reason.ts";
+
+/** The member's scheduler has bound the delegate: the proxy is bound to the member's virtual node. */
+export const bind: Phase = (view, now) => {
+  const holder = holderOf(view);
+  if (holder === undefined || !(isBound(holder.delegate) || isTerminal(holder.delegate))) return undefined;
+  if (holder.lacksNode === true) {
+    const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;
+    return waitFor({ reason: NO_VIRTUAL_NODE.reason, message }, view, now);
+  }
+  return decided("Binding", [bindTo(view.proxy, holder.name, holder.delegate), ...announce(holder.name, view)]);
+};
+
+/** The delegate ran and went before the host heard of it: bound to the member that had it, the pod ends like any other. */
+export const bindDeparted: Phase = ({ proxy, members }) => {
+  for (const member of members) {
+    const departed = ranUntold(member, proxy);
+    if (departed !== undefined) return decided("Binding", [bindTo(proxy, member.name, departed)]);
+  }
+  return undefined;
+};
+
+/** Tells the author which members refused the pod before this one took it, unless a report has. */
+function announce(holder: string, { proxy, memory: { attempts, told } }: PodView): Action[] {
+  const refusals: Refusal[] = Object.values(attempts).flatMap(({ refusal }) => refusal ?? []);
+  const untold = refusals.filter(
+    ({ cluster, message }) => cluster !== holder && told?.message.includes(message) !== true,
+  );
+  if (untold.length === 0) return [];
+  const message = `${explain(untold)}; placed in ${holder}`;
+  return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
+}

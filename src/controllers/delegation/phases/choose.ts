@@ -1,0 +1,58 @@
+import { explain } from "../../../placement/rank.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { createIn } from "../model/delegates.ts";
+import { isReady } from "../model/needs.ts";
+import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
+import { type PodView, requestsIn } from "../model/view.ts";
+import { quietFor, waitFor, waitingSince } from "../model/waiting-reason.ts";
+
+// A slow member has answered by then; a lost one is known to be lost, as its probe hurries.
+const AWAIT_MS = 10_000;
+/** Members that are being read when a controller starts to lead, or when they join, mostly have been by then; ms. */
+export const READ_QUIETLY_MS = 5000;
+
+/** The best member that takes the pod gets its delegate. Where none has room, the pod waits in the best of them. */
+export const choose: Phase = (view, now) => {
+  const { proxy, members, memory, ranking } = view;
+  if (ranking === undefined) return decided("Waiting", [], now);
+  const open = (names: readonly string[]): string[] => openMembers(names, view, now);
+  const isOverdue = (name: string): boolean =>
+    members.some((member) => member.name === name && member.overdue === true);
+  // The reserved room counts as used, so the member looks full for the very pod that it is reserved for.
+  const promised = open(ranking.full).filter((name) => name === memory.promised && !isOverdue(name));
+  const fitting = [...promised, ...open(ranking.fitting)];
+  const awaitUntil = waitingSince(view) + AWAIT_MS;
+  const [awaited] = open(ranking.awaited === undefined ? [] : [ranking.awaited]);
+  if (awaited !== undefined && fitting[0] !== awaited && promised.length === 0 && now < awaitUntil) {
+    return awaitBest(awaited, view, awaitUntil);
+  }
+  const choices = fitting.length > 0 ? fitting : parkable(ranking, view, now);
+  const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
+  // The delegate of an earlier pod of that name ends with an event of its own, but may never end.
+  const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
+  const best = vacant ?? choices[0];
+  if (best === undefined) return awaitRoom(explain(allRefusals(ranking, view, now)), view, now);
+  if (occupied.has(best)) {
+    if (now < awaitUntil) return decided("Withdrawing", [], awaitUntil);
+    const message = `${best}: still has the delegate of an earlier pod of that name`;
+    return waitFor({ reason: "NotPlaced", message }, view, now, { requeueAt: nextRetry(view, now) });
+  }
+  if (!isReady(members.find(({ name }) => name === best)?.readiness)) {
+    return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
+  }
+  return decided("Placing", [createIn(proxy, best, fitting.length === 0)]);
+};
+
+/** An answer of the best member is overdue. Room is reserved there, so that the workload's other pods go elsewhere. */
+function awaitBest(member: string, view: PodView, until: number): DelegationDecision {
+  const { proxy, memory } = view;
+  const requests = requestsIn(view, member);
+  const promise: Action = { type: "promise", member, proxyUid: proxy.metadata.uid, requests };
+  return decided("Waiting", memory.promised === member ? [] : [promise], until);
+}
+
+function awaitRoom(message: string, view: PodView, now: number): DelegationDecision {
+  const quiet = quietFor(READ_QUIETLY_MS, view, now);
+  if (quiet !== undefined && view.members.some(({ faltering }) => faltering)) return quiet;
+  return waitFor({ reason: "NotPlaced", message }, view, now, { requeueAt: nextRetry(view, now) });
+}

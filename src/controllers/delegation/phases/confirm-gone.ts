@@ -1,0 +1,33 @@
+import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
+import { askedGrace, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { boundMember, isFor } from "../model/delegates.ts";
+import { isIneffective, MARKS } from "../model/memory.ts";
+import type { MemberView, PodView } from "../model/view.ts";
+
+/**
+ * The watch of the host's label shows the recorded delegate no more. It may only have lost its label and run on, so its member is
+ * asked, unless it was last seen on its way out or with its work done.
+ */
+export const confirmGone: Phase = (view, now) => {
+  const member = boundMember(view);
+  return member === undefined ? undefined : lookFor(member, view, now);
+};
+
+/** Returns the decision to ask the member for the recorded delegate; undefined when that has surely gone. */
+export function lookFor({ name, departed }: MemberView, view: PodView, now: number): DelegationDecision | undefined {
+  const { proxy, memory } = view;
+  const { uid: proxyUid, annotations } = proxy.metadata;
+  const delegateUid = annotations?.[DELEGATE_UID_ANNOTATION];
+  if (delegateUid === undefined || memory.gone === delegateUid) return undefined;
+  const isLast = departed?.metadata.uid === delegateUid && isFor(departed, proxy);
+  if (isLast && (isDeleting(departed) || isTerminal(departed))) return undefined;
+  const look = { type: "look", member: name, proxyUid, delegateUid } as const;
+  if (isDeleting(proxy)) {
+    const gracePeriodSeconds = askedGrace(proxy);
+    const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
+    return decided("Looking", [{ ...look, ends }]);
+  }
+  if (isIneffective(memory, MARKS, now)) return decided("Looking", [], memory.ineffective?.[MARKS]);
+  return decided("Looking", [look]);
+}

@@ -1,0 +1,80 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { askedGrace, deletionAskedAt, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { type Action, decided, type Phase } from "../model/decision.ts";
+import { boundMember, holdsUp, isAbandoned, isFor, isHeldByOthers, isRecorded } from "../model/delegates.ts";
+import { feedback, notReadyWrite } from "../model/feedback.ts";
+import { mayHold } from "../model/memory.ts";
+import { type MemberView, type PodView, wallTime } from "../model/view.ts";
+import { writeAgainAt } from "../model/writes.ts";
+
+// The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.
+const SHORTEST_GRACE_SECONDS = 1;
+// A member whose kubelet has reported nothing by then is not waited for.
+const REPORTED_WITHIN_MS = 10_000;
+
+/** The proxy is being deleted: its delegate is deleted with the caller's grace period, and the proxy waits until that has gone. */
+export const ending: Phase = (view, now) => {
+  const { proxy, members, memory } = view;
+  const holding = members.filter((member) => mayHaveIt(member, view) && !isAbandoned(member, view));
+  if (holding.length === 0) return undefined;
+  const wall = wallTime(view, now);
+  const actions = holding.flatMap((member) => endIn(member, view, now));
+  const leftMs = (deletionAskedAt(proxy) ?? wall) + REPORTED_WITHIN_MS - wall;
+  return decided(
+    "Ending",
+    actions,
+    isAwaited(proxy, wall) ? now + leftMs : undefined,
+    writeAgainAt(memory, actions, now),
+  );
+};
+
+/** Reports whether the member has the proxy's delegate, or may have it. */
+function mayHaveIt(member: MemberView, view: PodView): boolean {
+  const { proxy, memory } = view;
+  if (holdsUp(member, proxy) || memory.uncertain === member.name) return true;
+  if (member.read) return false;
+  return isBound(proxy)
+    ? member.name === boundMember(view)?.name
+    : mayHold(memory, member.name) && member.excluded === undefined;
+}
+
+function endIn(member: MemberView, view: PodView, now: number): Action[] {
+  const { proxy, memory } = view;
+  const { name, delegate } = member;
+  if (!member.reachable || !member.read) {
+    return name === boundMember(view)?.name ? notReadyWrite(view, member, now) : [];
+  }
+  if (delegate !== undefined && isFor(delegate, proxy))
+    return deleteDelegate(name, delegate, proxy, wallTime(view, now));
+  if (memory.uncertain !== name) return [];
+  return [{ type: "resolve", member: name, proxyUid: proxy.metadata.uid }];
+}
+
+function deleteDelegate(member: string, delegate: Stored<Pod>, proxy: Stored<Pod>, wall: number): Action[] {
+  const bound = isBound(proxy);
+  // The API server deletes an unbound pod with grace 0 whatever was asked; the delegate may run, and keeps its own.
+  const graceSeconds = bound ? graceOf(proxy, delegate, wall) : undefined;
+  const { uid } = delegate.metadata;
+  const isShorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
+  const deletes: Action[] =
+    isDeleting(delegate) && !isShorter
+      ? []
+      : [{ type: "delete", member, uid, ...(graceSeconds === undefined ? {} : { graceSeconds }) }];
+  return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
+}
+
+/** Returns the grace that the caller asked for; undefined where that was the proxy's own and an override gives the delegate another. */
+function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): number | undefined {
+  const asked = askedGrace(proxy);
+  if (isAwaited(proxy, wall) && isRecorded(delegate, proxy) && !isTerminal(delegate)) return SHORTEST_GRACE_SECONDS;
+  const own = proxy.spec?.terminationGracePeriodSeconds;
+  return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;
+}
+
+/** Reports whether a proxy that was deleted by force is to show how its containers end, as other finalizers' owners see it. */
+function isAwaited(proxy: Stored<Pod>, wall: number): boolean {
+  const askedAt = deletionAskedAt(proxy);
+  if (askedGrace(proxy) !== 0 || isTerminal(proxy) || !isHeldByOthers(proxy) || askedAt === undefined) return false;
+  // Clocks differ. Where they differ by more, nothing is waited for.
+  return Math.abs(wall - askedAt) < REPORTED_WITHIN_MS;
+}

@@ -1,0 +1,54 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { notReady, statusFrom } from "../../../pods/feedback.ts";
+import { deletionGrace, isDeleting, isReplaced, isTerminal } from "../../../pods/phase.ts";
+import { type Action, decided, type Phase } from "../model/decision.ts";
+import { boundMember, isFor, isRecorded, withdraw } from "../model/delegates.ts";
+import { feedback, statusWrite } from "../model/feedback.ts";
+import { forwards, refusedResize } from "../model/forwarding.ts";
+import { type PodView, wallTime } from "../model/view.ts";
+import { writeAgainAt } from "../model/writes.ts";
+
+/** The proxy and its recorded delegate are kept alike: status comes back, changes go there. */
+export const follow: Phase = (view, now) => {
+  const { proxy } = view;
+  const member = boundMember(view);
+  const delegate = member?.delegate;
+  if (member === undefined || delegate === undefined || !isRecorded(delegate, proxy) || isTerminal(proxy))
+    return undefined;
+  const actions =
+    isDeleting(delegate) && !isTerminal(delegate)
+      ? followDeletion(delegate, view, now)
+      : keepAlike(member.name, delegate, view, now);
+  return decided("Running", actions, writeAgainAt(view.memory, actions, now));
+};
+
+/** The proxy has ended: as the kubelet does, a delegate that still runs is deleted. */
+export const ended: Phase = (view, now) => {
+  const { proxy, memory } = view;
+  const member = boundMember(view);
+  if (!isTerminal(proxy) || member === undefined) return undefined;
+  const { delegate } = member;
+  if (delegate === undefined || !isFor(delegate, proxy)) return decided("Finished", [], writeAgainAt(memory, [], now));
+  const actions = isRecorded(delegate, proxy) && isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
+  return decided("Finished", actions, writeAgainAt(memory, actions, now));
+};
+
+/** Feedback comes first: a member that takes no write must not keep the host from hearing what runs there. */
+function keepAlike(member: string, delegate: Stored<Pod>, view: PodView, now: number): Action[] {
+  const { proxy, memory } = view;
+  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, memory);
+  return [...feedback(proxy, delegate, refused), ...forwards(proxy, member, delegate, view, now)];
+}
+
+/** The delegate is being deleted in its member. A proxy that its controller replaces is deleted at once, any other shows it. */
+function followDeletion(delegate: Stored<Pod>, view: PodView, now: number): Action[] {
+  const { proxy } = view;
+  if (isReplaced(proxy)) {
+    // Grace 0 would delete the proxy at once, while containers still have their time.
+    const graceSeconds = Math.max(1, deletionGrace(delegate) ?? 1);
+    return [...feedback(proxy, delegate), { type: "evict", proxyUid: proxy.metadata.uid, graceSeconds }];
+  }
+  // A pod that is being deleted is no endpoint and no healthy replica, which the proxy's readiness has to say.
+  const wanted = statusFrom(proxy, delegate);
+  return wanted === undefined ? [] : statusWrite(proxy, notReady(proxy, wanted, wallTime(view, now)));
+}

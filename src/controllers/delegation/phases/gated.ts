@@ -1,0 +1,5 @@
+import { isGated } from "../../../pods/phase.ts";
+import { decided, type Phase } from "../model/decision.ts";
+
+/** A scheduling gate holds the pod, as it does for any scheduler. */
+export const gated: Phase = ({ proxy }) => (isGated(proxy) ? decided("Gated", []) : undefined);

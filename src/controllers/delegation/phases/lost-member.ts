@@ -1,0 +1,47 @@
+import { virtualNodeName } from "../../../api/keys.ts";
+import { isBound, unschedulableMessage } from "../../../pods/phase.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { bindTo, holderOf } from "../model/delegates.ts";
+import type { MemberView, PodView } from "../model/view.ts";
+import { waitFor } from "../model/waiting-reason.ts";
+
+/** The proxy is being bound to the node of a lost member: that Binding may be done late, so no other member gets the pod. */
+export const repeatBinding: Phase = ({ proxy, memory: { binding: member }, members }) => {
+  if (member === undefined || !members.some(({ name }) => name === member)) return undefined;
+  return decided("Binding", [{ type: "bind", member, proxyUid: proxy.metadata.uid }]);
+};
+
+/** The member that has the delegate does not answer. */
+export const lostHolder: Phase = (view, now) => {
+  const holder = holderOf(view);
+  return holder === undefined || holder.reachable ? undefined : bindToLostNode(holder, "has", view, now);
+};
+
+/**
+ * Binds a proxy to the node of a lost member that has the pod, or may have it. From then on it is a pod on an unreachable node: the
+ * node lifecycle controller evicts it and its own controller replaces it. Until the node is not Ready the pod waits.
+ */
+export function bindToLostNode(
+  member: MemberView,
+  has: "has" | "may have",
+  view: PodView,
+  now: number,
+): DelegationDecision {
+  const { name, delegate, notReady = false } = member;
+  const { proxy } = view;
+  const { uid: proxyUid } = proxy.metadata;
+  const what = `${name}: ${has} the pod and does not answer`;
+  // A short loss must not confine a pod without a node there, since another member may get room.
+  const isUnscheduled = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
+  // When most members are lost, their nodes stay Ready and no pod is evicted.
+  if (isUnscheduled || !notReady) {
+    const message = `${what}; no other member gets it before that is known`;
+    return waitFor({ reason: "ClusterNotReady", message }, view, now, { outcome: "Unreachable" });
+  }
+  const message = `${what}; it is bound to the lost node ${virtualNodeName(name)}, and leaves it when it does not tolerate that any longer`;
+  const bind: Action =
+    delegate !== undefined && isBound(delegate)
+      ? bindTo(proxy, name, delegate)
+      : { type: "bind", member: name, proxyUid };
+  return decided("Binding", [bind, { type: "announce", proxyUid, reason: "BoundToLostMember", message }]);
+}

@@ -1,0 +1,45 @@
+import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { mayHold } from "../model/memory.ts";
+import type { MemberView, PodView } from "../model/view.ts";
+import { quietFor, waitFor } from "../model/waiting-reason.ts";
+import { READ_QUIETLY_MS } from "./choose.ts";
+
+/** A member that answers again has done by then what the previous leader had sent to it; ms. */
+export const SETTLES_MS = 1000;
+
+/** Members that may hold a delegate of the previous leader, or of an earlier connection, have shown or denied it before another gets the pod. */
+export const awaitPreviousLeader: Phase = (view, now) => {
+  const { proxy, members, memory } = view;
+  const holding = members.filter(({ name, excluded }) => mayHold(memory, name) && excluded === undefined);
+  const unasked = unaskedOf(holding, view);
+  const unread = holding.filter((member) => !member.read || (!member.reachable && unasked.includes(member)));
+  if (unread.length > 0) return awaitRead(unread, view, now);
+  const settledAt = Math.max(...holding.map(settlesAt));
+  if (now < settledAt) return decided("Waiting", [], settledAt);
+  if (unasked.length === 0) return undefined;
+  const asked = unasked.map((member) => ({ name: member.name, since: settlesAt(member) }));
+  return decided("Waiting", [{ type: "ask", proxyUid: proxy.metadata.uid, members: asked }]);
+};
+
+function awaitRead(unread: readonly MemberView[], view: PodView, now: number): DelegationDecision {
+  const quiet = quietFor(READ_QUIETLY_MS, view, now);
+  if (quiet !== undefined && unread.every(({ faltering }) => faltering)) return quiet;
+  const names = unread.map(({ name }) => name).join(", ");
+  const since = view.memory.fresh ? "its address changed" : "the controller started";
+  const message = `${names}: may have the pod from before ${since}, and has not answered since`;
+  return waitFor({ reason: "ClusterNotReady", message }, view, now);
+}
+
+/**
+ * Members that may have created the delegate for the previous leader after they were read, as watches may lag. Where only one member
+ * may have the pod, its name refuses a second delegate. An attempt of this leader, or a delegate that was shown, settles it.
+ */
+function unaskedOf(holding: readonly MemberView[], { members, memory }: PodView): MemberView[] {
+  const open = members.filter(({ excluded }) => excluded === undefined);
+  if (memory.fresh || Object.keys(memory.attempts).length > 0 || open.length < 2) return [];
+  return holding.filter(({ name }) => memory.denied?.includes(name) !== true);
+}
+
+function settlesAt({ reachableSince }: MemberView): number {
+  return reachableSince + SETTLES_MS;
+}

@@ -1,0 +1,20 @@
+import { isBound, isTerminal } from "../../../pods/phase.ts";
+import { decided, type Phase } from "../model/decision.ts";
+import { boundMember, endsUnstarted, holdsFinalizer, isFor, ranUntold, recordOn } from "../model/delegates.ts";
+
+/** A proxy that was bound without Legation's finalizer gets it first, so that no delegate is left behind. */
+export const hold: Phase = ({ proxy }) =>
+  holdsFinalizer(proxy) ? undefined : decided("Binding", [{ type: "hold", proxyUid: proxy.metadata.uid }]);
+
+/** The delegate of a proxy that was bound without one has a node, or has run and gone: it is put on record. */
+export const record: Phase = (view) => {
+  const { proxy } = view;
+  const { delegate, departed } = boundMember(view) ?? {};
+  if (delegate === undefined) {
+    const ran = ranUntold(departed === undefined ? {} : { departed }, proxy);
+    return ran === undefined ? undefined : decided("Binding", [recordOn(proxy, ran)]);
+  }
+  // The delegate of an earlier proxy is still under that name; its end is an event of its own.
+  if (!isFor(delegate, proxy) || endsUnstarted(delegate)) return decided("Withdrawing", []);
+  return isBound(delegate) || isTerminal(delegate) ? decided("Binding", [recordOn(proxy, delegate)]) : undefined;
+};

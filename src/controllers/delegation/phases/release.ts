@@ -1,0 +1,66 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { statusFrom } from "../../../pods/feedback.ts";
+import { lostStatus } from "../../../pods/lost-status.ts";
+import { deletionGrace, isBound, isTerminal } from "../../../pods/phase.ts";
+import { type Action, decided, type Phase } from "../model/decision.ts";
+import {
+  awaitsDelegate,
+  boundMember,
+  holdsFinalizer,
+  holdsUp,
+  isAbandoned,
+  isHeldByOthers,
+  isRecorded,
+  withdraw,
+} from "../model/delegates.ts";
+import { notReadyWrite, statusWrite, verdict } from "../model/feedback.ts";
+import { type PodView, wallTime } from "../model/view.ts";
+import { writeAgainAt } from "../model/writes.ts";
+import { lookFor } from "./confirm-gone.ts";
+
+/** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */
+export const released: Phase = (view) => {
+  const { proxy, members } = view;
+  if (holdsFinalizer(proxy)) return undefined;
+  if (!isBound(proxy) || (deletionGrace(proxy) ?? 0) === 0) {
+    return decided("Released", members.filter((member) => holdsUp(member, proxy)).flatMap(withdraw));
+  }
+  // Within its grace a bound pod waits for its kubelet to finish it. One that was just bound without a delegate never had one.
+  return awaitsDelegate(proxy) ? decided("Released", [{ type: "finish", proxyUid: proxy.metadata.uid }]) : undefined;
+};
+
+/** A delegate that lost its marks would never be found once its proxy is gone: its member is asked first. */
+export const confirmEnd: Phase = (view, now) => {
+  const member = boundMember(view);
+  if (member === undefined || isAbandoned(member, view)) return undefined;
+  const looking = lookFor(member, view, now);
+  if (looking === undefined || (member.reachable && member.read)) return looking;
+  const actions = notReadyWrite(view, member, now);
+  return decided("Ending", actions, writeAgainAt(view.memory, actions, now));
+};
+
+/** No member has the delegate any more: the last status is shown where it can be seen, and the proxy is let go. */
+export const release: Phase = (view, now) => {
+  const { proxy } = view;
+  const { uid: proxyUid } = proxy.metadata;
+  const isWaitedFor = (deletionGrace(proxy) ?? 0) > 0;
+  const isSeen = isBound(proxy) && !isTerminal(proxy) && (isWaitedFor || isHeldByOthers(proxy));
+  const actions: Action[] = [
+    ...(isSeen ? lastStatus(view, now) : []),
+    ...(isWaitedFor ? [{ type: "finish", proxyUid } as const] : []),
+    ...(holdsFinalizer(proxy) ? [{ type: "release", proxyUid } as const] : []),
+  ];
+  return decided("Released", actions, writeAgainAt(view.memory, actions, now));
+};
+
+function lastStatus(view: PodView, now: number): Action[] {
+  const { proxy } = view;
+  const { departed, delegate } = boundMember(view) ?? {};
+  // A delegate that ended in a member which does not answer is still shown.
+  const last = [departed, delegate].find((pod) => pod !== undefined && isRecorded(pod, proxy));
+  const shown = last === undefined ? undefined : statusFrom(proxy, last, { gone: last === departed });
+  if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
+  const base: Stored<Pod> = shown === undefined ? proxy : { ...proxy, status: shown };
+  const message = "The pod was deleted before its final status was seen";
+  return verdict(proxy, lostStatus(base, { message, now: wallTime(view, now) }));
+}

@@ -1,0 +1,40 @@
+import type { Refusal } from "../../../placement/candidate.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { createIn } from "../model/delegates.ts";
+import { CREATE_ENDS_MS } from "../model/memory.ts";
+import { openMembers } from "../model/open-members.ts";
+import type { MemberView, PodView } from "../model/view.ts";
+import { report } from "../model/waiting-reason.ts";
+import { bindToLostNode } from "./lost-member.ts";
+import { SETTLES_MS } from "./previous-leader.ts";
+
+// Most creates that fail without a plain answer succeed, or are refused, soon after.
+const DOUBT_QUIETLY_MS = 5000;
+// Another member may have the pod then, once this one is known not to have it.
+const DOUBT_MS = 30_000;
+
+/** A create was sent to a member that has not shown the delegate: no other member gets the pod before that is known. */
+export const settleDoubt: Phase = (view, now) => {
+  const uncertain = view.members.find(({ name }) => name === view.memory.uncertain);
+  if (uncertain === undefined) return undefined;
+  return uncertain.reachable ? createAgain(uncertain, view, now) : bindToLostNode(uncertain, "may have", view, now);
+};
+
+/** The same create again gives a definite answer: the delegate is made now, or it was made before. */
+function createAgain({ name, apiPending }: MemberView, view: PodView, now: number): DelegationDecision {
+  const { proxy, memory } = view;
+  const { doubt } = memory;
+  if (apiPending === true) return decided("Waiting", [], now + SETTLES_MS);
+  const create = createIn(proxy, name);
+  if (doubt === undefined || now < doubt.since + DOUBT_QUIETLY_MS) return decided("Placing", [create]);
+  const message = `${name}: may have the pod, and fails to say so: ${doubt.message}`;
+  const { actions: told, againAt } = report({ reason: "ClusterNotReady", message }, view, now);
+  const { fitting = [] } = view.ranking ?? {};
+  const hasOther = openMembers(fitting, view, now).some((other) => other !== name);
+  if (now < doubt.since + DOUBT_MS || !hasOther) return decided("Placing", [...told, create], againAt);
+  const over = doubt.lastAt + CREATE_ENDS_MS;
+  if (now < over) return decided("Waiting", told, over, againAt);
+  const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: doubt.message };
+  const resolve: Action = { type: "resolve", member: name, proxyUid: proxy.metadata.uid, refusal };
+  return decided("Placing", [...told, resolve], againAt);
+}

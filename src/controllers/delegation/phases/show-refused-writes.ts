@@ -1,0 +1,21 @@
+import { isDeleting } from "../../../pods/phase.ts";
+import { refusedConditions } from "../../../pods/proxy-conditions.ts";
+import { decided, type Phase } from "../model/decision.ts";
+import { holdsUp } from "../model/delegates.ts";
+import { statusPurpose } from "../model/purpose.ts";
+import { isFutile, writeAgainAt } from "../model/writes.ts";
+
+/** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
+export const showRefusedWrites: Phase = ({ proxy, memory, members }, now) => {
+  const refused = Object.values(memory.refused ?? {}).filter(({ until }) => now < until);
+  const conditions = refusedConditions(proxy, refused);
+  if (conditions.length === 0) return undefined;
+  // A pod that is about to go need not show that its writes are taken again.
+  const goes = isDeleting(proxy) && !members.some((member) => holdsUp(member, proxy));
+  if (refused.length === 0 && goes) return undefined;
+  const { uid, resourceVersion } = proxy.metadata;
+  const patch = { metadata: { uid }, status: { conditions } };
+  if (isFutile(memory, patch, statusPurpose(patch), now)) return undefined;
+  const actions = [{ type: "status", patch, resourceVersion }] as const;
+  return decided("Refused", actions, writeAgainAt(memory, actions, now));
+};

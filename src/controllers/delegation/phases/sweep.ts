@@ -1,0 +1,39 @@
+import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
+import { ownerOf } from "../../../pods/delegate.ts";
+import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import type { Action } from "../model/decision.ts";
+import { awaitsDelegate, holdsUp, surplusHolders, withdraw } from "../model/delegates.ts";
+import { hasProxy, type View } from "../model/view.ts";
+
+/** A member that keeps what is to be swept is asked again after this long; ms. */
+export const SWEEP_AGAIN_MS = 10_000;
+
+/**
+ * Returns the deletions of stray delegates: those of earlier proxies of that name, and those that a bound proxy has beside its own.
+ * They never hold up the proxy, since any member can claim to have one.
+ */
+export function sweep(view: View): Action[] {
+  return [...surplusDelegates(view), ...staleDelegates(view)];
+}
+
+function surplusDelegates(view: View): Action[] {
+  if (!hasProxy(view) || !isBound(view.proxy)) return [];
+  const { proxy } = view;
+  // While it gets its first delegate, `leaveOthers` decides.
+  if (awaitsDelegate(proxy) && !isDeleting(proxy) && !isTerminal(proxy)) return [];
+  return surplusHolders(view)
+    .filter((member) => !isDeleting(proxy) || !holdsUp(member, proxy))
+    .flatMap(withdraw)
+    .map((removal) => ({ ...removal, surplus: true }));
+}
+
+function staleDelegates({ proxy, members }: View): Action[] {
+  return members.flatMap(({ name, reachable, delegate }): Action[] => {
+    if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
+    const proxyUid = ownerOf(delegate)?.uid;
+    if (proxyUid === undefined || proxyUid === proxy?.metadata.uid) return [];
+    // The delegate on record whose owner annotation was changed gets its own back.
+    if (delegate.metadata.uid === proxy?.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) return [];
+    return [{ type: "sweep", member: name, uid: delegate.metadata.uid, proxyUid }];
+  });
+}

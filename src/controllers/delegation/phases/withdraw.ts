@@ -1,0 +1,48 @@
+import { isBound } from "../../../pods/phase.ts";
+import { type Action, decided, type Phase } from "../model/decision.ts";
+import {
+  boundMember,
+  endsUnstarted,
+  holderOf,
+  holdersOf,
+  isFor,
+  surplusHolders,
+  withdraw,
+  withdrawWaiting,
+} from "../model/delegates.ts";
+
+/**
+ * Two members have the unbound proxy's delegate: the one that waits for a node goes. Of two that have nodes, the host may have bound
+ * the proxy to either already; the Binding settles which stays. A cluster that has joined under two names shows one delegate twice.
+ */
+export const withdrawDuplicates: Phase = (view) => {
+  const holder = holderOf(view);
+  const duplicates = holdersOf(view).filter(
+    ({ delegate }) => !isBound(delegate) && delegate.metadata.uid !== holder?.delegate.metadata.uid,
+  );
+  return duplicates.length > 0 ? decided("Withdrawing", duplicates.flatMap(withdrawWaiting)) : undefined;
+};
+
+/** The delegate is deleted before it had a node: the next member gets the pod once it has gone. */
+export const awaitWithdrawal: Phase = (view) => {
+  const holder = holderOf(view);
+  if (holder === undefined || !holder.reachable || !endsUnstarted(holder.delegate)) return undefined;
+  return decided("Withdrawing", []);
+};
+
+/**
+ * A proxy was bound without a delegate while another member has one, or may have one: an earlier leader's Binding was done late. Its
+ * own member gets the delegate once the other one has gone.
+ */
+export const leaveOthers: Phase = (view) => {
+  const { proxy, memory } = view;
+  const member = boundMember(view);
+  const { uncertain } = memory;
+  // A cluster that has joined under two names may show the new delegate under the other name first.
+  if (isFor(member?.delegate, proxy) || uncertain === member?.name) return undefined;
+  const others = surplusHolders(view);
+  if (others.length > 0) return decided("Withdrawing", others.flatMap(withdraw));
+  if (uncertain === undefined) return undefined;
+  const resolve: Action = { type: "resolve", member: uncertain, proxyUid: proxy.metadata.uid };
+  return decided("Withdrawing", [resolve]);
+};

@@ -1,0 +1,72 @@
+import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import type { Registry } from "../../../clusters/registry.ts";
+import { isBound } from "../../../pods/phase.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
+import { awaitsDelegate, endsUnstarted, isFor, ranUntold } from "../model/delegates.ts";
+import type { PlacementState } from "./placement-state.ts";
+
+export interface PlaceTrackerOptions {
+  readonly registry: Pick<Registry, "holders" | "member" | "unconnected" | "forget">;
+  readonly placementState: Pick<PlacementState, "memories" | "spread">;
+  /** The host's proxies. */
+  readonly proxies: ReadStore<Pod>;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/** Notes in the controller's memory where members show, or show no more, the delegate of a proxy that has no node. */
+export class PlaceTracker {
+  readonly #options: PlaceTrackerOptions;
+
+  constructor(options: PlaceTrackerOptions) {
+    this.#options = options;
+  }
+
+  /** Brings the memory up to date with what the stores show under the key. */
+  update(key: ObjectKey): void {
+    const { proxies, registry } = this.#options;
+    if (!proxies.synced) return;
+    const proxy = proxies.get(key);
+    if (proxy === undefined) {
+      if (registry.holders(key).every(({ delegates }) => delegates.get(key) === undefined)) registry.forget(key);
+      return;
+    }
+    if (!isBound(proxy)) this.#unplace(key, proxy);
+    if (!isBound(proxy) || awaitsDelegate(proxy)) this.#noteHolder(key, proxy);
+  }
+
+  /** Of two delegates the one that stays counts. */
+  #noteHolder(key: ObjectKey, proxy: Stored<Pod>): void {
+    const { registry, placementState, clock } = this.#options;
+    const holders = registry.holders(key).flatMap(({ name, delegates }) => {
+      const delegate = delegates.get(key);
+      return delegate !== undefined && isFor(delegate, proxy) ? [{ name, ends: endsUnstarted(delegate) }] : [];
+    });
+    const holder = holders.find(({ ends }) => !ends) ?? holders[0];
+    if (holder === undefined) return;
+    placementState.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), holder.ends);
+  }
+
+  /** The proxy counts no more where its delegate has gone, or goes, without having had a node. */
+  #unplace(key: ObjectKey, proxy: Stored<Pod>): void {
+    const { memories, spread } = this.#options.placementState;
+    const { uid } = proxy.metadata;
+    const place = spread.placeOf(uid);
+    if (place !== undefined && !this.#isPlace(place, key, proxy)) memories.noteUnplaced(uid);
+  }
+
+  /** Reports whether the member has the delegate of an unbound proxy, is about to get it, or may have it. */
+  #isPlace(name: string, key: ObjectKey, proxy: Stored<Pod>): boolean {
+    const { registry, placementState } = this.#options;
+    const member = registry.member(name);
+    if (member === undefined) return registry.unconnected().some(({ metadata }) => metadata.name === name);
+    const { promised, uncertain, attempts } = placementState.memories.of(proxy.metadata.uid);
+    if (promised === name || uncertain === name || !member.reachable || !member.read) return true;
+    // While its creation is retried there, pods that wait for its place must not hear of each attempt.
+    if (attempts[name]?.failingSince !== undefined) return true;
+    const delegate = member.delegates.get(key);
+    if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
+    const departed = member.delegates.departed(key);
+    return ranUntold(departed === undefined ? {} : { departed }, proxy) !== undefined;
+  }
+}

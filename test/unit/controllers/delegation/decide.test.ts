@@ -1,0 +1,1036 @@
+import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/delegation/decide.ts";
+import type { Action } from "../../../../src/controllers/delegation/model/decision.ts";
+import type { Attempt } from "../../../../src/controllers/delegation/model/memory.ts";
+import type { Why } from "../../../../src/controllers/delegation/model/needs.ts";
+import { hasProxy, type View } from "../../../../src/controllers/delegation/model/view.ts";
+import { report } from "../../../../src/controllers/delegation/model/waiting-reason.ts";
+import type { Rule } from "../../../../src/placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
+import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+const deleting = { deletionTimestamp: "2026-02-03T04:05:00Z" };
+const unschedulable = {
+  phase: "Pending",
+  conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/3 nodes fit" }],
+};
+
+function names(actions: readonly Action[]): string[] {
+  return actions.map((action) => ("member" in action ? `${action.type} ${action.member}` : action.type));
+}
+
+/** How many reports there are of this reason. */
+function reports(view: View, why: Why, at: number): number {
+  return hasProxy(view) ? report(why, view, at).actions.length : 0;
+}
+
+function refused(reason: "Unschedulable" | "RefusedByMember", parts: Partial<Attempt> = {}): Attempt {
+  const refusal = { cluster: "west", reason, message: "no" };
+  return { since: now - 60_000, refusal, until: now + 60_000, nodesVersion: 1, refusals: 1, ...parts };
+}
+
+describe("a proxy without a node", () => {
+  test("gets a delegate in the least loaded member", () => {
+    const { actions, outcome } = decide(world(proxyPod(), [member("west", { used: 5 }), member("east")]), now);
+    expect(names(actions)).toEqual(["create east"]);
+    expect(outcome).toBe("Placing");
+  });
+
+  test("says nothing of members that are being read for the first seconds: what it waits for is known then", () => {
+    const west = member("west");
+    const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" } as const;
+    const reading = { ...west, read: false, faltering: true, candidate: { ...west.candidate, closed } };
+    const inherited = { memory: memory({ fresh: false }), waitingSince: now };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      const observed = world(proxyPod(), [reading], parts);
+      expect(decide(observed, now + 4999)).toMatchObject({ actions: [], requeueAt: now + 5000 });
+      expect(names(decide(observed, now + 5000).actions)).toEqual(["report"]);
+    }
+    // What is known of it is told at once.
+    const lost = { ...reading, reachable: false, faltering: false };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      expect(names(decide(world(proxyPod(), [lost], parts), now).actions)).toEqual(["report"]);
+    }
+  });
+
+  test("whose delegate has run and gone before the host heard of it is bound to what it had, and runs no second time", () => {
+    const proxy = proxyPod();
+    const departed = delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: runningStatus() });
+    const bind = { type: "bind", member: "west", delegateUid: "delegate-uid", memberNode: "west-node-1" };
+    expect(decide(world(proxy, [member("west", { departed }), member("east")]), now).actions).toMatchObject([bind]);
+    const idle = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(names(decide(world(proxy, [member("west", { departed: idle })]), now).actions)).toEqual(["create west"]);
+  });
+
+  test.each([
+    ["does not know it", { schedulerName: "volcano" }, "west: its scheduler (volcano) has not answered within 30 s"],
+    [
+      "is not asked",
+      { schedulingGates: [{ name: "k/admission" }] },
+      "held back there by scheduling gates: k/admission",
+    ],
+    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
+  ])("that waits where the member's scheduler %s says so", (_case, spec, words) => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec });
+    const attempts = new Map([["west", { since: now - 29_000, refusals: 0 }]]);
+    const observed = world(proxy, [member("west", { delegate })], { memory: memory({ attempts }) });
+    expect(decide(observed, now)).toMatchObject({ actions: [], outcome: "Scheduling", requeueAt: now + 1000 });
+    expect(decide(observed, now + 1000).actions).toMatchObject([
+      { type: "report", message: expect.stringContaining(words) },
+    ]);
+  });
+
+  test("waits while a scheduling gate holds it", () => {
+    const gated = proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } });
+    expect(decide(world(gated, [member("west")]), now)).toEqual({ actions: [], outcome: "Gated" });
+  });
+
+  test("is bound once its delegate is scheduled, with the delegate's uid and node", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(decide(world(proxy, [member("west", { delegate }), member("east")]), now).actions).toEqual([
+      { type: "bind", member: "west", proxyUid: "uid-1", delegateUid: "delegate-uid", memberNode: "west-node-1" },
+    ]);
+  });
+
+  test("that another member refused is bound with an event that says so, unless the author knows", () => {
+    const proxy = proxyPod();
+    const members = [
+      member("west"),
+      member("east", { delegate: delegateOf(proxy, { spec: { nodeName: "east-node-1" } }) }),
+    ];
+    const attempts = new Map([["west", refused("RefusedByMember")]]);
+    const { actions } = decide(world(proxy, members, { memory: memory({ attempts }) }), now);
+    expect(names(actions)).toEqual(["bind east", "announce"]);
+    expect(actions[1]).toMatchObject({ message: "west: no; placed in east" });
+    const reported = "east: full; west: no";
+    expect(names(decide(world(proxy, members, { memory: memory({ attempts, reported }) }), now).actions)).toEqual([
+      "bind east",
+    ]);
+  });
+
+  test("says why in every member when none may have it", () => {
+    const closed = { reason: "ClusterNotReady", message: "its API server does not answer" } as const;
+    const west = member("west");
+    const candidate = { ...west.candidate, closed };
+    const east = member("east");
+    const excludes = ({ name }: { name: string }): string | undefined => (name === "east" ? "not named" : undefined);
+    const { actions } = decide(world(proxyPod(), [{ ...west, candidate }, east], { excludes }), now);
+    expect(actions).toEqual([
+      {
+        type: "report",
+        proxyUid: "uid-1",
+        reason: "NotPlaced",
+        message: "east: not named; west: its API server does not answer",
+      },
+    ]);
+  });
+
+  test("is taken back from a member that does not admit its namespace any more, unless it has a node there", () => {
+    const proxy = proxyPod();
+    const notAdmitted = { reason: "NotPermitted", message: "not admitted" } as const;
+    const rules = () => [{ refusal: () => notAdmitted }];
+    const delegate = delegateOf(proxy);
+    const { actions } = decide(world(proxy, [member("west", { delegate })], { rules }), now);
+    expect(names(actions)).toEqual(["report", "delete west"]);
+    expect(actions[1]).toMatchObject({ resourceVersion: delegate.metadata.resourceVersion });
+    const scheduled = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(names(decide(world(proxy, [member("west", { delegate: scheduled })], { rules }), now).actions)).toEqual([
+      "bind west",
+    ]);
+  });
+
+  test("that follows the first of its group says nothing of it for some seconds", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now - 1000).toISOString() } });
+    const rules = () => [{ refusal: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
+    const observed = world(proxy, [member("west")], { follows: true, rules });
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 4000 });
+    expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
+  });
+
+  test("goes past a member that has just refused another pod of its shape, and waits there when it is the only one", () => {
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
+    const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
+    const members = [member("west"), member("east", { used: 50 })];
+    expect(names(decide(world(proxyPod(), members, { refusedBefore }), now).actions)).toEqual(["create east"]);
+    const alone = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(alone.actions).toMatchObject([{ type: "create", member: "west", parked: true }]);
+  });
+
+  test("is not sent where the API server has just refused another pod of its shape, and says why", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const refusedBefore = () => ({ refusal, until: now + 5000 });
+    const decision = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(decision).toMatchObject({
+      actions: [{ type: "report", message: "west: exceeded quota" }],
+      requeueAt: now + 5000,
+    });
+  });
+
+  test("says which of the named members do not exist", () => {
+    const observed = world(proxyPod(), [member("west")], { named: ["wset"], excludes: () => "not named" });
+    expect(decide(observed, now).actions).toMatchObject([
+      { message: "west: not named; wset: no Cluster of that name has joined" },
+    ]);
+  });
+
+  test("says the same thing once only", () => {
+    const observed = world(proxyPod(), [], {
+      memory: memory({ reported: "no member cluster has joined: see `legation join`" }),
+    });
+    expect(decide(observed, now).actions).toEqual([]);
+  });
+
+  test("waits where it has the best chance when no member has room", () => {
+    const west = member("west", { used: 102 });
+    const east = member("east", { used: 101 });
+    expect(decide(world(proxyPod(), [west, east]), now).actions).toEqual([
+      expect.objectContaining({ type: "create", member: "east", parked: true }),
+    ]);
+  });
+
+  describe("whose delegate the member cannot schedule", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { status: unschedulable });
+    const held = member("west", { delegate });
+    const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusals: 0 }]]);
+
+    test("stays until the member's time is over, and says what the scheduler said", () => {
+      const decision = decide(
+        world(proxy, [held, member("east")], { memory: memory({ attempts: since(10_000) }) }),
+        now,
+      );
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 20_000);
+    });
+
+    test("is withdrawn when the time is over and another member has room", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+    });
+
+    test("is not withdrawn in a newer version: it may have got a node by then", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(decide(observed, now).actions).toContainEqual({
+        type: "delete",
+        member: "west",
+        uid: "delegate-uid",
+        resourceVersion: "1",
+      });
+    });
+
+    test("is given its whole time from when the member can be reached again", () => {
+      const back = member("west", { delegate, reachableSince: now - 5_000 });
+      const observed = world(proxy, [back, member("east")], { memory: memory({ attempts: since(60_000) }) });
+      const decision = decide(observed, now);
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 25_000);
+    });
+
+    test("is withdrawn at once when it only waited there because no member had room", () => {
+      const attempts = new Map([["west", { since: now, refusals: 0, parked: true }]]);
+      const full = member("west", { delegate, used: 101 });
+      const withRoom = world(proxy, [full, member("east", { used: 99 })], { memory: memory({ attempts }) });
+      expect(names(decide(withRoom, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+      const without = world(proxy, [full, member("east", { used: 100 })], { memory: memory({ attempts }) });
+      expect(names(decide(without, now).actions)).toEqual(["report"]);
+    });
+
+    test("goes where room is kept for it, which looks full by that very room", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const members = [member("west", { used: 101 }), member("east", { used: 100 })];
+      const { actions } = decide(world(proxy, members, { memory: memory({ attempts, promised: "east" }) }), now);
+      expect(actions).toEqual([expect.objectContaining({ type: "create", member: "east" })]);
+      expect(actions[0]).not.toHaveProperty("parked");
+    });
+
+    test("stays when no other member has room", () => {
+      const observed = world(proxy, [held, member("east", { used: 100 })], {
+        memory: memory({ attempts: since(99_000) }),
+      });
+      expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    });
+
+    test("is not created elsewhere before it is seen to be gone", () => {
+      const going = delegateOf(proxy, { status: unschedulable, metadata: deleting });
+      const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Withdrawing" });
+    });
+
+    test("has run when it has a node and is being deleted: the proxy is bound to it, and ends with it", () => {
+      const going = delegateOf(proxy, { spec: { nodeName: "node-1" }, status: runningStatus(), metadata: deleting });
+      const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
+      expect(names(decide(observed, now).actions)).toEqual(["bind west"]);
+      const ended = delegateOf(proxy, { status: { phase: "Failed", reason: "Evicted" }, metadata: deleting });
+      const over = world(proxy, [member("west", { delegate: ended }), member("east")]);
+      expect(names(decide(over, now).actions)).toEqual(["bind west"]);
+    });
+
+    test("goes to the next member once it is gone", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const observed = world(proxy, [member("west"), member("east", { used: 50 })], { memory: memory({ attempts }) });
+      expect(names(decide(observed, now).actions)).toEqual(["create east"]);
+    });
+
+    test.each<[string, Attempt, string]>([
+      ["goes back when its nodes changed", refused("Unschedulable", { nodesVersion: 0 }), "create west"],
+      ["goes back when enough time has passed", refused("RefusedByMember", { until: now }), "create west"],
+      ["does not go back for nodes alone", refused("RefusedByMember", { nodesVersion: 0 }), "report"],
+    ])("that a member refused %s", (_, attempt, action) => {
+      const attempts = new Map([["west", attempt]]);
+      expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
+        action,
+      ]);
+    });
+
+    test("is not sent again where the API server has just refused it", () => {
+      const attempts = new Map([["west", refused("RefusedByMember")]]);
+      const decision = decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now);
+      expect(decision.actions).toEqual([expect.objectContaining({ type: "report", message: "west: no" })]);
+      expect(decision.requeueAt).toBe(now + 60_000);
+    });
+  });
+
+  describe("of which a member may have a delegate that is not seen", () => {
+    test("after a lost answer it is created in that member again and nowhere else", () => {
+      const observed = world(proxyPod(), [member("west", { used: 90 }), member("east")], {
+        memory: memory({ uncertain: "west" }),
+      });
+      expect(names(decide(observed, now).actions)).toEqual(["create west"]);
+    });
+
+    test("whose creations go on failing, it is told why, and made elsewhere once this one surely has it not", () => {
+      const doubt = { since: now - 30_000, lastAt: now, message: "etcdserver: request timed out" };
+      const observed = world(proxyPod(), [member("west"), member("east", { used: 90 })], {
+        memory: memory({ uncertain: "west", doubt }),
+      });
+      const early = decide(observed, now - 26_000);
+      expect(names(early.actions)).toEqual(["create west"]);
+      const told = decide(observed, now - 1);
+      expect(names(told.actions)).toEqual(["report", "create west"]);
+      const message = "west: may have the pod, and fails to say so: etcdserver: request timed out";
+      expect(told.actions[0]).toMatchObject({ reason: "ClusterNotReady", message });
+      const waits = decide(observed, now);
+      expect(names(waits.actions)).toEqual(["report"]);
+      expect(waits.requeueAt).toBe(now + 60_000);
+      const known = decide(observed, now + 60_000);
+      expect(names(known.actions)).toEqual(["report", "resolve west"]);
+      expect(known.actions[1]).toMatchObject({ refusal: { cluster: "west", message: doubt.message } });
+
+      const alone = world(proxyPod(), [member("west")], { memory: memory({ uncertain: "west", doubt }) });
+      expect(names(decide(alone, now + 60_000).actions)).toEqual(["report", "create west"]);
+    });
+
+    test("after a lost answer of a member that has gone silent it waits", () => {
+      const west = member("west", { reachable: false });
+      const observed = world(proxyPod(), [west, member("east")], { memory: memory({ uncertain: "west" }) });
+      expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    });
+
+    test("inherited from an earlier leader, it waits for every member that might have it", () => {
+      const west = member("west", { reachable: false, read: false });
+      const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }) });
+      expect(names(decide(inherited, now).actions)).toEqual(["report"]);
+      const fresh = world(proxyPod(), [west, member("east")]);
+      expect(names(decide(fresh, now).actions)).toEqual(["create east"]);
+    });
+
+    test("held by a member that has gone silent, it waits", () => {
+      const proxy = proxyPod();
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy) });
+      expect(decide(world(proxy, [west, member("east")]), now).outcome).toBe("Unreachable");
+    });
+  });
+
+  describe("of which nobody knows where it may go", () => {
+    const delegate = delegateOf(proxyPod(), { status: unschedulable });
+    const attempts = new Map([["west", { since: now - 60_000, refusals: 0 }]]);
+
+    test("as its namespace is not opted in any more, it waits, and says so when that is no matter of moments", () => {
+      const waitingSince = now - 4000;
+      const observed = world(proxyPod(), [member("west")], { optedIn: false, waitingSince });
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 1000 });
+      expect(decide(observed, now + 1000).actions).toMatchObject([
+        {
+          type: "report",
+          reason: "NotOptedIn",
+          message: expect.stringContaining("namespace team has no label legation.dev/delegation any more"),
+        },
+      ]);
+    });
+
+    test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
+      "it stays where it waits for a node: %j",
+      (parts) => {
+        const members = [member("west", { delegate }), member("east")];
+        const observed = world(proxyPod(), members, { ...parts, memory: memory({ attempts }) });
+        expect(names(decide(observed, now).actions)).toEqual(["report"]);
+        expect(names(decide({ ...observed, optedIn: true, invalid: undefined } as never, now).actions)).toContain(
+          "promise east",
+        );
+      },
+    );
+  });
+
+  test("is left to a scheduler that makes room for it, for a while", () => {
+    const nominated = delegateOf(proxyPod(), { status: { ...unschedulable, nominatedNodeName: "west-node-1" } });
+    const attempts = new Map([["west", { since: now - 60_000, refusals: 0, parked: true }]]);
+    const members = [member("west", { delegate: nominated }), member("east")];
+    const observed = world(proxyPod(), members, { memory: memory({ attempts }) });
+    expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("promise east");
+  });
+
+  test("is told anew why it waits once a minute at most, where only numbers differ", () => {
+    const reported = "west: full: 500m cpu requested, 400m of 2 left";
+    const told = world(proxyPod(), [], { memory: memory({ reported, reportedAt: now }) });
+    const about = (message: string, at: number): number => reports(told, { reason: "NotPlaced", message }, at);
+    expect(about(reported, now + 60_000)).toBe(0);
+    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 59_999)).toBe(0);
+    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 60_000)).toBe(1);
+    expect(about("west: full: 500m memory requested, 400m of 2 left", now)).toBe(1);
+    const socket = (port: number): string => `west: fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
+    const cut = world(proxyPod(), [], { memory: memory({ reported: socket(43512), reportedAt: now }) });
+    expect(reports(cut, { reason: "ClusterNotReady", message: socket(43513) }, now)).toBe(0);
+    const named = world(proxyPod(), [], {
+      memory: memory({ reported: 'configmap "app-1" not found', reportedAt: now }),
+    });
+    const missing = 'configmap "app-2" not found';
+    expect(reports(named, { reason: "FailedMount", message: missing }, now)).toBe(1);
+    // What is not told now is told when it may be.
+    const full = member("west", { used: 100 });
+    const waiting = world(proxyPod(), [full], { memory: memory({ reported, reportedAt: now }), excludes: () => "no" });
+    expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
+    expect(decide(waiting, now + 60_000).requeueAt).toBeGreaterThan(now + 30 * 60_000);
+  });
+
+  test("never keeps two delegates: the one that is scheduled stays", () => {
+    const proxy = proxyPod();
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "two", spec: { nodeName: "n" } }) });
+    expect(decide(world(proxy, [west, east]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
+    ]);
+  });
+
+  test("is not bound to a virtual node that the host does not have, and says so", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    const west = member("west", { delegate });
+    const without = { ...west, candidate: { ...west.candidate, closed: NO_VIRTUAL_NODE } };
+    expect(decide(world(proxy, [without]), now)).toMatchObject({ actions: [{ type: "report" }], outcome: "Waiting" });
+    expect(decide(world(proxy, [west]), now).outcome).toBe("Binding");
+  });
+
+  test("is withdrawn from a member whose Cluster is being deleted, unless that cluster stays under another name", () => {
+    const proxy = proxyPod();
+    const leaving = { ...member("west").candidate, closed: BEING_REMOVED };
+    const west = member("west", { delegate: delegateOf(proxy), candidate: leaving });
+    const { actions } = decide(world(proxy, [west]), now);
+    expect(actions).toMatchObject([
+      { type: "refuse", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
+    ]);
+    const same = member("west-again", { delegate: delegateOf(proxy) });
+    expect(decide(world(proxy, [west, same]), now).actions).toEqual([]);
+  });
+
+  test("is withdrawn from a member whose node takes no new pods any more, or none that do not tolerate its taint", () => {
+    const proxy = proxyPod();
+    const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
+    // Its own requests may be what makes the member full for it.
+    const limited: Rule = { refusal: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
+    const withdrawal = { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" };
+    for (const observed of [
+      world(proxy, [cordoned]),
+      world(proxy, [{ ...west, candidate: { ...west.candidate, taints: [taint] } }], { rules: () => [limited] }),
+    ]) {
+      const { actions, outcome } = decide(observed, now);
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced" }, withdrawal]);
+      expect(outcome).toBe("Withdrawing");
+    }
+    // Its scheduler was faster, as the host's own is at times.
+    const scheduled = { ...cordoned, delegate: delegateOf(proxy, { spec: { nodeName: "n" } }) };
+    expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
+  });
+
+  test("never takes one delegate for two, when its cluster has joined under two names", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    const members = [member("west", { delegate }), member("west-again", { delegate })];
+    expect(names(decide(world(proxy, members), now).actions)).toEqual(["bind west"]);
+  });
+
+  describe("whose name an earlier proxy's delegate still has in the best member", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
+    const earlier = delegateOf(proxyPod({ uid: "uid-0" }));
+    const west = member("west", { delegate: earlier });
+    const sweep = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-0" };
+
+    test("waits for it to go, and sweeps it, but not for long", () => {
+      const east = member("east", { used: 50 });
+      const { actions, requeueAt } = decide(world(proxy, [west, east]), now);
+      expect({ actions, requeueAt }).toEqual({ actions: [sweep], requeueAt: now + 10_000 });
+      const later = decide(world(proxy, [west, east]), now + 10_000);
+      expect(later.actions).toMatchObject([{ type: "create", member: "east" }, sweep]);
+    });
+
+    test("says what it waits for when no other member may have it", () => {
+      const { actions } = decide(world(proxy, [west]), now + 10_000);
+      const message = "west: still has the delegate of an earlier pod of that name";
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced", message }, sweep]);
+    });
+  });
+});
+
+test("a proxy does not wait for a member that says it has a delegate of its name", () => {
+  const proxy = boundProxy();
+  const forged = delegateOf(proxyPod({ uid: "uid-0" }), { uid: "forged" });
+  const members = [
+    member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) }),
+    member("east", { delegate: forged }),
+  ];
+  const { actions, requeueAt } = decide(world(proxy, members), now);
+  expect(actions.map(({ type }) => type)).toEqual(["status", "sweep"]);
+  expect(requeueAt).toBe(now + 10_000);
+});
+
+describe("a bound proxy", () => {
+  test("keeps its delegate when that one's cluster has joined under a second name", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const members = [member("west", { delegate }), member("west-again", { delegate })];
+    expect(decide(world(proxy, members), now).actions).toEqual([]);
+    const unrecorded = boundProxy({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "gone" } } });
+    const adopted = delegateOf(unrecorded, { spec: { nodeName: "n" } });
+    const shown = [member("west", { delegate: adopted }), member("west-again", { delegate: adopted })];
+    expect(names(decide(world(unrecorded, shown), now).actions)).toEqual(["record"]);
+  });
+
+  test("gets its delegate's status in one write", () => {
+    const proxy = boundProxy();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });
+    const { actions, requeueAt } = decide(world(proxy, [member("west", { delegate })]), now);
+    expect(names(actions)).toEqual(["status"]);
+    // In case that the host refuses it: a delegate that has ended brings no more news. What was refused is not sent for five minutes.
+    expect(requeueAt).toBeGreaterThan(now + 300_000);
+  });
+
+  test("gets no write when it shows the status already", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({ actions: [], outcome: "Running" });
+  });
+
+  test("that waits for a node in a member may still be changed: a toleration may be all that it lacks", () => {
+    const first = proxyPod();
+    const delegate = delegateOf(first, { spec: first.spec ?? {}, status: { phase: "Pending" } });
+    const spec = { tolerations: [{ key: "example.com/pool", operator: "Exists" }] };
+    const { actions, outcome } = decide(world(proxyPod({ spec }), [member("west", { delegate })]), now);
+    expect(outcome).toBe("Scheduling");
+    expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
+  });
+
+  test("hears of its delegate before the delegate hears of it, and of its gates first", () => {
+    const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
+    const first = boundProxy({ spec });
+    const delegate = delegateOf(first, { spec: { ...first.spec, nodeName: "n" }, status: runningStatus() });
+    const gate = { type: "example.com/open", status: "True" };
+    const changed = boundProxy({
+      metadata: { labels: { changed: "yes" } },
+      spec: { ...spec, ephemeralContainers: [{ name: "debugger", image: "tool" }] },
+      status: { phase: "Pending", conditions: [gate] },
+    });
+    const nextFor = (there: Stored<Pod>) =>
+      decide(world(changed, [member("west", { delegate: there })]), now).actions.map((action) =>
+        action.type === "forward" ? `forward to ${action.patch.subresource}` : action.type,
+      );
+    expect(nextFor(delegate)).toEqual(["status", "forward to status"]);
+    // Each when the one before it is there: it names the version of the delegate that it was decided on.
+    const opened = { ...delegate, status: { ...delegate.status, conditions: [gate] } };
+    expect(nextFor(opened)).toEqual(["status", "forward to ephemeralcontainers"]);
+    const { ephemeralContainers = [] } = changed.spec ?? {};
+    const debugged = { ...opened, spec: { containers: [], ...opened.spec, ephemeralContainers } };
+    expect(nextFor(debugged)).toEqual(["status", "forward to undefined"]);
+  });
+
+  test("that has ended still hears what its delegate's kubelet adds", () => {
+    const proxy = boundProxy({ status: endedStatus(0) });
+    const sandbox = { type: "PodReadyToStartContainers", status: "False" };
+    const delegate = delegateOf(proxy, { status: { ...endedStatus(0), conditions: [sandbox] } });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
+  });
+
+  test("takes no status from a delegate other than the recorded one", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { uid: "forged", spec: { nodeName: "n" }, status: endedStatus(0) });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+  });
+
+  test("is left as it is while its member does not answer", () => {
+    const observed = world(boundProxy({ status: runningStatus() }), [member("west", { reachable: false })]);
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Unreachable" });
+  });
+
+  test("is not Ready while nobody hears of its node, and that is written once", () => {
+    const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+    const proxy = boundProxy({ status: { ...runningStatus(), conditions } });
+    const unheard = { unheard: () => true };
+    const gone = [member("west", { reachable: false })];
+    const { actions } = decide(world(proxy, gone, unheard), now);
+    expect(actions).toMatchObject([
+      { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+    ]);
+    const marked = { ...conditions[0], type: "Ready", status: "False" };
+    const shown = boundProxy({ status: { ...runningStatus(), conditions: [marked] } });
+    expect(decide(world(shown, gone, unheard), now).actions).toEqual([]);
+    const ended = boundProxy({ status: { ...runningStatus(), phase: "Succeeded", conditions } });
+    expect(decide(world(ended, gone, unheard), now).actions).toEqual([]);
+  });
+
+  describe("whose delegate is being deleted in its member", () => {
+    const owned = (kind: string, apiVersion = "apps/v1"): ReturnType<typeof boundProxy> =>
+      boundProxy({
+        metadata: { ownerReferences: [{ apiVersion, kind, name: "web", uid: "owner", controller: true }] },
+        status: runningStatus(),
+      });
+    const drained = {
+      ...runningStatus(),
+      conditions: [{ type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" }],
+    };
+    const decided = (proxy: ReturnType<typeof boundProxy>, grace = 45): readonly Action[] => {
+      const metadata = { ...deleting, deletionGracePeriodSeconds: grace };
+      const delegate = delegateOf(proxy, { metadata, status: drained });
+      return decide(world(proxy, [member("west", { delegate })]), now).actions;
+    };
+    const evictions = (proxy: ReturnType<typeof boundProxy>, grace?: number): readonly Action[] =>
+      decided(proxy, grace).filter(({ type }) => type === "evict");
+
+    test("is deleted as gently, for its workload to replace it now", () => {
+      for (const kind of ["ReplicaSet", "StatefulSet"]) {
+        expect(evictions(owned(kind))).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 45 }]);
+      }
+      expect(evictions(owned("Job", "batch/v1"), 0)).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 1 }]);
+    });
+
+    test("stays when nobody, or an engine, would replace it: it hears the end", () => {
+      expect(evictions(boundProxy({ status: runningStatus() }))).toEqual([]);
+      expect(evictions(owned("Workflow", "argoproj.io/v1alpha1"))).toEqual([]);
+    });
+
+    test("is not Ready any more where it stays, and says so once", () => {
+      const ready = { type: "Ready", status: "True", lastTransitionTime: "2026-02-03T04:00:00Z" };
+      const running = { ...runningStatus(), conditions: [ready] };
+      const proxy = boundProxy({ status: running });
+      const delegate = delegateOf(proxy, { metadata: deleting, status: running });
+      const west = member("west", { delegate });
+      const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+      expect(decide(world(proxy, [west]), now).actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ ...ready, status: "False", lastTransitionTime: at }] } } },
+      ]);
+      const told = boundProxy({ status: { ...running, conditions: [{ ...ready, status: "False" }] } });
+      expect(decide(world(told, [west]), now + 60_000).actions).toEqual([]);
+    });
+
+    test("is not said to be disrupted as long as its delegate has not ended", () => {
+      const types = (proxy: ReturnType<typeof boundProxy>): string[] =>
+        decided(proxy).flatMap((action) =>
+          action.type === "status" && Array.isArray(action.patch.status.conditions)
+            ? action.patch.status.conditions.map((condition: { type: string }) => condition.type)
+            : [],
+        );
+      expect(types(boundProxy({ status: runningStatus() }))).not.toContain("DisruptionTarget");
+      const evicted = delegateOf(boundProxy(), { metadata: deleting, status: drained });
+      const lost = decide(world(boundProxy({ status: runningStatus() }), [member("west", { departed: evicted })]), now);
+      expect(JSON.stringify(lost.actions)).toContain('"reason":"EvictionByEvictionAPI"');
+      // One write for both.
+      const metadata = { ...deleting, deletionGracePeriodSeconds: 45 };
+      expect(types(boundProxy({ metadata, status: runningStatus() }))).not.toContain("DisruptionTarget");
+      const ended = delegateOf(boundProxy(), {
+        metadata: deleting,
+        status: { ...endedStatus(143), conditions: drained.conditions },
+      });
+      const told = decide(
+        world(boundProxy({ metadata, status: runningStatus() }), [member("west", { delegate: ended })]),
+        now,
+      );
+      expect(JSON.stringify(told.actions)).toContain('"reason":"EvictionByEvictionAPI"');
+    });
+  });
+
+  test("whose delegate went ends Failed as a disruption", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const { actions, outcome } = decide(world(proxy, [member("west")], gone), now);
+    expect(outcome).toBe("Lost");
+    expect(actions).toEqual([
+      expect.objectContaining({
+        type: "status",
+        patch: expect.objectContaining({
+          status: expect.objectContaining({ phase: "Failed", reason: "DeletedInMember" }),
+        }),
+      }),
+    ]);
+  });
+
+  test("whose delegate went after its end gets the end that was seen", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const departed = delegateOf(proxy, { status: endedStatus(0) });
+    const { actions } = decide(world(proxy, [member("west", { departed })]), now);
+    expect(actions).toEqual([
+      {
+        type: "status",
+        patch: expect.objectContaining({ status: expect.objectContaining({ phase: "Succeeded" }) }),
+        resourceVersion: "1",
+      },
+    ]);
+  });
+
+  test("without a controller and never started gets a new delegate in the same member, and records it", () => {
+    const proxy = boundProxy();
+    expect(names(decide(world(proxy, [member("west"), member("east")], gone), now).actions)).toEqual(["create west"]);
+    const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
+    expect(decide(world(proxy, [member("west", { delegate: again })]), now).actions).toEqual([
+      { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "two", memberNode: "n2" },
+    ]);
+  });
+
+  test("is not made again while its namespace is not opted in, and says so", () => {
+    const observed = world(boundProxy(), [member("west")], { optedIn: false, ...gone });
+    expect(decide(observed, now)).toMatchObject({
+      actions: [{ type: "report", reason: "NotOptedIn" }],
+      outcome: "Waiting",
+      requeueAt: now + 1000,
+    });
+  });
+
+  test("does not keep the conditions of the delegate that went when it is made again", () => {
+    const [theirs, ours] = ["example.com/theirs", "example.com/ours"].map((type) => ({ type, status: "True" }));
+    const conditions = [theirs, ours].flatMap((condition) => condition ?? []);
+    const proxy = boundProxy({ status: { phase: "Pending", conditions } });
+    const again = (record: object, told: typeof conditions): Action[] => {
+      const metadata = { annotations: { "legation.dev/forwarded": JSON.stringify(record) } };
+      const made = delegateOf(proxy);
+      const annotations = { ...made.metadata.annotations, ...metadata.annotations };
+      const departed = {
+        ...made,
+        metadata: { ...made.metadata, annotations, deletionTimestamp: "2026-01-01T00:00:00Z" },
+        status: { phase: "Pending", conditions: told },
+      };
+      return [...decide(world(proxy, [member("west", { departed })], gone), now).actions];
+    };
+    const withdrawn = {
+      type: "status",
+      patch: { status: { conditions: [{ type: "example.com/theirs", $patch: "delete" }] } },
+    };
+    const made = { type: "create", member: "west" };
+    const told = conditions.slice(0, 1);
+    const keys = { labels: [], annotations: [] };
+    expect(again({ ...keys, conditions: ["example.com/theirs"] }, told)).toMatchObject([withdrawn, made]);
+    // It was on its way to be withdrawn.
+    expect(again({ ...keys, conditions: ["example.com/theirs"] }, [])).toMatchObject([withdrawn, made]);
+    // An earlier version made it.
+    expect(again(keys, told)).toMatchObject([withdrawn, made]);
+    expect(again({ ...keys, conditions: [] }, told)).toMatchObject([made]);
+  });
+
+  test("that the member would not take again is Failed, and not sent there without end", () => {
+    const attempts = new Map([["west", refused("RefusedByMember")]]);
+    const { actions, outcome } = decide(
+      world(boundProxy(), [member("west")], { memory: memory({ ...gone.memory, attempts }) }),
+      now,
+    );
+    expect(outcome).toBe("Lost");
+    expect(actions).toEqual([
+      expect.objectContaining({
+        type: "status",
+        patch: expect.objectContaining({
+          status: expect.objectContaining({
+            phase: "Failed",
+            message: "Cluster west: the pod was deleted there and cannot be made again: no",
+          }),
+        }),
+      }),
+    ]);
+  });
+
+  test("with a controller and never started is Failed, so that the controller replaces it", () => {
+    const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
+    const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")], gone), now);
+    expect(outcome).toBe("Lost");
+  });
+
+  test("that is terminal lets no delegate run on", () => {
+    const proxy = boundProxy({ status: endedStatus(1) });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+  });
+
+  test("that somebody bound to a real node has no delegate anywhere", () => {
+    const proxy = boundProxy({ spec: { nodeName: "east-legation-node" } });
+    const members = [member("west", { delegate: delegateOf(proxy) }), member("node")];
+    expect(names(decide(world(proxy, members), now).actions)).toEqual(["delete west"]);
+  });
+
+  test("never has a second delegate elsewhere", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "late" }) });
+    expect(decide(world(proxy, [west, east]), now)).toEqual({
+      actions: [{ type: "delete", member: "east", uid: "late", surplus: true }],
+      outcome: "Running",
+      requeueAt: now + 10_000,
+    });
+  });
+
+  test("whose delegate went is Failed whatever another member says it has, and is not made again before that is gone", () => {
+    const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof decide> =>
+      decide(
+        world(proxy, [member("west"), member("east", { delegate: delegateOf(proxy, { uid: "forged" }) })], gone),
+        now,
+      );
+    const failed = lost(boundProxy({ status: runningStatus() }));
+    expect([failed.outcome, ...names(failed.actions)]).toEqual(["Lost", "status", "delete east"]);
+    const again = lost(boundProxy());
+    expect([again.outcome, ...names(again.actions)]).toEqual(["Withdrawing", "delete east"]);
+  });
+
+  test("hears of its own delegate, and is forwarded to it, before another member is told to delete one", () => {
+    const proxy = boundProxy({ metadata: { labels: { changed: "yes" } } });
+    const west = member("west", { delegate: delegateOf(boundProxy(), { status: runningStatus() }) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "forged" }) });
+    const { actions } = decide(world(proxy, [east, west]), now);
+    expect(names(actions)).toEqual(["status", "forward west", "delete east"]);
+  });
+});
+
+describe("a proxy that is being deleted", () => {
+  const ending = { metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() };
+
+  test("has its delegate deleted with the caller's grace period", () => {
+    const proxy = boundProxy(ending);
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 17 },
+    ]);
+  });
+
+  test("has it asked once, and again only for a shorter time", () => {
+    const proxy = boundProxy(ending);
+    const asked = (deletionGracePeriodSeconds: number): string[] => {
+      const metadata = { ...deleting, deletionGracePeriodSeconds };
+      const delegate = delegateOf(proxy, { metadata, status: runningStatus() });
+      return names(decide(world(proxy, [member("west", { delegate })]), now).actions);
+    };
+    expect(asked(17)).toEqual([]);
+    expect(asked(30)).toEqual(["delete west"]);
+  });
+
+  test("gives a delegate that has another period by an override its own, unless the caller asked for one", () => {
+    const asked = (deletionGracePeriodSeconds: number): readonly Action[] => {
+      const metadata = { ...ending.metadata, deletionGracePeriodSeconds };
+      const proxy = boundProxy({ metadata, spec: { terminationGracePeriodSeconds: 30 }, status: runningStatus() });
+      const spec = { terminationGracePeriodSeconds: 600 };
+      const delegate = delegateOf(proxy, { spec, status: runningStatus() });
+      return decide(world(proxy, [member("west", { delegate })]), now).actions;
+    };
+    expect(asked(30)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid" });
+    expect(asked(5)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 5 });
+  });
+
+  test("ends also when its period is a number that JavaScript has not", () => {
+    const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, deletionGracePeriodSeconds: forever } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
+    expect(actions[0]).toMatchObject({ type: "delete", graceSeconds: Number.MAX_SAFE_INTEGER });
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "finish", "release"]);
+  });
+
+  test("still gets status while its delegate ends", () => {
+    const proxy = boundProxy(ending);
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 17 };
+    const delegate = delegateOf(proxy, { metadata, status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
+  });
+
+  test("is let go with its last status, grace 0 and without the finalizer once the delegate is gone", () => {
+    const proxy = boundProxy(ending);
+    const departed = delegateOf(proxy, { status: endedStatus(143) });
+    const { actions } = decide(world(proxy, [member("west", { departed })]), now);
+    expect(names(actions)).toEqual(["status", "finish", "release"]);
+  });
+
+  test("that had ended needs one write only", () => {
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 0 };
+    const proxy = boundProxy({ metadata, status: endedStatus(0) });
+    const departed = delegateOf(proxy, { status: endedStatus(0) });
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["release"]);
+  });
+
+  test("before it was bound takes its delegate with it, which keeps its own grace period", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid" },
+    ]);
+  });
+
+  test("without a delegate anywhere goes at once", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["release"]);
+  });
+
+  test("after a lost answer goes only when the member was asked", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const observed = world(proxy, [member("west")], { memory: memory({ uncertain: "west" }) });
+    expect(names(decide(observed, now).actions)).toEqual(["resolve west"]);
+  });
+
+  test("that others hold is none of its business any more", () => {
+    const metadata = { ...ending.metadata, deletionGracePeriodSeconds: 0, finalizers: ["other"] };
+    expect(decide(world(boundProxy({ metadata }), [member("west")]), now).actions).toEqual([]);
+  });
+
+  test.each([
+    ["bound", boundProxy],
+    ["unbound", proxyPod],
+  ])("that others hold has nothing that still runs, once its member is back (%s)", (_, make) => {
+    const metadata = {
+      ...ending.metadata,
+      deletionGracePeriodSeconds: 0,
+      finalizers: ["batch.kubernetes.io/job-tracking"],
+    };
+    const proxy = make({ metadata, status: endedStatus(137) });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const away = member("west", { delegate, reachable: false });
+    expect(decide(world(proxy, [away]), now)).toEqual({ actions: [], outcome: "Released" });
+    // With the delegate's own grace period: nobody has asked for none.
+    expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({
+      actions: [{ type: "delete", member: "west", uid: "delegate-uid" }],
+      outcome: "Released",
+    });
+  });
+
+  describe("of which another member says that it has a delegate, too", () => {
+    const forged = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("east", { delegate: delegateOf(proxy, { uid: "forged", status: runningStatus() }) });
+
+    test("ends with its own, and the other is deleted last", () => {
+      const proxy = boundProxy(ending);
+      const delegate = delegateOf(proxy, { status: runningStatus() });
+      const running = decide(world(proxy, [forged(proxy), member("west", { delegate })]), now);
+      expect(names(running.actions)).toEqual(["delete west", "delete east"]);
+      const departed = delegateOf(proxy, { status: endedStatus(143) });
+      const { actions, requeueAt } = decide(world(proxy, [forged(proxy), member("west", { departed })]), now);
+      expect(names(actions)).toEqual(["status", "finish", "release", "delete east"]);
+      expect(actions.at(-1)).toEqual({ type: "delete", member: "east", uid: "forged", surplus: true });
+      expect(requeueAt).toBe(now + 10_000);
+    });
+
+    test("goes by force while its own member does not answer", () => {
+      const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
+      expect(names(decide(world(proxy, [west, forged(proxy)]), now).actions)).toEqual(["release", "delete east"]);
+    });
+
+    test("waits for it where its own Cluster is gone and that very delegate is shown under another name", () => {
+      const proxy = boundProxy(ending);
+      const again = member("west-again", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+      const { actions, outcome } = decide(world(proxy, [again]), now);
+      expect(names(actions)).toEqual(["delete west-again"]);
+      expect(outcome).toBe("Ending");
+    });
+  });
+
+  test("and whose finalizer somebody has taken off waits for its kubelet's word all the same", () => {
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, finalizers: [] } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+    const departed = delegateOf(proxy, { status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["status", "finish"]);
+  });
+
+  describe("in a member that does not answer", () => {
+    const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
+
+    test("waits, as on a lost node", () => {
+      const proxy = boundProxy(ending);
+      expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
+    });
+
+    test("is not Ready any more while nobody hears of its node, and that is written once", () => {
+      const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+      const proxy = boundProxy({ ...ending, status: { ...runningStatus(), conditions } });
+      const unheard = { unheard: () => true };
+      const { actions, outcome } = decide(world(proxy, [lost(proxy)], unheard), now);
+      expect(outcome).toBe("Ending");
+      expect(actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+      ]);
+      const shown = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "False" }] },
+      });
+      expect(decide(world(shown, [lost(shown)], unheard), now).actions).toEqual([]);
+    });
+
+    test("says nothing of its readiness for another member that may have a delegate of it", () => {
+      const proxy = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+      });
+      const west = member("west", { delegate: delegateOf(proxy, { metadata: deleting, status: proxy.status ?? {} }) });
+      const east = member("east", { reachable: false });
+      const observed = world(proxy, [west, east], { unheard: () => true, memory: memory({ uncertain: "east" }) });
+      expect(names(decide(observed, now).actions)).toEqual([]);
+    });
+
+    test("goes when it was deleted by force", () => {
+      const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+      expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["release"]);
+    });
+
+    test("goes when the virtual node is out of service", () => {
+      const proxy = boundProxy(ending);
+      const observed = world(proxy, [lost(proxy)], { outOfService: () => true });
+      expect(names(decide(observed, now).actions)).toEqual(["status", "finish", "release"]);
+    });
+
+    test("goes when its delegate was seen to have ended", () => {
+      const proxy = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 }, status: endedStatus(0) });
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: endedStatus(0) }) });
+      expect(names(decide(world(proxy, [west]), now).actions)).toEqual(["release"]);
+    });
+  });
+
+  test("keeps its final status visible while another finalizer holds it", () => {
+    const finalizers = [DELEGATE_FINALIZER, "batch.kubernetes.io/job-tracking"];
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 0, finalizers };
+    const proxy = boundProxy({ metadata, status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "release"]);
+  });
+});
+
+describe("a delegate without a proxy", () => {
+  test("is swept", () => {
+    const delegate = delegateOf(proxyPod());
+    expect(decide(world(undefined, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-1" },
+    ]);
+  });
+
+  test("is left alone while its member does not answer, or when it is on its way out", () => {
+    const delegate = delegateOf(proxyPod());
+    const going = delegateOf(proxyPod(), { metadata: deleting });
+    const members = [member("west", { delegate, reachable: false }), member("east", { delegate: going })];
+    expect(decide(world(undefined, members), now).actions).toEqual([]);
+  });
+});

@@ -1,0 +1,142 @@
+import { describe, expect, test } from "vitest";
+import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
+import { toDelegate } from "../../../../../src/pods/delegate.ts";
+import { type PodParts, pod, runningStatus } from "../../../../support/builders/pod.ts";
+import { delegateOf, member, memory, world } from "../world.ts";
+
+const now = Date.parse("2026-01-01T00:00:00Z");
+const FINALIZERS = ["legation.dev/delegate"];
+
+/** A pod that has just overflowed to `west`. */
+function overflowed({ metadata, ...parts }: PodParts = {}): Stored<Pod> {
+  return pod({
+    ...parts,
+    metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: { [CLUSTER_ANNOTATION]: "west" }, ...metadata },
+    spec: { nodeName: "legation-west", schedulerName: "default-scheduler" },
+  });
+}
+const held = overflowed({ metadata: { finalizers: FINALIZERS } });
+
+describe("a pod that has overflowed", () => {
+  test("is held before anything is made for it", () => {
+    const { actions } = decide(world(overflowed(), [member("west"), member("east")]), now);
+    expect(actions).toEqual([{ type: "hold", proxyUid: "uid-1" }]);
+  });
+
+  test("gets its delegate in its member, as its author's own scheduler's", () => {
+    const own = overflowed({ metadata: { finalizers: FINALIZERS }, spec: {} });
+    const volcano = { ...own, spec: { containers: [], ...own.spec, schedulerName: "volcano" } };
+    const create = (proxy: Stored<Pod>) => decide(world(proxy, [member("west"), member("east")]), now).actions[0];
+    expect(create(held)).toMatchObject({ type: "create", member: "west" });
+    const delegate = (proxy: Stored<Pod>) => toDelegate(proxy, { id: "host-id", name: "cern" });
+    expect(JSON.stringify(delegate(held))).not.toContain("default-scheduler");
+    expect(delegate(volcano)).toMatchObject({ spec: { schedulerName: "volcano" } });
+  });
+
+  test("has it recorded when it has a node there, and says why while it has none", () => {
+    const bound = member("west", { delegate: delegateOf(held, { spec: { nodeName: "node-1" } }) });
+    expect(decide(world(held, [bound]), now).actions).toEqual([
+      { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "delegate-uid", memberNode: "node-1" },
+    ]);
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const waiting = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
+    expect(decide(world(held, [waiting]), now).actions).toEqual([
+      { type: "report", proxyUid: "uid-1", reason: "NotPlaced", message: "west: too full", bound: true },
+    ]);
+  });
+
+  test("forwards what its author changes while it waits for a node there: that may be all that it lacks", () => {
+    const tolerations = [{ key: "spot", operator: "Exists" as const }];
+    const tolerating = { ...held, spec: { containers: [], ...held.spec, tolerations } };
+    const west = member("west", { delegate: delegateOf(held) });
+    expect(decide(world(tolerating, [west]), now).actions).toMatchObject([
+      { type: "forward", member: "west", patch: { body: { spec: { tolerations } } } },
+    ]);
+  });
+
+  test("keeps others like it away, once its member's scheduler has had its time", () => {
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
+    const attempts = new Map([["west", { since: now, refusals: 0 }]]);
+    const at = (time: number) =>
+      decide(world(held, [west], { memory: memory({ attempts, reported: "west: too full" }) }), time);
+    expect(at(now)).toMatchObject({ actions: [], requeueAt: now + 30_000 });
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "too full" };
+    expect(at(now + 30_000).actions).toMatchObject([{ type: "refuse", proxyUid: "uid-1", refusal }]);
+  });
+
+  test("waits where its member refuses it after all, and tries again", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const attempts = new Map([["west", { since: now, refusals: 1, refusal, until: now + 1000 }]]);
+    const at = (time: number) => decide(world(held, [member("west")], { memory: memory({ attempts }) }), time);
+    expect(at(now)).toMatchObject({
+      actions: [{ type: "report", message: "west: exceeded quota" }],
+      requeueAt: now + 1000,
+    });
+    expect(at(now + 1000).actions).toMatchObject([{ type: "create" }]);
+  });
+
+  test("waits while its namespace is not opted in: what its namespace says of it in members, nobody knows", () => {
+    const { actions, requeueAt } = decide(world(held, [member("west")], { optedIn: false }), now);
+    expect(actions).toMatchObject([{ type: "report", reason: "NotOptedIn" }]);
+    expect(requeueAt).toBe(now + 1000);
+    expect(decide(world(held, [member("west")]), now).actions).toMatchObject([{ type: "create" }]);
+  });
+
+  test("waits for what it needs there", () => {
+    const decided = (needs: Needs) => decide(world(held, [member("west")], { needs: () => needs }), now);
+    const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
+    expect(decided({ state: "missing", ...missing }).actions).toMatchObject([{ type: "report", ...missing }]);
+    const refused = decided({ state: "there", in: () => ({ refused: "taken" }) });
+    expect(refused.actions).toMatchObject([{ type: "report", reason: "RefusedByMember", message: "west: taken" }]);
+    const preparing = { actions: [], outcome: "Preparing" };
+    expect(decided({ state: "there", in: () => "unprepared" })).toMatchObject(preparing);
+    expect(decided({ state: "awaited" })).toMatchObject(preparing);
+  });
+
+  test("is not run again when its delegate has run and gone before it was recorded", () => {
+    const departed = delegateOf(held, { spec: { nodeName: "node-1" }, status: runningStatus() });
+    const { actions } = decide(world(held, [member("west", { departed })]), now);
+    expect(actions).toMatchObject([{ type: "record", delegateUid: "delegate-uid" }]);
+  });
+
+  test("is not run when it has failed on the host before its delegate was made: its workload has replaced it", () => {
+    const failed = { ...held, status: { phase: "Failed" } };
+    expect(decide(world(failed, [member("west")]), now)).toEqual({ actions: [], outcome: "Finished" });
+    const unheld = { ...overflowed(), status: { phase: "Failed" } };
+    expect(decide(world(unheld, [member("west")]), now).actions).toEqual([]);
+    const delegate = delegateOf(held);
+    expect(decide(world(failed, [member("west", { delegate })]), now).actions).toMatchObject([{ type: "delete" }]);
+  });
+
+  test("has a delegate recorded that has failed without a node: its end is told then", () => {
+    const delegate = delegateOf(held, { status: { phase: "Failed", reason: "DeadlineExceeded" } });
+    expect(decide(world(held, [member("west", { delegate })]), now).actions).toMatchObject([
+      { type: "record", delegateUid: "delegate-uid", memberNode: "" },
+    ]);
+  });
+
+  test("is not made without its overrides when they do not fit", () => {
+    const problem = "legation.dev/overrides: path /spec/containers/1 does not exist";
+    const { actions, outcome } = decide(world(held, [member("west")], { misfit: () => problem }), now);
+    expect(outcome).toBe("Waiting");
+    expect(actions).toMatchObject([{ type: "report", reason: "RefusedByMember", message: `west: ${problem}` }]);
+  });
+
+  test("gets nothing while its member does not answer", () => {
+    expect(decide(world(held, [member("west", { reachable: false }), member("east")]), now).actions).toEqual([]);
+  });
+
+  test.each([
+    [30, [{ type: "finish", proxyUid: "uid-1" }]],
+    [0, []],
+  ])("goes when it is deleted with grace %i before it was held", (deletionGracePeriodSeconds, expected) => {
+    const deletionTimestamp = "2026-01-01T00:00:00Z";
+    const annotations = { [CLUSTER_ANNOTATION]: "west" };
+    const proxy = overflowed({ metadata: { annotations, deletionTimestamp, deletionGracePeriodSeconds } });
+    expect(decide(world(proxy, [member("west")]), now).actions).toEqual(expected);
+  });
+});

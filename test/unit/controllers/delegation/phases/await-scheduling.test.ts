@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { delegateOf, member, memory, world } from "../world.ts";
+
+test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
+  "a Cluster that is being deleted is rid of a delegate that waits, though nobody knows where else it may go: %j",
+  (unknown) => {
+    const proxy = proxyPod();
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const decided = (closed?: typeof BEING_REMOVED): string[] => {
+      const candidate = { ...west.candidate, ...(closed === undefined ? {} : { closed }) };
+      return decide(world(proxy, [{ ...west, candidate }], unknown), 1_000_000).actions.map(({ type }) => type);
+    };
+    expect(decided(BEING_REMOVED)).toEqual(["refuse", "delete"]);
+    expect(decided()).toEqual(["report"]);
+  },
+);
+
+test("a proxy that leaves a member whose scheduler has said nothing says so, and nothing again where that one did", () => {
+  const now = 1_000_000;
+  const proxy = proxyPod();
+  const attempts = new Map([["west", { since: now - 30_000, refusals: 0 }]]);
+  const decided = (status: object): unknown => {
+    const delegate = delegateOf(proxy, { spec: { schedulerName: "volcano" }, status });
+    const members = [member("west", { delegate }), member("east")];
+    return decide(world(proxy, members, { memory: memory({ attempts }) }), now).actions;
+  };
+  const message = "west: its scheduler (volcano) has not answered within 30 s";
+  const move = [{ type: "promise" }, { type: "refuse" }, { type: "delete" }];
+  expect(decided({ phase: "Pending" })).toMatchObject([
+    ...move,
+    { type: "report", reason: "NotPlaced", message: expect.stringContaining(message) },
+  ]);
+  const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no node" }];
+  expect(decided({ phase: "Pending", conditions })).toMatchObject(move);
+});
+
+test.each([
+  ["two members", ["west", "east"], 30],
+  ["three members", ["west", "east", "north"], 30],
+  ["a long time for each", ["west", "east"], 900],
+])(
+  "a pod that goes round among members whose schedulers say nothing is told of each once, and then once an hour: %s",
+  (_, names, seconds) => {
+    const proxy = proxyPod();
+    const { uid } = proxy.metadata;
+    const memories = new Memories();
+    const begin = 1_000_000_000;
+    const told: number[] = [0, 0, 0, 0];
+    let holder: string | undefined;
+    for (let now = begin; now < begin + 4 * 3_600_000; now += 1000) {
+      const members = names.map((name) => ({
+        ...member(name, name === holder ? { delegate: delegateOf(proxy, { status: { phase: "Pending" } }) } : {}),
+        scheduleTimeoutMs: seconds * 1000,
+      }));
+      for (const action of decide(world(proxy, members, { memory: memories.of(uid), waitingSince: begin }), now)
+        .actions) {
+        if (action.type === "create") {
+          holder = action.member;
+          memories.noteAttempt(uid, holder, now);
+        }
+        if (action.type === "delete") holder = undefined;
+        if (action.type === "refuse") memories.noteRefusal(uid, action.refusal, action.nodesVersion, now);
+        if (action.type === "report") {
+          memories.noteReported(uid, { reason: action.reason, message: action.message }, now);
+          const hour = Math.floor((now - begin) / 3_600_000);
+          told[hour] = (told[hour] ?? 0) + 1;
+        }
+      }
+    }
+    // The first hour ends with what is told again.
+    expect(told[0]).toBeLessThanOrEqual(names.length + 1);
+    expect(Math.max(...told.slice(1))).toBeLessThanOrEqual(seconds === 30 ? 1 : 2);
+  },
+);

@@ -1,0 +1,127 @@
+import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER } from "../../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { endedStatus, proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
+import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+const deletionTimestamp = "2026-02-03T04:05:00Z";
+
+describe("a proxy that is being deleted", () => {
+  test.each<[string, string | undefined, string]>([
+    ["waits for a member that has not been read and may have its delegate", undefined, "Ending"],
+    ["waits for no member that it may not go to, which has not been read", "not named", "Released"],
+  ])("after a restart, unbound, %s", (_, excluded, outcome) => {
+    const proxy = proxyPod({ metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0 } });
+    const west = member("west", { reachable: false, read: false });
+    const excludes = ({ name }: { readonly name: string }) => (name === "west" ? excluded : undefined);
+    const inherited = world(proxy, [west, member("east")], { memory: memory({ fresh: false }), excludes });
+    expect(decide(inherited, now).outcome).toBe(outcome);
+  });
+
+  describe("since the pod garbage collector found no node of that name while nobody led", () => {
+    const collectedAt = (lastTransitionTime: string) => [
+      { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC", lastTransitionTime },
+    ];
+    const conditions = collectedAt(deletionTimestamp);
+    const collected = (parts: object = {}) =>
+      boundProxy({
+        metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0 },
+        status: { ...runningStatus(), phase: "Failed", conditions },
+        ...parts,
+      });
+
+    test("has its delegate ended with that one's own grace, and waits for it", () => {
+      const proxy = collected();
+      const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+      const ending = decide(world(proxy, [west]), now);
+      expect(ending).toEqual({ actions: [{ type: "delete", member: "west", uid: "delegate-uid" }], outcome: "Ending" });
+      const forced = collected({ status: runningStatus() });
+      expect(decide(world(forced, [west]), now).actions[0]).toMatchObject({ type: "delete", graceSeconds: 0 });
+    });
+
+    test("has one that lost its marks ended with its own grace, too", () => {
+      const { actions } = decide(world(collected(), [member("west")]), now);
+      expect(actions).toMatchObject([{ type: "look", ends: {} }]);
+      expect(actions[0]).not.toHaveProperty("ends.gracePeriodSeconds");
+    });
+
+    test("waits for a member that has not been read, unless that is out of service", () => {
+      const west = member("west", { reachable: false, read: false });
+      expect(decide(world(collected(), [west]), now).outcome).toBe("Ending");
+      expect(decide(world(collected(), [west], { outOfService: () => true }), now).outcome).toBe("Released");
+      // By a person's force nobody waits.
+      expect(decide(world(collected({ status: runningStatus() }), [west]), now).outcome).toBe("Released");
+      // The member's own collector had written the same, long before.
+      const inMember = { ...runningStatus(), phase: "Failed", conditions: collectedAt("2023-01-01T00:00:00Z") };
+      expect(decide(world(collected({ status: inMember }), [west]), now).outcome).toBe("Released");
+      // Its Cluster is gone, too.
+      expect(decide(world(collected(), []), now).outcome).toBe("Released");
+    });
+  });
+
+  test("is not told the end of an earlier pod of its name", () => {
+    const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 30 };
+    const proxy = boundProxy({ metadata, status: runningStatus() });
+    const departed = delegateOf(proxyPod({ uid: "uid-0" }), { uid: "earlier", status: endedStatus(0) });
+    const { actions } = decide(world(proxy, [member("west", { departed })], gone), now);
+    expect(actions).toMatchObject([
+      { type: "status", patch: { status: { phase: "Failed" } } },
+      { type: "finish" },
+      { type: "release" },
+    ]);
+  });
+
+  describe("by force, which others hold", () => {
+    const JOBS = "batch.kubernetes.io/job-tracking";
+    const held = (finalizers: string[], status = runningStatus()) =>
+      boundProxy({ metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0, finalizers }, status });
+    const forced = held([DELEGATE_FINALIZER, JOBS]);
+    const decided = (proxy: Stored<Pod>, parts: object = {}, at = now) => {
+      const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus(), ...parts }) });
+      return decide(world(proxy, [west]), at);
+    };
+    const asked = { deletionTimestamp, deletionGracePeriodSeconds: 1 };
+    const remove = (graceSeconds: number) => ({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds });
+
+    test.each<[string, Stored<Pod>, object, object[]]>([
+      ["with the kubelet's shortest grace, so that it tells how its containers ended", forced, {}, [remove(1)]],
+      [
+        "with that one, too, where it had more time before",
+        forced,
+        { metadata: { ...asked, deletionGracePeriodSeconds: 30 } },
+        [remove(1)],
+      ],
+      ["once", forced, { metadata: asked }, []],
+      ["at once, where nobody else holds the pod", held([DELEGATE_FINALIZER]), {}, [remove(0)]],
+      [
+        "at once, where the pod shows its end already",
+        held([DELEGATE_FINALIZER, JOBS], endedStatus(3)),
+        {},
+        [remove(0)],
+      ],
+    ])("has its delegate deleted %s", (_, proxy, parts, actions) => {
+      expect(decided(proxy, parts).actions).toEqual(actions);
+    });
+
+    test("has one that has ended deleted at once, and shows how", () => {
+      expect(decided(forced, { metadata: asked, status: endedStatus(3) }).actions).toMatchObject([
+        remove(0),
+        {
+          type: "status",
+          patch: { status: { phase: "Failed", containerStatuses: [{ state: { terminated: { exitCode: 3 } } }] } },
+        },
+      ]);
+    });
+
+    test("does not wait for a kubelet that tells nothing", () => {
+      const over = Date.parse(deletionTimestamp) + 10_000;
+      expect(decided(forced, { metadata: asked })).toMatchObject({ actions: [], requeueAt: over });
+      expect(decided(forced, { metadata: asked }, over - 1).actions).toEqual([]);
+      expect(decided(forced, { metadata: asked }, over).actions).toEqual([remove(0)]);
+      // The host's clock is ahead of this one.
+      expect(decided(forced, { metadata: asked }, over - 60_000).actions).toEqual([remove(0)]);
+    });
+  });
+});

@@ -1,0 +1,76 @@
+import { describe, expect, test } from "vitest";
+import { CLUSTER_ANNOTATION } from "../../../../../src/api/keys.ts";
+import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { delegateOf, member, memory, world } from "../world.ts";
+
+const now = Date.parse("2026-01-01T00:00:00Z");
+const proxy = proxyPod();
+const proxyUid = proxy.metadata.uid;
+const doubtful = memory({ uncertain: "west", doubt: { since: now, lastAt: now, message: "no answer" } });
+const lost = member("west", { reachable: false });
+const east = member("east");
+const unheard = (name: string): boolean => name === "west";
+const scheduled = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+
+describe("a pod whose member does not answer", () => {
+  test.each([
+    { has: "may have", west: lost, bind: {} },
+    { has: "has", west: { ...lost, delegate: delegateOf(proxy) }, bind: {} },
+    {
+      has: "has",
+      west: { ...lost, delegate: scheduled },
+      bind: { delegateUid: "delegate-uid", memberNode: "west-node-1" },
+    },
+  ])("that $has it is bound to the member's node once that is not Ready: $bind", ({ has, west, bind }) => {
+    const decided = (parts: object) => decide(world(proxy, [west, east], { memory: doubtful, ...parts }), now).actions;
+    expect(decided({ unheard })).toEqual([
+      { type: "bind", member: "west", proxyUid, ...bind },
+      {
+        type: "announce",
+        proxyUid,
+        reason: "BoundToLostMember",
+        message: expect.stringContaining(`west: ${has} the pod and does not answer; it is bound to the lost node`),
+      },
+    ]);
+    // As when most members are lost, and their nodes stay Ready.
+    expect(decided({})).toMatchObject([{ type: "report", reason: "ClusterNotReady" }]);
+  });
+
+  test("that has found no node there is not bound: it could not go elsewhere when the member is back", () => {
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const west = { ...lost, delegate: delegateOf(proxy, { status: { phase: "Pending", conditions } }) };
+    expect(decide(world(proxy, [west, east], { unheard }), now).actions).toMatchObject([{ type: "report" }]);
+  });
+
+  test("goes on being bound there when it answers again, as the first Binding may still be done", () => {
+    const found = member("west", { delegate: delegateOf(proxy) });
+    for (const west of [member("west"), found]) {
+      const decided = decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now);
+      expect(decided.actions).toEqual([{ type: "bind", member: "west", proxyUid }]);
+    }
+  });
+});
+
+describe("a pod that was bound to a lost member without a delegate on record", () => {
+  const metadata = { annotations: { [CLUSTER_ANNOTATION]: "west" } };
+  const bound = proxyPod({ metadata, spec: { nodeName: "legation-west" } });
+  const actions = (members: Parameters<typeof world>[1], parts: object = {}) =>
+    decide(world(bound, members, parts), now).actions;
+
+  test("waits while its member is lost", () => {
+    expect(actions([lost, east], { unheard, memory: doubtful })).toEqual([]);
+  });
+
+  test("has its delegate recorded, or made, when its member answers again", () => {
+    expect(actions([member("west", { delegate: scheduled }), east])).toMatchObject([{ type: "record" }]);
+    expect(actions([member("west"), east], { memory: doubtful })).toMatchObject([{ type: "create", member: "west" }]);
+  });
+
+  test("first loses what another member has, or may have, of it", () => {
+    const elsewhere = member("east", { delegate: scheduled });
+    expect(actions([member("west"), elsewhere])).toEqual([{ type: "delete", member: "east", uid: "delegate-uid" }]);
+    const sent = memory({ uncertain: "east" });
+    expect(actions([member("west"), east], { memory: sent })).toEqual([{ type: "resolve", member: "east", proxyUid }]);
+  });
+});
