@@ -21,6 +21,7 @@ import { decide } from "./decide.ts";
 import { HostClasses } from "./host-classes.ts";
 import type { Action } from "./model/decision.ts";
 import { awaitsDelegate, endsUnstarted, isFor } from "./model/delegates.ts";
+import { type DecisionRecord, redacted } from "./model/redact.ts";
 import type { View } from "./model/view.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -174,7 +175,14 @@ export class DelegationController {
           return observer.observe(key);
         },
         identify,
-        decide,
+        decide: (view, now) => {
+          const decision = decide(view, now);
+          // With this line a bug report carries all that a decision was made from.
+          if (log.isLevelEnabled("debug")) {
+            log.debug({ ...identify(view), ...redacted<DecisionRecord>({ now, view, decision }) }, "decided");
+          }
+          return decision;
+        },
         // What nobody wants any more goes, whatever keeps its successor from being made or told of.
         standsAlone: (action) => action.type === "sweep" || (action.type === "delete" && action.surplus === true),
         execute: (action, context) => {

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
 import { allRefusals, nextRetry, openMembers } from "../delegation/model/open-members.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 import { noRoomEither, staysForClaim } from "./reasons.ts";

@@ -1,8 +1,8 @@
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
-import { memberOf } from "../../../pods/proxy.ts";
 import { askedGrace, controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { memberOf } from "../../../pods/proxy.ts";
 import type { Action, ActionOf } from "./decision.ts";
 import type { MemberView, PodView } from "./view.ts";
 

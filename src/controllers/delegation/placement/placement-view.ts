@@ -11,7 +11,6 @@ import { inMembers } from "../../../placement/in-member.ts";
 import type { RankInput } from "../../../placement/rank.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { type HostIdentity, toDelegate } from "../../../pods/delegate.ts";
-import { jsonEqual } from "../../../api/json.ts";
 import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../pods/home-api.ts";
 import { withoutMerged } from "../../../pods/host-admission.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";

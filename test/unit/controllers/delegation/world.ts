@@ -8,8 +8,8 @@ import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegat
 import type { Eligibility } from "../../../../src/controllers/delegation/placement/placement-view.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { memberOf } from "../../../../src/pods/proxy.ts";
 import { isBound } from "../../../../src/pods/phase.ts";
+import { memberOf } from "../../../../src/pods/proxy.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
@@ -107,7 +107,8 @@ function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["mis
 
 type Entries<T> = ReadonlyMap<string, T> | Readonly<Record<string, T>>;
 
-export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "ineffective" | "refused" | "denied" | "unproven">> {
+export interface MemoryParts
+  extends Partial<Omit<Memory, "attempts" | "ineffective" | "refused" | "denied" | "unproven">> {
   readonly attempts?: Entries<Attempt>;
   readonly ineffective?: Entries<number>;
   readonly refused?: Entries<LastingRefusal>;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
-import { member, memory, type MemoryParts, type TestMember, type WorldParts, world } from "../world.ts";
+import { type MemoryParts, member, memory, type TestMember, type WorldParts, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 
