@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { join } from "node:path";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
@@ -97,6 +98,10 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
       restart: true,
       onProgress,
     });
+    // The suite makes classes of its own, which the member needs too.
+    const classes = JSON.stringify({ spec: { classSelector: {} } });
+    const patch = ["patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${classes}`];
+    execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...patch]);
     await create(host, "mutatingadmissionpolicies", POLICY);
     await create(host, "mutatingadmissionpolicybindings", BINDING);
     return sideOf("delegated", clusters, host, async () => {
