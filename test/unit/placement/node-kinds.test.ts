@@ -3,6 +3,7 @@ import type { KubeNode } from "../../../src/api/kubernetes.ts";
 import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
 import { nodeKindsOf, nodesOf, untold } from "../../../src/placement/node-kinds.ts";
 import { pod } from "../../support/builders/pod.ts";
+import { processorMs } from "../../support/harness/processor-time.ts";
 
 function node(
   labels: Record<string, string>,
@@ -72,14 +73,17 @@ describe("kinds of nodes", () => {
   });
 
   test("summarise thousands of nodes quickly", () => {
-    const startedAt = performance.now();
-    nodeKindsOf(many(5000, (index) => ({ host: `n${index}`, zone: `z${index % 3}`, pool: `p${index % 40}`, os: "l" })));
-    expect(performance.now() - startedAt).toBeLessThan(2000);
+    const nodes = many(5000, (index) => ({
+      host: `n${index}`,
+      zone: `z${index % 3}`,
+      pool: `p${index % 40}`,
+      os: "l",
+    }));
+    expect(processorMs(() => nodeKindsOf(nodes))).toBeLessThan(2000);
   });
 });
 
 test("bounds the cost of a member with endless labels or kinds", () => {
-  const startedAt = performance.now();
   const endless = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`l${index}`, "x"]));
   expect(nodeKindsOf([node(endless)])).toBeUndefined();
   const hostile = many(2000, (index) =>
@@ -88,7 +92,11 @@ test("bounds the cost of a member with endless labels or kinds", () => {
   const told = nodeKindsOf(hostile);
   expect(told?.kinds.length).toBeLessThanOrEqual(16);
   expect(JSON.stringify(told).length).toBeLessThan(12_000);
-  expect(performance.now() - startedAt).toBeLessThan(10_000);
+  const took = processorMs(() => {
+    nodeKindsOf([node(endless)]);
+    nodeKindsOf(hostile);
+  });
+  expect(took).toBeLessThan(5_000);
 });
 
 describe("a judgement by kinds", () => {

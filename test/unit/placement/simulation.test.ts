@@ -9,6 +9,7 @@ import { rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { placementRules, policyRules } from "../../../src/placement/rules.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
+import { processorMs } from "../../support/harness/processor-time.ts";
 
 const MEMBERS = 50;
 const PODS = 20_000;
@@ -21,12 +22,6 @@ const TIMES = 3;
 const REFERENCE = JSON.stringify(Array.from({ length: 100 }, (_, index) => ({ name: `n${index}`, cpu: index })));
 // Measured once per this many decisions.
 const EVERY = 10;
-
-function tookMs(work: () => void): number {
-  const started = performance.now();
-  work();
-  return performance.now() - started;
-}
 
 interface Simulated extends Candidate {
   readonly used: Record<string, number>;
@@ -116,11 +111,11 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
       const decide = (): void => {
         best = bestFor(pod, candidates, counts);
       };
-      fastest = Math.min(fastest, tookMs(decide));
+      fastest = Math.min(fastest, processorMs(decide));
       if (index % EVERY === 0)
         fastestReference = Math.min(
           fastestReference,
-          tookMs(() => JSON.parse(REFERENCE)),
+          processorMs(() => JSON.parse(REFERENCE)),
         );
     }
     decisionMs[index] = fastest;
