@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import type { Terminal } from "../../src/cli/terminal.ts";
+import type { Terminal } from "../../src/cli/shared/terminal.ts";
 
 /** Script behind the `legation` command of a clone. */
 export const LEGATION: string = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));

@@ -1,14 +1,13 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 UV_THREADPOOL_SIZE=64 node --max-semi-space-size=8 --heap-growing-percent=40 --optimize-for-size
-import { runProgram } from "./commands/program.ts";
-// What the controller keeps lives long: V8's defaults let its heap grow to several times that before they look for garbage,
-// and glibc's keep what a burst of requests has freed: an arena for each thread, and more at the end of each the larger it was.
-// Half of libuv's threads look names up, those of all members: see kube/name-lookup.ts.
-import type { Connections } from "./connections.ts";
-import { EXIT_CODES } from "./exit-codes.ts";
-import { Interruption } from "./failure.ts";
-import { packageVersion } from "./package-root.ts";
+// The controller's objects live long. V8's defaults would let its heap grow to several times their size, and glibc's would keep
+// memory that a burst of requests freed. Half of libuv's threads resolve names of members: see kube/name-lookup.ts.
+
+import { runProgram } from "./program.ts";
+import type { Connections } from "./shared/connections.ts";
+import { EXIT_CODES, Interruption } from "./shared/failure.ts";
+import { packageVersion } from "./shared/package-root.ts";
+import { Terminal } from "./shared/terminal.ts";
 import { answerSignals } from "./signals.ts";
-import { Terminal } from "./terminal.ts";
 
 const { env, stdout, stderr } = process;
 const version = packageVersion();
@@ -24,13 +23,13 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT_CODES.ok);
 });
-// Standard error may be closed (`legation join … 2>&1 | tee log`, Ctrl-C); the undo still runs.
+// Ctrl-C in `legation join … 2>&1 | tee log` closes standard error; the undo still runs.
 stderr.on("error", () => {});
 
-// Loaded by who talks to a cluster: help and mistakes in the command line come at once.
+// Loaded on first use, so that help and usage errors appear at once.
 let connections: Promise<Connections> | undefined;
 async function open(): Promise<Connections> {
-  const { Connections } = await import("./connections.ts");
+  const { Connections } = await import("./shared/connections.ts");
   const { signal } = interruption;
   return new Connections(env, `legation/${version}`, {
     signal,
@@ -46,7 +45,7 @@ process.exitCode = await runProgram(
   process.argv.slice(2),
   {
     env,
-    // Opened by who reads it.
+    // Opened on first use.
     get stdin() {
       return process.stdin;
     },

@@ -1,15 +1,15 @@
-/** Handlers for termination signals. */
+/** Handlers of termination signals. */
 export interface SignalAnswers<Name> {
-  /** The first one: it cleans up. */
+  /** Handles the first signal: the command cleans up. */
   readonly first: (name: Name) => void;
-  /** Each that comes again: who asks again does not want to wait for that. */
+  /** Handles a repeated signal: the user does not want to wait for that. */
   readonly again: (name: Name) => void;
 }
 
-// Under `npm run` with bash as /bin/sh, a Ctrl-C arrives twice: from the terminal, and a moment later from npm.
+// Under `npm run`, a Ctrl-C may arrive twice: from the terminal, and a moment later from npm.
 const ONE_CTRL_C_MS = 500;
 
-/** Answers these signals; those that come together with the first one are the same Ctrl-C. */
+/** Handles these signals. A signal right after the first one belongs to the same Ctrl-C. */
 export function answerSignals<Name extends NodeJS.Signals>(
   names: readonly Name[],
   { first, again }: SignalAnswers<Name>,
@@ -18,7 +18,7 @@ export function answerSignals<Name extends NodeJS.Signals>(
     now = () => performance.now(),
   }: {
     readonly on?: (name: Name, listener: () => void) => unknown;
-    /** Milliseconds of a clock that nobody sets. */
+    /** Returns milliseconds of a monotonic clock. */
     readonly now?: () => number;
   } = {},
 ): void {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { clusters } from "../../src/api/resources.ts";
-import { Connections } from "../../src/cli/connections.ts";
+import { Connections } from "../../src/cli/shared/connections.ts";
 import type { Snapshot } from "../../src/cli/status/clusters.ts";
 import { followSnapshot, readSnapshot } from "../../src/cli/status/snapshot.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";

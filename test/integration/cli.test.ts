@@ -208,7 +208,10 @@ describe("legation join, while no controller runs", () => {
     onTestFinished(await pretendToLead(host));
     const before = await tracesOfAll(host, west);
     const { code, stderr } = await join(west, "--timeout", "1s");
-    expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining("nobody reported on it within 1 s") });
+    expect({ code, stderr }).toEqual({
+      code: 4,
+      stderr: expect.stringContaining("no controller reported on it within 1 s"),
+    });
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 

@@ -2,24 +2,23 @@ import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../..
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, nodes } from "../../kube/resources.ts";
-import { some } from "../counted.ts";
-import { Discovery } from "../discovery/discovery.ts";
-import { Failure } from "../failure.ts";
-import { type Applied, applyManifest, removeManifest, waitEstablished } from "../manifests/apply.ts";
-import { kindsOf, listInstalled } from "../manifests/installed.ts";
-import type { Manifest } from "../manifests/load.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
-import { type InstallOptions, planInstall } from "./plan.ts";
-import { prepareWebhooks } from "./prepare-webhooks.ts";
+import { type Applied, applyManifest, removeManifest, waitEstablished } from "../shared/apply.ts";
+import { Discovery } from "../shared/discovery.ts";
+import { Failure } from "../shared/failure.ts";
+import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
+import { some } from "../shared/output.ts";
+import { type InstallOptions, planInstall } from "./objects.ts";
+import { prepareWebhooks } from "./webhooks.ts";
 
 export interface InstallContext {
   readonly client: ClusterClient;
   readonly signal: AbortSignal;
-  /** Hears of each object as it is done. */
+  /** Receives each object once it is applied. */
   readonly onApplied: (applied: Applied) => void;
 }
 
-/** Installs or upgrades Legation on the host. Every step may be repeated, so a call that was cut is simply run again. */
+/** Installs or upgrades Legation on the host. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
   options: InstallOptions,
@@ -27,7 +26,7 @@ export async function install(
 ): Promise<Applied[]> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
-  // Asked before the first write: a server that lacks a kind must not be left with half an installation.
+  // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
@@ -46,11 +45,7 @@ export async function install(
     const applied = await applyManifest(client, discovery, manifest, signal);
     report(isMade ? { ...applied, change: "created" } : applied);
   }
-  for (const manifest of leaveOut) {
-    const removed = await removeManifest(client, discovery, manifest, signal);
-    if (removed !== undefined) report(removed);
-  }
-  for (const manifest of await leftOvers(apply, client, discovery, signal)) {
+  for (const manifest of [...leaveOut, ...(await leftOvers(apply, client, discovery, signal))]) {
     const removed = await removeManifest(client, discovery, manifest, signal);
     if (removed !== undefined) report(removed);
   }
@@ -58,8 +53,8 @@ export async function install(
 }
 
 /**
- * What another version installed and this one does without: a policy that stayed would go on refusing. Custom resources hold
- * what people wrote, and namespaces everything.
+ * Returns objects of another version that this one lacks: an old policy would go on refusing pods. Leaves out CRDs and namespaces,
+ * which hold what users wrote.
  */
 async function leftOvers(
   apply: readonly Manifest[],
@@ -92,7 +87,7 @@ async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSi
   });
 }
 
-/** Only Legation's controller may bind pods to nodes with its prefix: on a real one of such a name nothing could start any more. */
+/** Refuses real nodes with Legation's prefix: only its controller may bind pods to those, so nothing else could start there. */
 async function refuseNodesNamedAsOurs(client: ClusterClient, signal: AbortSignal): Promise<void> {
   const all = await listAll(client, nodes, { dropManagedFields: true, signal });
   const taken = all

@@ -4,19 +4,19 @@ interface Step {
   readonly undo: (signal: AbortSignal) => Promise<void>;
 }
 
-// Ten seconds more than the slowest step: the controller takes up to that long to let a Cluster go.
+// The slowest step waits ten seconds for the controller and twenty for a namespace.
 const STEP_TIMEOUT_MS = 30_000;
 
-/** Remembers what one call has made, so that a failure further on can take it back in reverse order. */
+/** Records what one call created, so that a later failure can remove it in reverse order. */
 export class UndoStack {
   #steps: Step[] = [];
 
-  /** `what` names the thing for people: `Secret legation-system/member-west`. */
+  /** Records a step. `what` names the object for people: `Secret legation-system/member-west`. */
   push(what: string, undo: (signal: AbortSignal) => Promise<void>): void {
     this.#steps.push({ what, undo });
   }
 
-  /** A way to leave, when it is called, what has been made up to now; what is made later is still taken back. */
+  /** Returns a function that exempts all steps up to now from the undo. */
   keepSoFar(): () => void {
     const made = new Set(this.#steps);
     return () => {
@@ -24,10 +24,7 @@ export class UndoStack {
     };
   }
 
-  /**
-   * Takes everything back, last first. Each step has its own deadline and a failed one does not stop the others.
-   * Returns what could not be taken back, with the reason.
-   */
+  /** Undoes all steps, last first, each with a deadline of its own. Returns the steps that failed, with the reason. */
   async run(report: (line: string) => void): Promise<string[]> {
     const remained: string[] = [];
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {

@@ -1,68 +1,55 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, nodes, secrets } from "../../kube/resources.ts";
-import { notInstalled } from "../clusters.ts";
-import type { Discovery } from "../discovery/discovery.ts";
-import { Failure } from "../failure.ts";
-import { clusterId } from "../identity.ts";
+import { credentialsSecretName, findAccount, hostAccountName } from "../member/access.ts";
 import { whyForeign } from "../member/credentials.ts";
-import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
-import { credentialsSecretName, hostAccountName } from "../member/names.ts";
+import { type Identity, identify, identifyCommand } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
-
-export interface Validation {
-  readonly host: ClusterClient;
-  readonly hostDiscovery: Discovery;
-  readonly member: ClusterClient;
-  readonly name: string;
-  readonly signal: AbortSignal;
-}
+import { Discovery } from "../shared/discovery.ts";
+import { Failure } from "../shared/failure.ts";
+import { clusterId, notInstalled } from "../shared/reading.ts";
+import type { Connection, HostContext } from "../shared/session.ts";
 
 /** The facts about a valid join. */
-export interface Joining {
+export interface ValidJoin {
   readonly hostId: string;
-  /** The member's identity. */
+  /** The member's identity: the uid of its kube-system namespace. */
   readonly memberUid: string;
   /** The Cluster, when this very member has joined under the name before. */
   readonly joined?: Stored<Cluster>;
 }
 
-/** Everything that can be wrong before anything is made. */
-export async function validateJoin({ host, hostDiscovery, member, name, signal }: Validation): Promise<Joining> {
+/** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
+export async function validateJoin(
+  name: string,
+  { host, member: { client: member }, signal }: HostContext & { readonly member: Connection },
+): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
-  if ((await hostDiscovery.find(apiVersionOf(clusters), clusters.kind)) === undefined) {
-    throw notInstalled(host);
-  }
-  const memberUid = await clusterId(member, signal);
-  refuseHostItself({ memberUid, hostId, name });
-  const asked: Asked = { host, member, hostId, name };
+  const served = await new Discovery(host, signal).find(apiVersionOf(clusters), clusters.kind);
+  if (served === undefined) throw notInstalled(host);
   const joined = await host.find(clusters, { name }, { signal });
-  if (joined !== undefined) {
-    if (await hasJoined(joined, { ...asked, memberUid }, signal)) return { hostId, memberUid, joined };
-    throw notThatMember(joined, { memberUid, other: await otherJoined(asked, signal) });
-  }
+  const identity = await identify({ host, member, hostId, name }, joined, signal);
+  const { memberUid, isMember, other } = identity;
+  if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
+  if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
+  if (joined !== undefined) return { hostId, memberUid, joined };
   await refuseTakenNode(host, name, signal);
   await findLeftover(host, name, signal);
-  await refuseSecondJoin(asked, signal);
   return { hostId, memberUid };
 }
 
-function notThatMember(
-  { metadata: { name, annotations } }: Stored<Cluster>,
-  { memberUid, other }: { readonly memberUid: string; readonly other: string | undefined },
-): Failure {
+function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, { memberUid, other }: Identity): Failure {
   const object = `Cluster ${name}`;
   const problem = "has joined already, and is not the cluster of --member-kubeconfig";
   const remedy = `choose another name, or run \`legation unjoin ${name}\` first`;
   if (other !== undefined) {
-    const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
     return new Failure("refused", {
       object,
       problem: `${problem}: that has joined as ${other}`,
-      remedy: chooseContext,
+      remedy: `choose ${name}'s context of that kubeconfig with --member-context`,
     });
   }
   const known = annotations?.[MEMBER_UID_ANNOTATION];
@@ -73,7 +60,23 @@ function notThatMember(
   return new Failure("refused", {
     object,
     problem: `${problem} as far as can be seen: this host's access is not there`,
-    remedy: `${remedy}; when it is ${name}, and somebody deleted that access, write \`${identifyCommand(name, memberUid)}\` and join again`,
+    remedy: `${remedy}; when it is ${name}, and that access was deleted, write \`${identifyCommand(name, memberUid)}\` and join again`,
+  });
+}
+
+/** Refuses a second name for one member: both Clusters would count its nodes, and place pods over each other's. */
+function joinedAlready(
+  name: string,
+  other: string,
+  { hostId, isTwice }: { readonly hostId: string; readonly isTwice: boolean },
+): Failure {
+  const access = `this host's access there is ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
+  return new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `this member has joined ${isTwice ? `as ${other}, too` : `already, as ${other}`} (${access})`,
+    remedy: isTwice
+      ? `run \`legation unjoin\` for one of the two, then join again`
+      : `use ${other}, or run \`legation unjoin ${other}\` first`,
   });
 }
 
@@ -88,8 +91,8 @@ async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortS
 }
 
 /**
- * The credentials that an interrupted join of the name has left, which this one may replace. Rejects with Failure `refused` when
- * somebody else made the Secret: written over, it would count as made by `join`, and go at the next unjoin.
+ * Returns the credentials that an interrupted join of the name left, which this join may replace. Rejects with `Failure` for an
+ * operator's own Secret: once overwritten, it would count as `join`'s, and go at the next unjoin.
  */
 export async function findLeftover(
   host: ClusterClient,
@@ -107,13 +110,45 @@ export async function findLeftover(
   });
 }
 
-async function refuseSecondJoin(asked: Asked, signal: AbortSignal): Promise<void> {
-  const { hostId, name } = asked;
-  const other = await otherJoined(asked, signal);
-  if (other === undefined) return;
-  throw new Failure("refused", {
+/** Returns the refusal of a join whose name a concurrent join took. */
+export function forestalled(name: string, cause: unknown): Failure {
+  return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `this member has joined already, as ${other} (this host's access there is ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)})`,
-    remedy: `use ${other}, or run \`legation unjoin ${other}\` first`,
+    problem: "another `legation join` has taken this name meanwhile",
+    remedy: "look at `legation status`; to join this member too, choose another name",
+    cause,
   });
+}
+
+/** Returns the refusal of a join whose member a concurrent join took under another name. */
+export function joinedMeanwhile(name: string, other: string): Failure {
+  return new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `another \`legation join\` has joined this member meanwhile, as ${other}`,
+    remedy: `look at \`legation status\` and use ${other}; when that one was refused, too, join again`,
+  });
+}
+
+/**
+ * Reports whether the credentials that another join stored lead to this very member, so that its access there is the other join's.
+ * True when that is unknown: access that is left does less harm than access that is taken away.
+ */
+export async function isSameMember(
+  credentials: Stored<Secret> | undefined,
+  context: Pick<HostContext, "connectText" | "signal"> & {
+    readonly member: Pick<Connection, "client">;
+    readonly hostId: string;
+    readonly name: string;
+  },
+): Promise<boolean> {
+  const { member, hostId, name, connectText, signal } = context;
+  const kubeconfig = secretText(credentials, CLUSTER_DEFAULTS.credentialsKey) ?? "";
+  try {
+    const { client } = await connectText(kubeconfig, name);
+    const theirs = await findAccount(client, hostId, signal);
+    const ours = await findAccount(member.client, hostId, signal);
+    return theirs?.metadata.uid === ours?.metadata.uid;
+  } catch {
+    return true;
+  }
 }

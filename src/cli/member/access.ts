@@ -3,13 +3,25 @@ import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../manifests/labels.ts";
-import type { Manifest } from "../manifests/load.ts";
-import { hostAccountName } from "./names.ts";
+import { Failure } from "../shared/failure.ts";
+import { loadManifests, MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+
+// Tells the hosts of one member apart. The label legation.dev/host holds the whole uid.
+const SHORT_ID_LENGTH = 8;
+
+/** Returns the name of a host's service account, ClusterRole and ClusterRoleBinding in a member. Each host has its own. */
+export function hostAccountName(hostId: string): string {
+  return `legation-host-${hostId.slice(0, SHORT_ID_LENGTH)}`;
+}
+
+/** Returns the name of the host's Secret with a member's kubeconfig. */
+export function credentialsSecretName(cluster: string): string {
+  return `member-${cluster}`;
+}
 
 const rbac = { group: "rbac.authorization.k8s.io", version: "v1" } as const;
 
-/** ClusterRoles, as `src/cli` needs them: by name only. */
+/** ClusterRoles, read by name only. */
 export const clusterRoles: Resource<KubeObject> = {
   ...rbac,
   plural: "clusterroles",
@@ -17,7 +29,7 @@ export const clusterRoles: Resource<KubeObject> = {
   namespaced: false,
 };
 
-/** ClusterRoleBindings, likewise. */
+/** ClusterRoleBindings, read by name only. */
 export const clusterRoleBindings: Resource<KubeObject> = {
   ...rbac,
   plural: "clusterrolebindings",
@@ -25,23 +37,23 @@ export const clusterRoleBindings: Resource<KubeObject> = {
   namespaced: false,
 };
 
-// Thirty days: what most API servers allow at most. The controller renews it long before.
+// Thirty days, the usual maximum of API servers. The controller renews the token long before.
 const TOKEN_SECONDS = 720 * 3600;
 
 /** The identity of a host in a member. */
 export interface HostAccount {
   readonly hostId: string;
-  /** Human name of the host, for people who look at the member. */
+  /** Name of the host for people who look at the member. */
   readonly hostName: string;
   /** Name of the Cluster on the host that stands for this member. */
   readonly cluster: string;
 }
 
-/** Label on a host's access in a member: the Cluster that it is the access of. */
+/** Label on a host's access in a member with the Cluster's name. */
 export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;
 const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
-/** The objects that give a host its access, in the order in which they are made; the role's rules are the manifest's. */
+/** Returns the objects of a host's access. The role has the manifest's rules. */
 export function accessObjects(
   role: Manifest,
   account: HostAccount,
@@ -81,8 +93,8 @@ function rulesOf(role: Manifest): z.output<typeof rules> {
 }
 
 /**
- * What a host may do with its own access. It can give it up without an administrator of the member: the binding and the
- * service account are owned by the ClusterRole, so deleting that one object takes all three. It can renew its token.
+ * Returns a host's rights on its own access: to renew its token, and to delete the ClusterRole. That owns the binding and the
+ * account, so a host gives up its access without an administrator of the member.
  */
 function ownRules(name: string): z.output<typeof rules> {
   return [
@@ -96,7 +108,7 @@ function ownRules(name: string): z.output<typeof rules> {
   ];
 }
 
-/** The manifest with the ClusterRole as its owner. */
+/** Returns the manifest with the ClusterRole as its owner. */
 export function ownedByRole(manifest: Manifest, role: Stored<KubeObject>): Manifest {
   const owner = {
     apiVersion: "rbac.authorization.k8s.io/v1",
@@ -107,20 +119,20 @@ export function ownedByRole(manifest: Manifest, role: Stored<KubeObject>): Manif
   return { ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } };
 }
 
-/** Legation's namespace in a member; shared by all hosts that use it. */
+/** Legation's namespace in a member, shared by all hosts. */
 export const systemNamespace: Manifest = {
   apiVersion: "v1",
   kind: "Namespace",
   metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
 };
 
-/** The host's service account in the member, or one of that name. */
+/** Returns the service account with the host's name, whoever created it. */
 export async function findAccount(
   client: ClusterClient,
   hostId: string,
   signal: AbortSignal,
 ): Promise<Stored<KubeObject> | undefined> {
-  // The host's own credentials may list, and not get.
+  // The stored credentials may list service accounts, and not get them.
   const fieldSelector = `metadata.name=${hostAccountName(hostId)}`;
   const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
   return items[0];
@@ -128,7 +140,7 @@ export async function findAccount(
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
 
-/** A token of the host's service account, and when it ends (RFC 3339; the API server may give less than was asked). */
+/** Requests a token of the host's service account. `expires` is in RFC 3339; the API server may shorten the lifetime. */
 export async function requestToken(
   client: ClusterClient,
   hostId: string,
@@ -149,10 +161,21 @@ export async function requestToken(
   return { token, expires: expirationTimestamp };
 }
 
-/** Legation's namespace in the member, when it is there. */
+/** Reads Legation's namespace in the member. */
 export async function findSystemNamespace(
   client: ClusterClient,
   signal: AbortSignal,
 ): Promise<Stored<KubeObject> | undefined> {
   return client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+}
+
+/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */
+export async function loadMemberRole(folder: string): Promise<Manifest> {
+  const role = (await loadManifests(folder)).find(({ kind }) => kind === "ClusterRole");
+  if (role !== undefined) return role;
+  throw new Failure("failure", {
+    object: folder,
+    problem: "holds no ClusterRole",
+    remedy: "install the package again",
+  });
 }

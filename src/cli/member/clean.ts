@@ -14,17 +14,38 @@ import {
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
-import { some } from "../counted.ts";
-import { Discovery } from "../discovery/discovery.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../manifests/labels.ts";
-import { namespaceGone, remove } from "../removal.ts";
-import type { CleaningContext } from "./cleaning.ts";
+import { Discovery } from "../shared/discovery.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
+import { some } from "../shared/output.ts";
+import { namespaceGone, remove } from "../shared/removal.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { findAccess, giveUpAccess } from "./give-up-access.ts";
 
+/** Callbacks that report progress while a member is cleaned. */
+export interface CleaningContext {
+  readonly signal: AbortSignal;
+  readonly removed: (what: string) => void;
+  /** Reports a deletion that may take up to a minute. */
+  readonly waitsFor: (what: string) => void;
+  /** Reports an object that remains, and why. */
+  readonly remains: (what: string) => void;
+  /** No later attempt follows: unreadable objects remain, and the access is removed all the same. */
+  readonly isLast?: boolean;
+  /** Rejects if another Cluster took the name. Called repeatedly, since cleaning takes minutes. */
+  readonly refuseSuccessor?: () => Promise<void>;
+}
+
+/** Returns callbacks that report each as a line about the member. */
+export function reportsOf(name: string, report: (line: string) => void): Pick<CleaningContext, "removed" | "waitsFor"> {
+  return {
+    removed: (what) => report(`${name}: ${what} removed`),
+    waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+  };
+}
+
 /**
- * Takes everything that one host made out of a member: its objects, the namespaces it made that nobody else uses, and
- * last its own access. What the credentials do not permit is named and left.
+ * Removes everything that one host created in a member: its objects, its namespaces without foreign objects, and last its own
+ * access. Reports what remains because the credentials do not permit its removal.
  */
 export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
   const cleaner = new Cleaner(client, hostId, context);
@@ -35,9 +56,9 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
   await giveUpAccess(client, hostId, access, context);
 }
 
-// A controller needs longer to give a Cluster that was just made its first pods.
+// A new Cluster of the same name gets no pods within this time.
 const ASKED_EACH_MS = 1000;
-// Groups of what Legation makes in members.
+// API groups of Legation's objects in members.
 const OWN_GROUPS: ReadonlySet<string> = new Set([
   "",
   endpointSlices.group,
@@ -57,7 +78,7 @@ function isOwnVersion(apiVersion: string): boolean {
   return OWN_GROUPS.has(group);
 }
 
-// Namespaces deleted at the same time: each waits for its delegates' grace periods.
+// Concurrent deletions of namespaces. Each waits for its delegates' grace periods.
 const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
@@ -91,9 +112,9 @@ class Cleaner {
     for (const resource of [...resources, priorityClasses, runtimeClasses]) {
       try {
         for (const object of await this.#own(resource)) {
-          // The service account that this very call may be using goes last, with the rest of the access.
+          // This client may use the service account, which goes last with the rest of the access.
           if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
-          // Claims hold data that exists nowhere else.
+          // Claims hold data.
           if (resource.plural === persistentVolumeClaims.plural) {
             this.#keepClaim(object);
             continue;
@@ -104,24 +125,24 @@ class Cleaner {
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
         else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
-          // An aggregated API that fails by itself must not keep all other objects in the member.
+          // A failing aggregated API must not keep all other objects in the member.
           if (!mayHold(resource)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
-          // A member that does not answer would be waited for at each kind.
+          // A member that does not answer would time out for each kind.
           else if (error.code === "AnswerLost") throw error;
           else failed ??= error;
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
-    // Before the access goes that whoever tries again needs.
+    // Fails before the access goes, which the next attempt needs.
     if (failed !== undefined) {
       if (this.#context.isLast !== true) throw failed;
       this.#remains("objects that could not be looked for", failed.message);
     }
-    // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
+    // A host without rights on pods has created none, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
   }
 
-  /** There may be thousands of objects: the host is not asked before each. */
+  /** Checks for a successor at most once per interval, since there may be thousands of objects. */
   async #refuseSuccessorSometimes(): Promise<void> {
     if (performance.now() - this.#askedAt < ASKED_EACH_MS) return;
     await this.#context.refuseSuccessor?.();
@@ -130,13 +151,13 @@ class Cleaner {
 
   #keepClaim({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
     const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
-    this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, `it holds data; when nobody needs it: ${remedy}`);
+    this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, `it holds data; when nothing needs it: ${remedy}`);
   }
 
   async sweepNamespaces(): Promise<void> {
     try {
       const own = await this.#own(namespaces);
-      // Each takes seconds to go, most of them waiting.
+      // Each takes seconds to terminate.
       for (let first = 0; first < own.length; first += NAMESPACES_AT_ONCE) {
         await this.#context.refuseSuccessor?.();
         const batch = own.slice(first, first + NAMESPACES_AT_ONCE);
@@ -158,7 +179,7 @@ class Cleaner {
     const labelSelector = `${HOST_LABEL}=${this.#hostId}`;
     const items: Stored<KubeObject>[] = [];
     for await (const page of listPages(this.#client, resource, { labelSelector, signal: this.#signal })) {
-      // Not every aggregated API heeds a selector.
+      // Some aggregated APIs ignore selectors.
       items.push(...page.filter(({ metadata }) => metadata.labels?.[HOST_LABEL] === this.#hostId));
     }
     return items;
@@ -205,7 +226,7 @@ class Cleaner {
   }
 }
 
-/** `ConfigMap shop/settings`, `Namespace shop`. */
+/** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
 function nameOf({ kind }: Resource<KubeObject>, { metadata: { namespace, name } }: Stored<KubeObject>): string {
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }

@@ -4,20 +4,20 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { Discovery } from "../discovery/discovery.ts";
+import type { Discovery } from "../shared/discovery.ts";
 
 /** Objects in a namespace beside Legation's own. */
 export interface Contents {
-  /** `ConfigMap settings`: objects that somebody else made. */
+  /** Objects of other owners, as `ConfigMap settings`. */
   readonly foreign: readonly string[];
-  /** Kinds or API groups that could not be read: the namespace cannot be called empty. */
+  /** Kinds or API groups that could not be read, so that the namespace may not be empty. */
   readonly unknown: readonly string[];
 }
 
-// Kubernetes itself puts these into every namespace, or they follow other objects.
+// Kubernetes creates these in every namespace, or beside other objects.
 const FOLLOWERS = new Set(["events", "endpoints", "endpointslices", "leases"]);
 
-/** Looks through everything in a namespace for objects that this host did not make. */
+/** Lists a namespace's objects that this host did not create. */
 export async function contentsOf(
   client: ClusterClient,
   discovery: Discovery,
@@ -31,20 +31,20 @@ export async function contentsOf(
   for (const resource of resources) {
     if (FOLLOWERS.has(resource.plural)) continue;
     try {
-      // To the end: somebody else's object may come after many of this host's.
+      // Reads all pages: a foreign object may follow many of this host's.
       for await (const page of listPages(client, resource, { namespace, dropManagedFields: true, signal })) {
         for (const { metadata } of page) found.push({ kind: resource.kind, object: { metadata } });
       }
     } catch (error) {
       if (!isKubeError(error) || signal.aborted) throw error;
-      // Served for creation only, or gone meanwhile: nothing of it can be in the namespace.
+      // A kind that cannot be listed, or is gone, has no objects in the namespace.
       if (!isKubeError(error, "NotFound", "MethodNotAllowed")) unread.push(kindName(resource));
     }
   }
   return { foreign: foreignAmong(found, hostId), unknown: unread };
 }
 
-/** Names the objects that are neither this host's, nor owned by one of its, nor part of every namespace. */
+/** Returns the objects that are neither this host's, nor owned by its objects, nor part of every namespace. */
 export function foreignAmong(
   found: readonly { readonly kind: string; readonly object: Stored<KubeObject> }[],
   hostId: string,
@@ -57,7 +57,7 @@ export function foreignAmong(
   return found
     .filter(({ kind, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;
-      // Claims hold data and are kept; the claim of an ephemeral volume goes with its pod.
+      // Claims hold data and stay. The claim of an ephemeral volume goes with its pod.
       if (kind === "PersistentVolumeClaim" && own.has(uid)) return true;
       if (own.has(uid) || ownerReferences.some((owner) => own.has(owner.uid))) return false;
       if (kind === "ServiceAccount") return name !== "default";
@@ -67,7 +67,7 @@ export function foreignAmong(
     .map(({ kind, object }) => `${kind} ${object.metadata.name}`);
 }
 
-/** `pods`, `deployments.apps`. */
+/** Formats a resource: `pods`, `deployments.apps`. */
 export function kindName({ group, plural }: Resource<KubeObject>): string {
   return group === "" ? plural : `${plural}.${group}`;
 }

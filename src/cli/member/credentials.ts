@@ -1,15 +1,16 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
-import { remove } from "../removal.ts";
-import { credentialsSecretName } from "./names.ts";
+import { remove } from "../shared/removal.ts";
+import type { Connection, HostContext } from "../shared/session.ts";
+import { credentialsSecretName } from "./access.ts";
 
 /**
- * The member whose credentials `join` has stored in the Secret; undefined when somebody else made it. Every release's `join` writes
- * both marks. A label alone may be an operator's, and the annotation alone a renewal's: the controller of 0.1.0 wrote it on any Secret.
- * A Secret of another name is a copy.
+ * Returns the member whose credentials `join` stored in the Secret. Undefined for an operator's Secret. Requires both marks: an
+ * operator may set the label, and the controller of 0.1.0 wrote the annotation on any Secret.
  */
 export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined {
   const { name, labels = {}, annotations = {} } = metadata;
@@ -29,7 +30,7 @@ export function whyForeign(secret: Stored<Secret>, member: string): string | und
   return `it has ${lacks.join(" and ")}`;
 }
 
-/** The Secrets that `join` did not make for the member, and why that is known: `Secret member-west: it has no label …`. */
+/** Returns the Secrets that `join` did not create, with the reason: `Secret member-west: it has no label …`. */
 export function foreignCredentials(found: readonly Stored<Secret>[], member: string): readonly string[] {
   return found.flatMap((secret) => {
     const why = whyForeign(secret, member);
@@ -37,7 +38,7 @@ export function foreignCredentials(found: readonly Stored<Secret>[], member: str
   });
 }
 
-/** The Secrets on the host that may hold a member's credentials: the one that `join` makes, and the one that its Cluster names. */
+/** Returns the Secrets that may hold a member's credentials: the one of `join`, and the one that the Cluster names. */
 export async function findCredentials(
   host: ClusterClient,
   name: string,
@@ -50,7 +51,7 @@ export async function findCredentials(
   return (await Promise.all(found)).filter((each) => each !== undefined);
 }
 
-/** Removes a member's credentials as they were found, when `join` made them. Others stay, and are told. */
+/** Removes the credentials that `join` created, by uid. Reports the others, which stay. */
 export async function removeCredentials(
   host: ClusterClient,
   name: string,
@@ -68,5 +69,26 @@ export async function removeCredentials(
     } else if (await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { uid, signal })) {
       report(`${what} removed`);
     }
+  }
+}
+
+/** Connects to a member with the host's stored credentials. Resolves to undefined without usable ones. */
+export async function storedConnection(
+  { host, connectText, signal, report }: HostContext,
+  name: string,
+  cluster: Stored<Cluster> | undefined,
+): Promise<Connection | undefined> {
+  const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? {
+    name: credentialsSecretName(name),
+  };
+  const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
+  const kubeconfig = secretText(secret, key);
+  if (kubeconfig === undefined) return undefined;
+  try {
+    return await connectText(kubeconfig, name);
+  } catch (error) {
+    if (!isKubeError(error, "BadCredentials")) throw error;
+    report(`${name}: the stored credentials cannot be used: ${error.detail}`);
+    return undefined;
   }
 }

@@ -3,25 +3,23 @@ import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { type Resource, serviceAccounts } from "../../kube/resources.ts";
-import { remove } from "../removal.ts";
-import { clusterRoleBindings, clusterRoles, findAccount } from "./access.ts";
-import type { CleaningContext } from "./cleaning.ts";
-import { readable } from "./joined.ts";
-import { hostAccountName } from "./names.ts";
+import { readable } from "../shared/reading.ts";
+import { remove } from "../shared/removal.ts";
+import { clusterRoleBindings, clusterRoles, findAccount, hostAccountName } from "./access.ts";
 
-/** An object as it was found; without `uid` where the credentials may not read it. */
+/** An observed object. Without `uid` if the credentials may not read it. */
 interface Found {
   readonly uid?: string;
 }
 
-/** A host's access in a member; a part that was not there is undefined. */
+/** A host's access in a member. A missing part is undefined. */
 export interface HostAccess {
   readonly role: Found | undefined;
   readonly binding: Found | undefined;
   readonly account: Found | undefined;
 }
 
-/** Looks what a host has in a member, so that what is granted anew later is told from it. Rejects with KubeError. */
+/** Reads a host's access in a member, so that access granted later is not removed with it. Rejects with KubeError. */
 export async function findAccess(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<HostAccess> {
   const ref = { name: hostAccountName(hostId) };
   const account = await found(findAccount(client, hostId, signal));
@@ -42,12 +40,20 @@ async function found(
   return object === undefined ? undefined : { uid: object.metadata.uid, object };
 }
 
-/** Removes a host's access as it was found. What the credentials do not permit remains. */
+/** Removes a host's access by uid. Reports what remains because the credentials do not permit its removal. */
 export async function giveUpAccess(
   client: ClusterClient,
   hostId: string,
   access: HostAccess,
-  { signal, removed, remains }: Pick<CleaningContext, "signal" | "removed" | "remains">,
+  {
+    signal,
+    removed,
+    remains,
+  }: {
+    readonly signal: AbortSignal;
+    readonly removed: (what: string) => void;
+    readonly remains: (what: string) => void;
+  },
 ): Promise<void> {
   const name = hostAccountName(hostId);
   const role = `ClusterRole ${name}`;
@@ -59,7 +65,7 @@ export async function giveUpAccess(
   if (access.role !== undefined) {
     try {
       if (await removeFound(client, clusterRoles, { name }, access.role, signal)) removed(role);
-      // Gone meanwhile, with what it owns, or another's by now.
+      // The role is gone with what it owns, or belongs to a new join.
       else if (access.role.uid !== undefined) return;
     } catch (error) {
       if (!isKubeError(error)) throw error;
@@ -67,7 +73,7 @@ export async function giveUpAccess(
       return;
     }
   }
-  // Kubernetes removes these two with the ClusterRole that owns them; an administrator need not wait for that.
+  // Kubernetes removes these two with the ClusterRole that owns them. Deletes them at once where the rights permit.
   for (const [resource, ref, object, what] of follow) {
     if (object === undefined) continue;
     try {

@@ -4,18 +4,18 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leases, nodes } from "../../kube/resources.ts";
-import { dropFinalizer, remove } from "../removal.ts";
-import { waitFor } from "../wait.ts";
+import { dropFinalizer, remove } from "../shared/removal.ts";
+import { waitFor } from "../shared/wait.ts";
 
-/** Where kubelets, and so virtual nodes, keep their leases. */
+/** Namespace of the nodes' leases. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
 
 export interface ClusterRemoval {
   /** How long the controller may take to remove the virtual node and its finalizer. */
   readonly patienceMs: number;
-  /** Do the controller's part when it does not. */
+  /** Removes the controller's finalizer after that time. */
   readonly force: boolean;
-  /** Hears what the controller waits for, once for each. */
+  /** Receives what the controller waits for, once for each reason. */
   readonly onKept?: (why: string) => void;
   readonly signal: AbortSignal;
 }
@@ -23,7 +23,7 @@ export interface ClusterRemoval {
 /** The end of a Cluster: gone with its node, held by the controller, or deleted and created again. */
 export type Removed = "gone" | "held" | "made again";
 
-/** Deletes a Cluster and waits until it and its virtual node are gone. What one has that is made again is left alone. */
+/** Deletes a Cluster and waits until it and its virtual node are gone. Leaves a new Cluster of the name alone. */
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,
@@ -52,7 +52,7 @@ export async function removeCluster(
   return "gone";
 }
 
-/** The Cluster of this name when it is another one; without `uid`, whichever there is. */
+/** Returns the Cluster of this name if it has another uid. */
 export async function successor(
   host: ClusterClient,
   { name, uid }: { readonly name: string; readonly uid: string | undefined },
@@ -67,7 +67,7 @@ export function isVirtualNodeOf({ metadata, spec }: Stored<KubeNode>, cluster: s
   return metadata.labels?.[VIRTUAL_NODE_LABEL] === cluster || spec?.providerID === providerIdOf(cluster);
 }
 
-/** Removes the virtual node and its lease; a node of that name which is not Legation's is left alone. */
+/** Removes the virtual node and its lease. Leaves a node of that name alone that is not Legation's. */
 export async function removeVirtualNode(host: ClusterClient, cluster: string, signal: AbortSignal): Promise<void> {
   const name = virtualNodeName(cluster);
   const node = await host.find(nodes, { name }, { signal });

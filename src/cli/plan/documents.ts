@@ -13,7 +13,7 @@ import {
 } from "yaml";
 import { z } from "zod";
 import { withoutNulls } from "../../api/json.ts";
-import { Failure } from "../failure.ts";
+import { Failure } from "../shared/failure.ts";
 
 /** One object of a manifest, as its author wrote it. */
 export interface WrittenObject {

@@ -4,7 +4,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { counted } from "../counted.ts";
+import { counted } from "../shared/output.ts";
 import { isSameTemplate } from "./applied.ts";
 import { byYouth, isPodOf, type NamedWorkload, ordinalOf } from "./controller-pods.ts";
 import { readFields, type WrittenObject } from "./documents.ts";

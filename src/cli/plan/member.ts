@@ -102,7 +102,10 @@ export class HostedMember implements PlacementMember {
     if (this.#node?.spec?.unschedulable === true) return CORDONED;
     const ready = status?.conditions?.find(({ type }) => type === "Ready");
     if (ready === undefined) {
-      return { reason: "ClusterNotReady", message: "nobody has reported on it: does `legation controller` run?" };
+      return {
+        reason: "ClusterNotReady",
+        message: "no controller has reported on it: does `legation controller` run?",
+      };
     }
     if (ready.reason === "NodeRefused") return NO_VIRTUAL_NODE;
     // A member that answers may still be not ready: another identity, or pods that cannot be read.

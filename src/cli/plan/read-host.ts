@@ -6,7 +6,7 @@ import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, namespaces, nodes, persistentVolumeClaims, type Resource } from "../../kube/resources.ts";
+import { apiVersionOf, namespaces, nodes, persistentVolumeClaims, pods, type Resource } from "../../kube/resources.ts";
 import {
   CLASS_KINDS,
   type DependencyKey,
@@ -16,8 +16,7 @@ import {
   isClass,
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
-import { listClusters } from "../clusters.ts";
-import { listPods, listProxies } from "../proxies/list.ts";
+import { listClusters, listProxies } from "../shared/reading.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
 import type { HostState } from "./simulation.ts";
 import { podsOf, WORKLOAD_RESOURCES, workloadKind } from "./workloads.ts";
@@ -100,7 +99,7 @@ async function readHostPods(
   });
   const wanted = new Set(workloads.map(({ metadata }) => metadata.namespace ?? current));
   const labelSelector = `${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`;
-  const read = [...wanted].map((namespace) => listPods(host, { namespace, labelSelector, signal }));
+  const read = [...wanted].map((namespace) => listAll(host, pods, { namespace, labelSelector, signal }));
   return (await Promise.all(read)).flat();
 }
 

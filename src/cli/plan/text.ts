@@ -1,6 +1,5 @@
-import { counted } from "../counted.ts";
-import { table } from "../table.ts";
-import type { Terminal } from "../terminal.ts";
+import { counted, table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
 import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;

@@ -6,10 +6,10 @@ import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
 import type { Failing } from "../../runtime/reflector.ts";
-import { age, table } from "../table.ts";
-import type { Terminal } from "../terminal.ts";
+import { age, table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
 
-/** The host's objects behind the status of all clusters. */
+/** The host's objects that the status of all members needs. */
 export interface Snapshot {
   readonly clusters: readonly Stored<Cluster>[];
   /** Virtual nodes. */
@@ -19,7 +19,7 @@ export interface Snapshot {
   readonly failing?: Failing;
 }
 
-/** A resource of a member: allocatable, and free of this host's pods. Cores or bytes. */
+/** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
 export interface Share {
   readonly free: number;
   readonly allocatable: number;
@@ -28,25 +28,25 @@ export interface Share {
 /** The status of a member. */
 export interface ClusterStatus {
   readonly name: string;
-  /** Status of the Cluster's Ready condition, or of its node's where that is not Ready; Unknown when nobody has reported. */
+  /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
   readonly ready: string;
-  /** Why it is not ready, or takes no pods. */
+  /** Why the member is not ready, or takes no pods. */
   readonly reason?: string;
   readonly version?: string;
   readonly nodes?: number;
   readonly cpu: Share;
   readonly memory: Share;
   readonly pods: { readonly running: number; readonly unfinished: number };
-  /** Delegates that run there and that the host does not know, since it was restored from a backup; absent: none. */
+  /** Number of held delegates. Absent if there are none. */
   readonly held?: number;
   readonly created?: string;
 }
 
-/** All members, and the proxies that have none yet. */
+/** The status of all members, and of the proxies without a member. */
 export interface HostStatus {
   readonly clusters: readonly ClusterStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
-  /** Since when the host cannot be read, and why: all this is as it was then; absent: all is well. */
+  /** Since when the host cannot be read, and why. The rest is as of then. */
   readonly failing?: { readonly since: string; readonly reason: string };
 }
 
@@ -113,7 +113,7 @@ export function readinessOf(
     const kept = status?.conditions?.find(({ type }) => type === RELEASED_CONDITION);
     return { ready, reason: kept === undefined ? "is being removed" : `is being removed: ${kept.message}` };
   }
-  if (said === undefined) return { ready, reason: `nobody has reported on it: ${UNHEARD}` };
+  if (said === undefined) return { ready, reason: `no controller has reported on it: ${UNHEARD}` };
   if (ready !== "True") return { ready, reason: said.message };
   // The controller may be gone; then Kubernetes marks the node, whose Lease expires.
   if (node !== undefined && !isNodeReady(node)) {
@@ -127,7 +127,7 @@ function nodeReadiness({ status }: KubeNode): string {
   return status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown";
 }
 
-/** The table that people see. */
+/** Formats the status for people. */
 export function statusTable(status: HostStatus, now: number, terminal: Terminal): string {
   return membersTable(status, now, terminal) + failingLine(status, terminal);
 }

@@ -25,13 +25,11 @@ export interface OwnWorkload {
   readonly metadata?: Pick<WrittenObject["metadata"], "labels" | "annotations" | "ownerReferences"> | undefined;
   /** The current pod template. */
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
-  /** A Deployment is paused: until it is resumed, pods get what an earlier template has. */
-  readonly paused?: boolean | undefined;
 }
 
 /**
- * Why a pod with this metadata is the host's own, and what to write. It is said of one pod or of many. `namespace`: the pod's, as
- * it is now; undefined when it may not be read. `workload`: absent when it is not known.
+ * Returns why a pod is not delegated, and what to write. The text fits one pod and many. `namespace` is undefined if the account may
+ * not read it, `workload` if it is unknown.
  */
 export function whyNotDelegated(
   metadata: PodMetadata,
@@ -45,94 +43,86 @@ export function whyNotDelegated(
   if (RESERVED_NAMESPACES.has(name)) {
     return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
   }
-  const said = whatIsSaid(metadata, workload);
   const mode = delegationModeOf(labels);
-  if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(said, metadata, name, workload)}`;
-  // Annotations matter only where pods have to ask.
-  const counts = mode === "annotated" || said.is === "declined" || said.is === "unread" ? said : ASKED;
-  switch (counts.is) {
-    case "declined":
-      return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
-    case "unread":
-      return counts.problem;
-    case "asked":
-      return whyNotThoughAsked(metadata, mode, name, workload);
-    case "not carried over":
-      return `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${carryOver(name, workload)}`;
-    case "label":
-      return `${counts.key} is a label there, and says something only as an annotation: write it under metadata.annotations`;
-    case "nothing":
-      return `nothing asks for it: ${writeAnnotation(metadata, workload)}`;
-  }
+  const { why, remedy } = adviceOf(metadata, name, mode, workload);
+  return mode === undefined ? `${noMode(namespace)}, then ${remedy}` : why;
 }
 
-/** Why a pod is not delegated although its next ones are, as far as the template, the namespace or the pod itself says. */
+/** Two answers by the annotations. */
+interface Advice {
+  /** Why the pod is not delegated, in a namespace that has a mode. */
+  readonly why: string;
+  /** The remaining step, once the namespace is in mode `annotated`. */
+  readonly remedy: string;
+}
+
+function adviceOf(
+  metadata: PodMetadata,
+  namespace: string,
+  mode: DelegationMode | undefined,
+  workload: OwnWorkload | undefined,
+): Advice {
+  const annotations = annotationsOf(metadata, workload);
+  if (annotations[DELEGATE_ANNOTATION] === "false") {
+    return {
+      why: `the annotation ${DELEGATE_ANNOTATION} there is "false"`,
+      remedy: `write the annotation ${DELEGATE_ANNOTATION}: "true" in place of "false"`,
+    };
+  }
+  for (const each of [annotations, workload?.metadata?.annotations]) {
+    const read = parsePlacement(each ?? {});
+    const problem = read.ok ? undefined : (read.problems[0]?.message ?? "");
+    if (problem !== undefined) return { why: problem, remedy: `put right what cannot be read: ${problem}` };
+  }
+  const isOfEarlierRun = workload?.kind === "CronJob" && !asks(metadata.annotations);
+  // Annotations matter only in mode `annotated`.
+  if ((mode !== undefined && mode !== "annotated") || asks(annotations)) {
+    return {
+      why: whyNotThoughAsked(metadata, mode, isOfEarlierRun, workload),
+      remedy: isOfEarlierRun ? "wait for its next run" : "make its pods anew",
+    };
+  }
+  if (asks(workload?.metadata?.annotations)) {
+    const remedy = carryOver(namespace, workload);
+    return {
+      why: `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${remedy}`,
+      remedy,
+    };
+  }
+  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
+  if (misplaced !== undefined) {
+    return {
+      why: `${misplaced} is a label there, and says something only as an annotation: write it under metadata.annotations`,
+      remedy: `write ${misplaced} under metadata.annotations: it is a label there`,
+    };
+  }
+  const remedy = writeAnnotation(metadata, workload);
+  return { why: `nothing asks for it: ${remedy}`, remedy };
+}
+
+/** Returns why a pod is not delegated although the workload's next pods are. */
 function whyNotThoughAsked(
   metadata: PodMetadata,
-  mode: DelegationMode,
-  namespace: string,
+  mode: DelegationMode | undefined,
+  isOfEarlierRun: boolean,
   workload: OwnWorkload | undefined,
 ): string {
   if (metadata.annotations?.[DELEGATE_ANNOTATION] === "false" && workload !== undefined) {
-    const next = nextPods(workload, namespace);
+    const next = workload.kind === "CronJob" ? "its next run is delegated" : "delete them to have them made anew";
     return (
       `the annotation ${DELEGATE_ANNOTATION} is "false" there, and not in the pod template of ${workload.kind} ${workload.name}: ` +
       `${next}, unless something writes it on pods (a policy, an admission webhook), which is to leave these out`
     );
   }
   const read = parsePlacement(annotationsOf(metadata, workload));
-  if (read.ok && overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata)) return NODE_WRITTEN;
-  if (mode !== "annotated") return MADE_BEFORE;
-  if (isOfEarlierTemplate(metadata, workload)) {
-    return `made before delegation was asked for, and Deployment ${workload?.name} is paused: ${resume(workload?.name, namespace)}`;
-  }
-  if (!isOfEarlierRun(metadata, workload)) return MADE_BEFORE;
+  const isOverflow = mode !== undefined && read.ok && overflowModeOf(read.placement, mode) === "overflow";
+  if (isOverflow && namesNode(metadata)) return NODE_WRITTEN;
+  if (mode !== "annotated" || !isOfEarlierRun) return MADE_BEFORE;
+  // A Job's template does not change.
   return (
     "this run's Job was made before delegation was asked for, and makes its pods anew as they are: " +
     `the next run of CronJob ${workload?.name} is delegated`
   );
-}
-
-/** Describes how the workload's pods get its current template. */
-function nextPods({ kind, name, paused }: OwnWorkload, namespace: string): string {
-  if (kind === "CronJob") return "its next run is delegated";
-  return paused === true ? `it is paused, so ${resume(name, namespace)}` : "delete them to have them made anew";
-}
-
-/** Reports whether a paused Deployment asked for delegation after it created the pod's ReplicaSet. */
-function isOfEarlierTemplate({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
-  return workload?.paused === true && !asks(annotations);
-}
-
-/** Reports whether a CronJob created the pod's Job before it asked. A Job's template does not change. */
-function isOfEarlierRun({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
-  return workload?.kind === "CronJob" && !asks(annotations);
-}
-
-/** The first matching statement of the annotations about delegation. */
-type Said =
-  | { readonly is: "declined" }
-  | { readonly is: "unread"; readonly problem: string }
-  | { readonly is: "asked" }
-  /** The workload asks, and its pod template does not. */
-  | { readonly is: "not carried over" }
-  /** A label carries a key that only works as an annotation. */
-  | { readonly is: "label"; readonly key: string }
-  | { readonly is: "nothing" };
-
-const ASKED: Said = { is: "asked" };
-
-function whatIsSaid(metadata: PodMetadata, workload: OwnWorkload | undefined): Said {
-  const annotations = annotationsOf(metadata, workload);
-  if (annotations[DELEGATE_ANNOTATION] === "false") return { is: "declined" };
-  for (const each of [annotations, workload?.metadata?.annotations]) {
-    const read = parsePlacement(each ?? {});
-    if (!read.ok) return { is: "unread", problem: read.problems[0]?.message ?? "" };
-  }
-  if (asks(annotations)) return ASKED;
-  if (asks(workload?.metadata?.annotations)) return { is: "not carried over" };
-  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
-  return misplaced === undefined ? { is: "nothing" } : { is: "label", key: misplaced };
 }
 
 /** Returns the annotations of the template if it is known, else of the pod. */
@@ -157,10 +147,10 @@ function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefine
   return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
 }
 
-// Kubernetes' own workloads that make workloads.
+// Kubernetes' own workloads that own other workloads.
 const OUTER_KINDS: ReadonlySet<string> = new Set(["Deployment", "CronJob"]);
 
-/** As admission passes a pod over. */
+/** Returns why admission never delegates such a pod. Undefined if it may. */
 function whyNever(metadata: PodMetadata): string | undefined {
   const { labels = {}, annotations = {} } = metadata;
   if (labels[HOST_LABEL] !== undefined) {
@@ -183,29 +173,8 @@ function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string 
   return `namespace ${name} has the label ${DELEGATION_LABEL}: "${value}", which is no mode: write \`${command} --overwrite\``;
 }
 
-/** Returns the remaining step once the namespace is in mode `annotated`. */
-function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string {
-  switch (said.is) {
-    case "declined":
-      return `write the annotation ${DELEGATE_ANNOTATION}: "true" in place of "false"`;
-    case "unread":
-      return `put right what cannot be read: ${said.problem}`;
-    case "asked":
-      if (isOfEarlierTemplate(metadata, workload)) return resume(workload?.name, namespace);
-      return isOfEarlierRun(metadata, workload) ? "wait for its next run" : "make its pods anew";
-    case "not carried over":
-      return carryOver(namespace, workload);
-    case "label":
-      return `write ${said.key} under metadata.annotations: it is a label there`;
-    case "nothing":
-      return writeAnnotation(metadata, workload);
-  }
-}
-
-/** How annotations of a workload come into its template: admission copies them at its next update. */
-function carryOver(namespace: string, { kind = "", name = "", metadata, paused }: Partial<OwnWorkload> = {}): string {
-  // A paused Deployment cannot be restarted, and resuming is an update, too.
-  if (paused === true) return resume(name, namespace);
+/** Returns the command by which admission copies the workload's annotations into its template: an update. */
+function carryOver(namespace: string, { kind = "", name = "", metadata }: Partial<OwnWorkload> = {}): string {
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (owner !== undefined) {
     return owner.kind === "Deployment" ? restart("deployment", owner.name ?? "", namespace) : templateOf(owner);
@@ -226,10 +195,6 @@ function carryOver(namespace: string, { kind = "", name = "", metadata, paused }
 
 function restart(resource: string, name: string, namespace: string): string {
   return `write \`kubectl rollout restart ${resource} ${name} -n ${namespace}\``;
-}
-
-function resume(name: string | undefined, namespace: string): string {
-  return `write \`kubectl rollout resume deployment ${name} -n ${namespace}\``;
 }
 
 function templateOf({ kind, name = "" }: { readonly kind: string; readonly name?: string }): string {

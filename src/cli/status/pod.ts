@@ -20,15 +20,14 @@ import {
   unschedulableMessage,
 } from "../../pods/phase.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { table } from "../table.ts";
-import type { Terminal } from "../terminal.ts";
+import { table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import type { MemberNews } from "./pod-member.ts";
 import { type Trouble, troubleText } from "./trouble.ts";
 
 /** A step of a pod's life. */
 export interface Station {
-  /** RFC 3339; absent when nobody recorded it, or when it has not happened yet. */
+  /** RFC 3339. Absent if unrecorded or pending. */
   readonly at?: string;
   readonly what: string;
   /** Further lines, such as a reason per member. */
@@ -45,7 +44,7 @@ export interface Journey {
   readonly stations: readonly Station[];
   /** Troubles of the pod's member. */
   readonly troubles: readonly Trouble[];
-  /** Why that is not known; absent: it is. */
+  /** Why the troubles are unknown. Absent if they are known. */
   readonly notRead?: string;
   readonly events: readonly {
     readonly at: string;
@@ -55,6 +54,13 @@ export interface Journey {
   }[];
 }
 
+/** The state of a pod's member. */
+export interface MemberNews {
+  readonly troubles: readonly Trouble[];
+  /** Why the troubles are unknown. Undefined when they are known. */
+  readonly notRead?: string;
+}
+
 /** The pod's namespace and workload, which decide whether it is delegated. */
 export interface Own {
   readonly namespace?: Stored<Namespace> | undefined;
@@ -62,9 +68,8 @@ export interface Own {
 }
 
 /**
- * Reads a pod's way from the host's objects alone. The member is the one that Legation has recorded: a pod that somebody else has bound
- * to a virtual node was never on its way there. `own`: the pod's namespace and workload; read where the pod is not delegated. The
- * last: what is known of its member.
+ * Builds a pod's journey from the host's objects. The member is the recorded one: a pod that another scheduler bound to a virtual
+ * node has none. `own` explains why a pod is not delegated.
  */
 export function journeyOf(
   pod: Stored<Pod>,
@@ -154,7 +159,8 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
   if (isOverflow(pod)) return [overflowing(pod)];
   if (!delegated) return [station(undefined, "waits for a scheduler", scheduled?.message ? [scheduled.message] : [])];
   const waits = whyNotPlaced(pod);
-  if (waits === undefined) return [station(undefined, "waits for a member cluster; nobody has reported on it yet", [])];
+  if (waits === undefined)
+    return [station(undefined, "waits for a member cluster; no controller has reported on it yet", [])];
   return [
     station(
       waits.lastTransitionTime,
@@ -164,7 +170,7 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
   ];
 }
 
-/** A pod in overflow mode that has no node: what the host's scheduler says, and what that means. */
+/** Returns the step of a pod in overflow mode that has no node, with the host scheduler's message. */
 function overflowing(pod: Stored<Pod>): Station {
   const message = unschedulableMessage(pod);
   if (message === undefined) return station(undefined, "waits for this cluster's scheduler, which is asked first", []);
@@ -208,7 +214,7 @@ function running(pod: Stored<Pod>): Station[] {
   return stations;
 }
 
-/** A write for the pod that a cluster goes on refusing. */
+/** Returns the step of a pod for which a cluster refuses a write. */
 function refused(pod: Stored<Pod>): Station[] {
   const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
   return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, message.split("; "))] : [];
@@ -252,7 +258,7 @@ function station(at: string | undefined, what: string, details: readonly string[
   return at === undefined ? { what, details } : { at, what, details };
 }
 
-/** The way as people read it. */
+/** Formats a journey for people. */
 export function journeyText(journey: Journey, terminal: Terminal): string {
   const start = Date.parse(journey.stations[0]?.at ?? "");
   const rows = journey.stations.flatMap(({ at, what, details }) => [

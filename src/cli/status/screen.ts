@@ -1,12 +1,12 @@
 import { KubeError } from "../../kube/errors.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
-import { type Outcome, printOutcome } from "../output.ts";
-import type { Session } from "../session.ts";
-import type { Terminal } from "../terminal.ts";
+import { type Outcome, printOutcome } from "../shared/output.ts";
+import type { Session } from "../shared/session.ts";
+import type { Terminal } from "../shared/terminal.ts";
 
 const CLEAR = "\u001B[H\u001B[2J";
 
-/** Shows one result after another: in place on a terminal, one below the other elsewhere; the same twice only once. */
+/** Shows results in place on a terminal, and one below the other elsewhere. Skips an unchanged result. */
 export class Screen {
   readonly #terminal: Terminal;
   readonly #format: "text" | "json" | "yaml";
@@ -28,10 +28,7 @@ export class Screen {
   }
 }
 
-/**
- * Shows what is read, once, or with `watch` again and again until the signal fires. What has been read once is not given up
- * because the API server fails for a while.
- */
+/** Shows what `read` returns, with `watch` until the signal fires. A failing API server ends only the first read. */
 export async function showFollowing(
   { watch, output }: { readonly watch: boolean; readonly output: "text" | "json" | "yaml" },
   { terminal, signal }: Session,

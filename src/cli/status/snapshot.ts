@@ -7,9 +7,7 @@ import { nodes, pods, type Resource } from "../../kube/resources.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
-import { listClusters } from "../clusters.ts";
-import { listProxies } from "../proxies/list.ts";
-import { asViewer } from "../viewer.ts";
+import { asViewer, listClusters, listProxies } from "../shared/reading.ts";
 import type { Snapshot } from "./clusters.ts";
 
 /** Reads the host once. */
@@ -24,17 +22,17 @@ export async function readSnapshot(host: ClusterClient, signal: AbortSignal): Pr
   return { clusters: joined, nodes: virtualNodes, proxies };
 }
 
-// A burst of changes is one new table.
+// Coalesces a burst of changes into one table.
 const QUIET_MS = 300;
 
-/** Follows the host and tells of each new state, at most a few times a second, until the signal fires. */
+/** Follows the host and reports each new state, at most a few times a second, until the signal fires. */
 export async function followSnapshot(
   host: ClusterClient,
   onSnapshot: (snapshot: Snapshot) => void,
   signal: AbortSignal,
   clock: Clock = realClock,
 ): Promise<void> {
-  // A reflector tries for ever; what cannot work at all must be told.
+  // A reflector retries forever, so a first read reports what cannot work at all.
   let last = await readSnapshot(host, signal);
   let changed = Promise.withResolvers<void>();
   const reflect = <T extends KubeObject>(resource: Resource<T>, labelSelector?: string): Reflector<T> =>

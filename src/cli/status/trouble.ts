@@ -1,11 +1,15 @@
 import type { Cluster } from "../../api/cluster.ts";
-import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
+import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
+import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
+import { CORDONED } from "../../placement/member-candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
 import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { counted } from "../counted.ts";
-import type { Terminal } from "../terminal.ts";
+import { counted } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { readinessOf } from "./clusters.ts";
 
-/** Something that is wrong with a workload, and what can be done about it. */
+/** A problem of a workload or pod, and its remedy. */
 export interface Trouble {
   readonly what: string;
   readonly remedy?: string;
@@ -13,7 +17,7 @@ export interface Trouble {
 
 export interface TroubleFacts {
   readonly namespace: string;
-  /** How many pods the workload is to have. */
+  /** Number of pods that the workload wants. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
   readonly clusters: readonly Stored<Cluster>[];
@@ -30,12 +34,8 @@ export function troublesOf(facts: TroubleFacts): Trouble[] {
   return [...lostMembers(facts), ...refused(facts), ...notStarting(facts), ...failed(facts)];
 }
 
-/** Which members of these pods are lost, and what becomes of the pods there. */
-export function lostMembers({
-  namespace,
-  pods,
-  clusters,
-}: Pick<TroubleFacts, "namespace" | "pods" | "clusters">): Trouble[] {
+/** Returns the lost members of these pods, and the fate of the pods there. */
+function lostMembers({ namespace, pods, clusters }: Pick<TroubleFacts, "namespace" | "pods" | "clusters">): Trouble[] {
   return clusters.flatMap(({ metadata: { name }, status }) => {
     const there = pods.filter((pod) => memberOf(pod) === name && !isTerminal(pod));
     const ready = status?.conditions?.find(({ type }) => type === "Ready");
@@ -73,7 +73,7 @@ function notEnding(pods: readonly Stored<Pod>[], member: string, lead: string, n
 }
 
 /** Describes the fate of pods on a lost member, as the node lifecycle controller decides it. */
-export function whatBecomes(pods: readonly Stored<Pod>[], member: string): string {
+function whatBecomes(pods: readonly Stored<Pod>[], member: string): string {
   const [first] = pods;
   const one = pods.length === 1;
   const after = pods.map(({ spec }) => evictedAfter(spec?.tolerations ?? []));
@@ -83,7 +83,7 @@ export function whatBecomes(pods: readonly Stored<Pod>[], member: string): strin
   }
   const when = `${soonest} s after ${one ? "its" : "their"} node has the taint ${LOST_TAINT}`;
   if (one && first !== undefined && controllerOf(first) === undefined)
-    return `it is deleted ${when}, and nobody replaces it`;
+    return `it is deleted ${when}, and nothing replaces it`;
   const staying = after.filter((seconds) => seconds === undefined).length;
   const rest = staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for ${member}`;
   const maker = first === undefined ? undefined : controllerOf(first);
@@ -91,7 +91,7 @@ export function whatBecomes(pods: readonly Stored<Pod>[], member: string): strin
   return `${one ? "it is" : "they are"} replaced elsewhere ${when}${rest}`;
 }
 
-/** A StatefulSet makes a pod again only when the last one of that name is gone. */
+/** Describes the fate of a StatefulSet's pods: it replaces a pod only once the old one is gone. */
 function anew(one: boolean, statefulSet: string, member: string, when: string): string {
   const [are, stay, them, they] = one ? ["it is", "stays", "it", "it is"] : ["they are", "stay", "them", "they are"];
   return (
@@ -100,7 +100,7 @@ function anew(one: boolean, statefulSet: string, member: string, when: string): 
   );
 }
 
-/** Seconds; undefined: never. */
+/** Returns after how many seconds a taint evicts the pod. Undefined: never. */
 function evictedAfter(tolerations: readonly Toleration[]): number | undefined {
   const matching = tolerations.filter(
     ({ key = LOST_TAINT, effect = "NoExecute" }) => key === LOST_TAINT && effect === "NoExecute",
@@ -110,7 +110,7 @@ function evictedAfter(tolerations: readonly Toleration[]): number | undefined {
   return limited.length === 0 ? undefined : Math.min(...limited);
 }
 
-/** Only while pods are missing, or a CronJob's whole run: an event outlives what it tells of. */
+/** Returns the last refusal to create pods, while pods or a CronJob's run are missing. An event may be outdated. */
 function refused({ replicas, pods, refusals }: TroubleFacts): Trouble[] {
   const there = pods.filter(isLive).length;
   const last = [...refusals].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
@@ -121,21 +121,15 @@ function refused({ replicas, pods, refusals }: TroubleFacts): Trouble[] {
   return [{ what: `${replicas - there} more cannot be created (${kind} ${name}, ${timeOf(last)}): ${message}` }];
 }
 
-/** When it was last told; RFC 3339. */
+/** Returns when an event last occurred, in RFC 3339. */
 export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
   return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
 }
 
 function notStarting({ namespace, pods }: TroubleFacts): Trouble[] {
-  const stuck = pods.flatMap((pod) => {
-    if (!isBound(pod) || !isLive(pod)) return [];
-    const why = statusesOf(pod).flatMap(waitingWords)[0];
-    return why === undefined ? [] : [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${why}` }];
-  });
-  return grouped(stuck).map(([words, those]) => ({
-    what: `${counted(those.length)} ${those.length === 1 ? "does" : "do"} not run in ${words}`,
-    remedy: seePod(namespace, those),
-  }));
+  return alike(namespace, pods, ["does not run", "do not run"], (pod) =>
+    isBound(pod) && isLive(pod) ? statusesOf(pod).flatMap(waitingWords)[0] : undefined,
+  );
 }
 
 function waitingWords({ name, state, restartCount }: ContainerStatus): string[] {
@@ -146,15 +140,27 @@ function waitingWords({ name, state, restartCount }: ContainerStatus): string[] 
 }
 
 function failed({ namespace, pods }: TroubleFacts): Trouble[] {
-  const ended = pods.flatMap((pod) => {
-    if (pod.status?.phase !== "Failed" || isDeleting(pod)) return [];
-    const { reason, message } = pod.status;
-    const words = reason === undefined ? exitWords(pod) : `${reason}${message === undefined ? "" : `: ${message}`}`;
-    return [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${words}` }];
+  return alike(namespace, pods, ["has failed", "have failed"], (pod) => {
+    const { phase, reason, message } = pod.status ?? {};
+    if (phase !== "Failed" || isDeleting(pod)) return undefined;
+    return reason === undefined ? exitWords(pod) : `${reason}${message === undefined ? "" : `: ${message}`}`;
   });
-  return grouped(ended).map(([words, those]) => ({
-    what: `${counted(those.length)} ${those.length === 1 ? "has" : "have"} failed in ${words}`,
-    remedy: seePod(namespace, those),
+}
+
+/** Returns one trouble for all pods of one cluster that have the same reason. */
+function alike(
+  namespace: string,
+  pods: readonly Stored<Pod>[],
+  [verb, verbOfMany]: readonly [string, string],
+  reasonOf: (pod: Stored<Pod>) => string | undefined,
+): Trouble[] {
+  const found = pods.flatMap((pod) => {
+    const reason = reasonOf(pod);
+    return reason === undefined ? [] : [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${reason}` }];
+  });
+  return [...Map.groupBy(found, ({ words }) => words)].map(([words, those]) => ({
+    what: `${counted(those.length)} ${those.length === 1 ? verb : verbOfMany} in ${words}`,
+    remedy: `see legation status pod ${those[0]?.pod.metadata.name} -n ${namespace}`,
   }));
 }
 
@@ -172,18 +178,49 @@ function statusesOf({ status }: Pod): ContainerStatus[] {
   return [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
 }
 
-function grouped(
-  found: readonly { readonly pod: Stored<Pod>; readonly words: string }[],
-): [string, readonly Stored<Pod>[]][] {
-  const groups = [...Map.groupBy(found, ({ words }) => words)];
-  return groups.map(([words, those]) => [words, those.map(({ pod }) => pod)]);
+/** Returns the problems of a pod's member, and what they mean for the pod. `node` is the member's virtual node. */
+export function memberTroubles(
+  pod: Stored<Pod>,
+  cluster: Stored<Cluster>,
+  node: Stored<KubeNode> | undefined,
+): Trouble[] {
+  if (isTerminal(pod)) return [];
+  const { namespace = "" } = pod.metadata;
+  const { name } = cluster.metadata;
+  const lost = lostMembers({ namespace, pods: [pod], clusters: [cluster] });
+  if (cluster.metadata.deletionTimestamp !== undefined) {
+    return [...lost, { what: `${name} ${readinessOf(cluster, node).reason}` }];
+  }
+  return [...lost, ...(lost.length === 0 ? unheard(pod, cluster, node) : []), ...cordoned(pod, name, node)];
 }
 
-function seePod(namespace: string, [first]: readonly Stored<Pod>[]): string {
-  return `see legation status pod ${first?.metadata.name} -n ${namespace}`;
+/** Returns a problem if the member's Cluster may be stale, since no controller reports on it. */
+function unheard(pod: Stored<Pod>, cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined): Trouble[] {
+  const { name } = cluster.metadata;
+  const { ready, reason } = readinessOf(cluster, node);
+  if (ready === "True") return [];
+  const isNodeLost = node !== undefined && !isNodeReady(node) && !isDeleting(pod);
+  return [{ what: `${name}: ${reason}`, ...(isNodeLost ? { remedy: whatBecomes([pod], name) } : {}) }];
 }
 
-/** As people read it. */
+function cordoned(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
+  if (node?.spec?.unschedulable !== true || isDeleting(pod)) return [];
+  const isThere = pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] !== undefined;
+  const what = `${member}: ${CORDONED.message}`;
+  // A cordon does not stop the delegate of a bound pod.
+  if (!isThere && isBound(pod)) return [{ what: `${what}; this pod is bound to it and stays` }];
+  const meaning = isThere
+    ? "this pod stays there, and one that replaces it goes elsewhere"
+    : "this pod gets no delegate there before that ends";
+  return [
+    {
+      what: `${what}; ${meaning}`,
+      remedy: `so that pods go there again: kubectl uncordon ${node.metadata.name}`,
+    },
+  ];
+}
+
+/** Formats a problem for people. */
 export function troubleText({ what, remedy }: Trouble, terminal: Terminal): string {
   const line = `${terminal.paint("red", "trouble:")} ${what}`;
   return remedy === undefined ? line : `${line}\n  ${remedy}`;

@@ -1,10 +1,9 @@
-import { counted } from "../counted.ts";
-import { table } from "../table.ts";
-import type { Terminal } from "../terminal.ts";
+import { counted, table } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
 import { troubleText } from "./trouble.ts";
 import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts";
 
-/** A workload's status as people read it. */
+/** Formats a workload's status for people. */
 export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
   const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
     status;
@@ -35,7 +34,7 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   ].join("\n");
 }
 
-// More lines than fit on a screen are not read.
+// A screenful.
 const MOST_TROUBLES = 8;
 
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {

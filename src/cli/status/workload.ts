@@ -18,35 +18,34 @@ export interface WorkloadFacts {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
-  /** How many pods it is to have now. */
+  /** Number of pods that it wants now. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
-  /** The workload's own. */
+  /** Metadata of the workload. */
   readonly metadata?: OwnWorkload["metadata"];
-  /** The pod template's. */
+  /** Metadata of the pod template. */
   readonly template?: OwnWorkload["template"];
-  readonly paused?: OwnWorkload["paused"];
   /** Events of controllers that could not create pods of the workload. */
   readonly refusals?: readonly KubeEvent[];
   /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
-  /** Claims that its controller makes before that pod. */
+  /** Claims that the controller creates before that pod. */
   readonly nextClaims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
 }
 
 /** A member's share of a workload. */
 export interface WorkloadMember {
   readonly cluster: string;
-  /** How many the scheduling preferences give it now; absent: they say nothing, or are not written. */
+  /** Number of pods that the scheduling preferences give it now. Absent without preferences. */
   readonly wanted?: number;
-  /** How many more they would give it, had it room. */
+  /** Number of further pods that they would give it if it had room. */
   readonly overflow?: number;
-  /** Pods there that have neither ended nor are being deleted. */
+  /** Pods there that have neither ended nor are terminating. */
   readonly has: number;
   readonly ready: number;
-  /** All pods there by phase; those that are being deleted as Terminating. */
+  /** All pods there by phase, or Terminating. */
   readonly phases: Replicas;
-  /** Why one more pod would not go there; absent: it would. */
+  /** Why one more pod would not go there. Absent if it would. */
   readonly whyNot?: string;
 }
 
@@ -54,9 +53,9 @@ export interface WorkloadMember {
 export interface PendingPods {
   readonly pods: readonly string[];
   readonly reason: string;
-  /** The condition's words. */
+  /** The condition's message. */
   readonly message: string;
-  /** The same by member. */
+  /** The message by member. */
   readonly clusters: readonly { readonly cluster: string; readonly message: string }[];
 }
 
@@ -74,17 +73,17 @@ export interface WorkloadStatus {
   readonly onHost: number;
   /** Pods on the host that are not in overflow mode. */
   readonly notDelegated: number;
-  /** Why they are not, and what to write; absent: there are none. */
+  /** Why they are not delegated, and what to write. Absent if there are none. */
   readonly whyOnHost?: string;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
-  /** Where one more pod would go; absent: it would wait, or is not delegated. */
+  /** Member that one more pod would get. Absent if it would wait, or is not delegated. */
   readonly next?: string;
 }
 
-/** Reckons the division of one workload, by the controller's own rules, from what the host shows. */
+/** Computes the division of one workload from the host's objects, by the controller's own rules. */
 export function workloadStatus(facts: WorkloadFacts, host: HostState, now: number): WorkloadStatus {
   const { kind, namespace, name, replicas, pods, next } = facts;
   const placed = pods.flatMap((pod) => {
@@ -138,7 +137,7 @@ function whyOnHost(
   facts: WorkloadFacts,
   { namespaces }: HostState,
 ): Pick<WorkloadStatus, "notDelegated" | "whyOnHost"> {
-  // In overflow mode the host is asked first.
+  // A pod in overflow mode waits for the host's scheduler first.
   const unmarked = pods.filter((pod) => !isOverflow(pod));
   const [first] = unmarked;
   if (first === undefined) return { notDelegated: 0 };
@@ -157,7 +156,7 @@ function placeOf(
   return simulation.place(next);
 }
 
-/** As the controller reckons it when it moves replicas. */
+/** Computes the division as the controller does when it moves replicas. */
 function divisionOf(
   pod: Stored<Pod>,
   total: number,
@@ -204,12 +203,12 @@ function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): P
   });
 }
 
-/** A proxy, one that has overflowed included. */
+/** Reports whether a pod is a proxy, which an overflowed pod is as well. */
 function isMarked({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
 }
 
-/** In overflow mode a pod waits for a member only once the host has no place for it. */
+/** Reports whether a pod waits for a member. In overflow mode it does so once the host has no node for it. */
 function waits(pod: Stored<Pod>): boolean {
   return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
 }
@@ -224,12 +223,12 @@ function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message
     return { reason: "Unschedulable", message };
   }
   const { reason = "NotPlaced", message = "" } = whyNotPlaced(pod) ?? {
-    message: "nobody has reported on it yet: it is being placed, or `legation controller` does not run",
+    message: "no controller has reported on it yet: it is being placed, or `legation controller` does not run",
   };
   return { reason, message };
 }
 
-/** The condition's text, member by member: what follows a `; ` is of the next one only where that one's name is. */
+/** Splits a condition's message by member. A part without a member's name continues the part before it. */
 function byCluster(message: string, clusters: readonly string[]): { cluster: string; message: string }[] {
   const parts: { cluster: string; message: string }[] = [];
   for (const part of message.split("; ")) {

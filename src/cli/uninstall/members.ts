@@ -5,15 +5,15 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
-import { clusterId } from "../identity.ts";
-import { cleanMember } from "../member/clean.ts";
-import { reportsOf } from "../member/cleaning.ts";
-import { type HostContext, storedConnection } from "../member/stored-connection.ts";
+import { cleanMember, reportsOf } from "../member/clean.ts";
+import { storedConnection } from "../member/credentials.ts";
+import { clusterId } from "../shared/reading.ts";
+import type { HostContext } from "../shared/session.ts";
 import type { RemovalContext } from "./objects.ts";
 
 type LeavingContext = HostContext & Pick<RemovalContext, "remains">;
 
-/** Cleans all members at once, since each waits for its namespaces. */
+/** Cleans all members concurrently, since each waits for its namespaces. */
 export async function leaveMembers(joined: readonly Stored<Cluster>[], context: LeavingContext): Promise<void> {
   const { host, signal } = context;
   const members = new Map<string, Stored<Cluster> | undefined>(joined.map((each) => [each.metadata.name, each]));
@@ -25,14 +25,14 @@ export async function leaveMembers(joined: readonly Stored<Cluster>[], context: 
   for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
 }
 
-/** The members whose credentials are stored: whose Cluster was deleted without `unjoin` has no other trace on the host. */
+/** Returns the members with stored credentials: the only trace of a Cluster that was deleted without `unjoin`. */
 async function storedMembers(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
   const labelSelector = VIRTUAL_NODE_LABEL;
   const stored = await listAll(host, secrets, { namespace: SYSTEM_NAMESPACE, labelSelector, signal });
   return stored.flatMap(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] ?? []);
 }
 
-/** Cleans one member as far as its stored credentials go; a member that does not answer must not stop the rest. */
+/** Cleans one member as far as its stored credentials permit. A failing member does not stop the others. */
 async function leaveMember(
   name: string,
   cluster: Stored<Cluster> | undefined,
@@ -48,7 +48,7 @@ async function leaveMember(
     }
     await cleanMember(member.client, hostId, {
       signal,
-      // The credentials are deleted with the rest of the installation.
+      // The uninstallation deletes the credentials next.
       isLast: true,
       ...reportsOf(name, report),
       remains: (what) => remains(`${name}: ${what}`),

@@ -1,23 +1,28 @@
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Discovery } from "../discovery/discovery.ts";
-import { type KindName, listInstalled } from "../manifests/installed.ts";
-import { remove } from "../removal.ts";
-import { waitFor } from "../wait.ts";
+import { joinedMemberOf } from "../member/credentials.ts";
+import type { Discovery } from "../shared/discovery.ts";
+import { INSTALLED_LABELS, type KindName, listInstalled } from "../shared/manifests.ts";
+import { some } from "../shared/output.ts";
+import { remove } from "../shared/removal.ts";
+import { waitFor } from "../shared/wait.ts";
 
 export interface RemovalContext {
   readonly host: ClusterClient;
   readonly discovery: Discovery;
   readonly signal: AbortSignal;
   readonly report: (line: string) => void;
-  /** Notes what could not be taken away, and why, and says so at once. */
+  /** Records and reports an object that remains, and why. */
   readonly remains: (what: string) => void;
   readonly clock?: Clock;
 }
 
-/** Deletes every object of these kinds that an installation made, and waits until they are gone. */
+/** Deletes the installed objects of these kinds, and waits until they are gone. */
 export async function removeInstalled(kinds: readonly KindName[], context: RemovalContext): Promise<void> {
   const { host, discovery, signal } = context;
   for (const { apiVersion, kind } of kinds) {
@@ -31,7 +36,7 @@ export async function removeInstalled(kinds: readonly KindName[], context: Remov
 
 const GONE_WITHIN_MS = 60_000;
 
-/** Deletes one object, waits until it is gone, and says so; one that hangs remains, and is not waited for for ever. */
+/** Deletes one object and waits until it is gone. On timeout it remains. */
 export async function removeAndWait(
   resource: Resource<KubeObject>,
   object: Stored<KubeObject>,
@@ -54,4 +59,75 @@ export async function removeAndWait(
   );
   if (gone) report(`${what} removed`);
   else remains(`${what}: it is being deleted, but was not gone after ${GONE_WITHIN_MS / 1000} s`);
+}
+
+/** Opts all namespaces out. Resolves to their names. Rejects with KubeError. */
+export async function unlabelNamespaces({
+  host,
+  signal,
+  report,
+}: Pick<RemovalContext, "host" | "signal" | "report">): Promise<string[]> {
+  const unlabelled: string[] = [];
+  for (const { metadata } of await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal })) {
+    const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
+    try {
+      await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
+    } catch (error) {
+      // The namespace is gone, or a new one has its name.
+      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+      continue;
+    }
+    report(`Namespace ${metadata.name}: label ${DELEGATION_LABEL}=${metadata.labels?.[DELEGATION_LABEL]} taken off`);
+    unlabelled.push(metadata.name);
+  }
+  return unlabelled;
+}
+
+/** Removes Legation's namespace, unless other hosts have their access to this cluster in it. */
+export async function removeSystemNamespace(removal: RemovalContext): Promise<void> {
+  const { host, signal, remains } = removal;
+  const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  if (namespace === undefined) return;
+  const accounts = await listAll(host, serviceAccounts, {
+    namespace: SYSTEM_NAMESPACE,
+    labelSelector: HOST_LABEL,
+    signal,
+  });
+  if (accounts.length > 0) {
+    const others = await removeRuntimeObjects(host, signal);
+    const users = accounts.map(({ metadata }) => metadata.name);
+    remains(`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`);
+    if (others.length > 0) remains(`Secrets in ${SYSTEM_NAMESPACE} that Legation did not make: ${some(others)}`);
+    return;
+  }
+  await removeAndWait(namespaces, namespace, removal);
+}
+
+/**
+ * Removes what Legation's processes and `join` made in its namespace: the Lease, the webhook's certificate and members' credentials.
+ * Resolves to the names of the operator's Secrets, which stay.
+ */
+async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<readonly string[]> {
+  await remove(host, leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE }, { signal });
+  const stored = await listAll(host, secrets, {
+    namespace: SYSTEM_NAMESPACE,
+    labelSelector: `!${HOST_LABEL}`,
+    signal,
+  });
+  const others: string[] = [];
+  for (const secret of stored) {
+    // Kubernetes removes a token with its service account.
+    if (secret.type === "kubernetes.io/service-account-token") continue;
+    const { name, uid } = secret.metadata;
+    if (isOwnSecret(secret)) await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
+    else others.push(name);
+  }
+  return others;
+}
+
+/** Reports whether Legation made the Secret: the webhook's certificate, or a member's credentials from `join`. */
+function isOwnSecret(secret: Stored<Secret>): boolean {
+  const { labels = {} } = secret.metadata;
+  const isInstalled = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);
+  return isInstalled || joinedMemberOf(secret) !== undefined;
 }

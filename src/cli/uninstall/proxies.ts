@@ -12,10 +12,10 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
-import { Failure } from "../failure.ts";
-import { podName } from "../proxies/list.ts";
-import { dropFinalizer, remove } from "../removal.ts";
-import { waitFor } from "../wait.ts";
+import { Failure } from "../shared/failure.ts";
+import { podName } from "../shared/reading.ts";
+import { dropFinalizer, remove } from "../shared/removal.ts";
+import { waitFor } from "../shared/wait.ts";
 
 /** Returns the annotations that Legation wrote. Leaves the author's, and a deletion cost that was changed since. */
 function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string[] {
@@ -24,7 +24,7 @@ function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string
   return [...INTERNAL_ANNOTATIONS, ...(isOwnCost ? [DELETION_COST_ANNOTATION] : [])];
 }
 
-/** Every pod of the host that carries Legation's label or finalizer, whatever somebody did to the other of the two. */
+/** Lists every pod that has Legation's label or finalizer, even without the other of the two. */
 export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
   const marked: Stored<Pod>[] = [];
   for await (const page of listPages(host, pods, { signal })) marked.push(...page.filter(isMarked));
@@ -38,8 +38,8 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
 }
 
 /**
- * Lets a proxy go. One that has not finished is deleted: without Legation nobody runs it, and its controller replaces
- * it. A finished one keeps its result, without Legation's marks, until the pod garbage collector sees that its node is gone.
+ * Releases a proxy. Deletes one that has not finished, so that its controller replaces it. A finished one keeps its result, without
+ * Legation's marks, until the pod garbage collector sees that its node is gone.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
   if (await afterAdmission(() => release(host, proxy, signal), signal)) return;
@@ -51,8 +51,8 @@ export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, sign
 }
 
 /**
- * Takes the mark off pods in overflow mode that are the host's: without Legation they are pods like any other, with it, too. Resolves
- * to how many there were, and what has kept it on others.
+ * Removes the mark from pods in overflow mode that the host runs. Resolves to their number, and to the marks that remained and
+ * why.
  */
 export async function unmarkOverflow(
   host: ClusterClient,
@@ -80,7 +80,7 @@ export async function unmarkOverflow(
   return { unmarked, remained };
 }
 
-/** Resolves to the pod afterwards; undefined for one that is gone, or has overflowed at the last moment. */
+/** Resolves to the changed pod. Undefined if the pod is gone or has just overflowed. */
 async function unmark(
   host: ClusterClient,
   { metadata }: Stored<Pod>,
@@ -96,7 +96,7 @@ async function unmark(
   try {
     return await host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
   } catch (error) {
-    // A failed test of a JSON patch is 422.
+    // The API server answers 422 to a failed test of a JSON patch.
     if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return undefined;
     throw error;
   }
@@ -106,10 +106,10 @@ function isLabelled({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] !== undefined;
 }
 
-// API servers refuse and put back marks for a few seconds after their policies and webhooks are gone: each follows by a watch.
+// Each API server follows policies and webhooks by a watch, so it may enforce removed ones for some seconds.
 const ADMISSION_LAG_MS = 20_000;
 
-/** Acts until it is done; false when it still is not after that time. */
+/** Repeats an action until admission lets it through. Returns false on timeout. */
 async function afterAdmission(act: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
   const attempt = async (): Promise<true | undefined> => ((await unlessForbidden(act)) ? true : undefined);
   return (await waitFor(attempt, { timeoutMs: ADMISSION_LAG_MS, signal })) ?? (await act());

@@ -1,26 +1,24 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { CLUSTER_FINALIZER, clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { clusterOfNode, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, leases, nodes, secrets } from "../../kube/resources.ts";
-import { counted, some } from "../counted.ts";
-import { Discovery } from "../discovery/discovery.ts";
-import { Failure } from "../failure.ts";
-import { type KindName, kindsOf } from "../manifests/installed.ts";
-import type { Manifest } from "../manifests/load.ts";
-import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
-import type { HostContext } from "../member/stored-connection.ts";
-import { podName, unfinished } from "../proxies/list.ts";
-import { dropFinalizer, remove } from "../removal.ts";
+import { apiVersionOf, leases, nodes } from "../../kube/resources.ts";
+import { findCredentials, removeCredentials } from "../member/credentials.ts";
+import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeCluster, removeVirtualNode } from "../member/remove-cluster.ts";
+import { Discovery } from "../shared/discovery.ts";
+import { Failure } from "../shared/failure.ts";
+import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
+import { counted, some } from "../shared/output.ts";
+import { podName, unfinished } from "../shared/reading.ts";
+import { remove } from "../shared/removal.ts";
+import type { HostContext } from "../shared/session.ts";
 import { leaveMembers } from "./members.ts";
-import { unlabelNamespaces } from "./namespaces.ts";
-import { type RemovalContext, removeInstalled } from "./objects.ts";
+import { type RemovalContext, removeInstalled, removeSystemNamespace, unlabelNamespaces } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
-import { isOwnSecret, removeSystemNamespace } from "./system-namespace.ts";
 
-/** The result of an uninstallation. */
+/** Result of an uninstallation. */
 export interface Uninstalled {
   /** Objects that remain in members or on the host, and why. */
   readonly remained: readonly string[];
@@ -28,22 +26,22 @@ export interface Uninstalled {
   readonly namespaces: readonly string[];
 }
 
-// These refuse or undo the removal of Legation's own marks while they are there.
+// Admission would refuse or undo the removal of Legation's marks.
 const ADMISSION_KINDS = [
   "MutatingWebhookConfiguration",
   "ValidatingWebhookConfiguration",
   "ValidatingAdmissionPolicyBinding",
   "ValidatingAdmissionPolicy",
 ];
-// `install` writes this object, which is in no manifest.
+// `install` writes one ConfigMap that no manifest holds.
 const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
-// The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
+// A running controller, in the cluster or outside, would restore what is removed.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
 const BEING_COLLECTED =
   "on virtual nodes: Kubernetes deletes the pods of a node that is gone, within about a minute; get now what you need of them";
 
-/** Takes Legation off the host. May be repeated: what is gone already is passed over. */
+/** Removes Legation from the host. Safe to repeat. */
 export async function uninstall(
   manifests: readonly Manifest[],
   { force }: { readonly force: boolean },
@@ -52,7 +50,7 @@ export async function uninstall(
   const { host, signal, report } = context;
   const discovery = new Discovery(host, signal);
   const remained: string[] = [];
-  // At once, too: an error or an interruption further on must not lose it.
+  // Reported at once, so that a later error or an interruption does not lose it.
   const remains = (what: string): void => {
     if (remained.includes(what)) return;
     remained.push(what);
@@ -66,7 +64,7 @@ export async function uninstall(
     [...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) => kinds.filter((each) => each.kind === kind)),
     removal,
   );
-  // From here on no proxy can come to be, so what is found now is all there is.
+  // Without the webhook no new proxy appears, so this list is complete.
   const proxies = await listMarkedPods(host, signal);
   refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
 
@@ -81,7 +79,7 @@ export async function uninstall(
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
   for (const what of overflow.remained) remains(what);
   for (const cluster of joined) {
-    await removeClusterNow(host, cluster, signal);
+    await removeClusterNow(cluster, context);
     report(`Cluster ${cluster.metadata.name} removed`);
   }
   await removeVirtualNodes(host, signal);
@@ -114,29 +112,21 @@ async function listClusters(
   return served === undefined ? [] : await listAll(host, clusters, { signal });
 }
 
-/** Without waiting for the controller, which is gone. */
-async function removeClusterNow(
-  host: ClusterClient,
-  { metadata, spec }: Stored<Cluster>,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, uid } = metadata;
-  await remove(host, clusters, { name }, { uid, signal });
-  const rest = await host.find(clusters, { name }, { signal });
-  if (rest?.metadata.uid === uid) await dropFinalizer(host, clusters, rest, CLUSTER_FINALIZER, signal);
-  const ref = { namespace: SYSTEM_NAMESPACE, name: spec.credentialsSecret.name };
-  const stored = await host.find(secrets, ref, { signal });
-  if (stored !== undefined && isOwnSecret(stored))
-    await remove(host, secrets, ref, { uid: stored.metadata.uid, signal });
+/** Removes a Cluster and its credentials in the place of the controller, which is gone. */
+async function removeClusterNow(cluster: Stored<Cluster>, { host, signal, report }: HostContext): Promise<void> {
+  const { name } = cluster.metadata;
+  const stored = await findCredentials(host, name, cluster, signal);
+  await removeCluster(host, cluster, { patienceMs: 0, force: true, signal });
+  await removeCredentials(host, name, stored, { signal, report });
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  // Not by their label, which somebody may have taken off.
+  // Not selected by label, which a user may have removed.
   for (const node of await listAll(host, nodes, { dropManagedFields: true, signal })) {
     const cluster = clusterOfNode(node.metadata.name);
     if (cluster !== undefined && isVirtualNodeOf(node, cluster)) await removeVirtualNode(host, cluster, signal);
   }
-  // Leases of virtual nodes that went without them; a real node may have such a name, so it must be gone.
+  // Removes leases whose node is gone; a real node may have such a name.
   const rest = await listAll(host, leases, { namespace: NODE_LEASE_NAMESPACE, signal });
   for (const { metadata } of rest) {
     if (!metadata.name.startsWith(VIRTUAL_NODE_PREFIX)) continue;

@@ -4,30 +4,26 @@ import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
-import { listClusters } from "../clusters.ts";
-import { Failure } from "../failure.ts";
-import { clusterId } from "../identity.ts";
-import { cleanMember } from "../member/clean.ts";
-import { type CleaningContext, reportsOf } from "../member/cleaning.ts";
-import { findCredentials, foreignCredentials, removeCredentials } from "../member/credentials.ts";
-import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
-import { hostAccountName } from "../member/names.ts";
+import { hostAccountName } from "../member/access.ts";
+import { type CleaningContext, cleanMember, reportsOf } from "../member/clean.ts";
+import { findCredentials, foreignCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
+import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
-import { storedConnection } from "../member/stored-connection.ts";
-import type { Connection } from "../session.ts";
-import { emptyNode } from "./empty-node.ts";
-import type { UnjoinContext, UnjoinOptions } from "./options.ts";
+import { Failure } from "../shared/failure.ts";
+import { clusterId, listClusters } from "../shared/reading.ts";
+import type { Connection } from "../shared/session.ts";
+import { emptyNode, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
 
-/** The result of taking a member out. */
+/** Result of an unjoin. */
 export interface Unjoined {
   readonly name: string;
   /** Objects that remain in the member, and why. */
   readonly remained: readonly string[];
-  /** The Secrets on the host with credentials for it that `join` did not make and that stay, and what they lack. */
+  /** An operator's Secrets with credentials for the member, which stay on the host, and why they count as an operator's. */
   readonly kept: readonly string[];
 }
 
-/** Takes a member out. May be repeated until nothing remains. */
+/** Takes a member out. Safe to repeat until nothing remains. */
 export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Promise<Unjoined> {
   const { name, force, timeoutMs } = options;
   const { host, signal, report } = context;
@@ -64,7 +60,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await removeVirtualNode(host, name, signal);
   }
 
-  // Credentials that `join` made go last. Where only others tell of a member, and it refuses them, repeating this leads nowhere.
+  // The stored credentials go last. An operator's own ones, which the member refuses, make a repetition pointless.
   const isLeftover = !force && cluster === undefined && context.member === undefined && kept.length === stored.length;
   const whenRefused = isLeftover ? () => unknown(host, { name, kept, isRefused: true }, signal) : undefined;
   const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused, kept });
@@ -90,7 +86,7 @@ async function cleanUp(
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
   let hasAnswered = false;
   try {
-    // Joined anew before it was clean, or twice by hand: what is there is the other's.
+    // The member joined again before it was clean, or twice: its objects are the other Cluster's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
     hasAnswered = true;
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
@@ -121,20 +117,18 @@ async function cleanUp(
 }
 
 /**
- * A kubeconfig often has several clusters: no other may be cleaned in the member's place because its context is the current
- * one. Without a Cluster nothing is left that could be the member's, and a join that was cut may have left it half made.
+ * Refuses to clean another cluster in the member's place, since a kubeconfig often has several contexts. Without a Cluster it
+ * accepts an unrecognised one, which an interrupted join may have left half made.
  */
 async function refuseOtherMember(
   options: Asked & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const { member, hostId, name, cluster, force } = options;
-  const memberUid = await clusterId(member, signal);
-  refuseHostItself({ memberUid, hostId, name });
-  if (cluster !== undefined && (await hasJoined(cluster, { ...options, memberUid }, signal))) return;
+  const { hostId, name, cluster, force } = options;
+  const { memberUid, isMember, other } = await identify(options, cluster, signal);
+  if (isMember) return;
   const object = `Cluster ${name}`;
   const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
-  const other = await otherJoined(options, signal);
   if (other !== undefined) {
     const problem = `the cluster of --member-kubeconfig has joined as ${other}`;
     throw new Failure("refused", { object, problem, remedy: chooseContext });
@@ -146,7 +140,7 @@ async function refuseOtherMember(
     problem: `the cluster of --member-kubeconfig has no ServiceAccount ${account} for it, so it may be another one`,
     remedy:
       `${chooseContext}; leave out --member-kubeconfig when you gave the host credentials of your own; ` +
-      `when it is ${name}, and somebody deleted that ServiceAccount, write \`${identifyCommand(name, memberUid)}\` first`,
+      `when it is ${name}, and that ServiceAccount was deleted, write \`${identifyCommand(name, memberUid)}\` first`,
   });
 }
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { loadManifests, type Manifest, parseManifests } from "../../../src/cli/manifests/load.ts";
+import { loadManifests, type Manifest, parseManifests } from "../../../src/cli/shared/manifests.ts";
 import { apiRequest } from "../../support/clusters/api-request.ts";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { afterFile } from "../../support/harness/after-file.ts";

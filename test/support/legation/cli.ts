@@ -40,11 +40,11 @@ export async function runCli(
 ): Promise<CliResult> {
   // Most files run no command: they need not load this.
   const [{ runProgram }, { Connections }, { Interruption }, { packageVersion }, { Terminal }] = await Promise.all([
-    import("../../../src/cli/commands/program.ts"),
-    import("../../../src/cli/connections.ts"),
-    import("../../../src/cli/failure.ts"),
-    import("../../../src/cli/package-root.ts"),
-    import("../../../src/cli/terminal.ts"),
+    import("../../../src/cli/program.ts"),
+    import("../../../src/cli/shared/connections.ts"),
+    import("../../../src/cli/shared/failure.ts"),
+    import("../../../src/cli/shared/package-root.ts"),
+    import("../../../src/cli/shared/terminal.ts"),
   ]);
   const env = { ...process.env };
   const version = packageVersion();

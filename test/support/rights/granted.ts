@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { z } from "zod";
-import { loadManifests } from "../../../src/cli/manifests/load.ts";
+import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { MANIFESTS } from "../harness/installed.ts";
 import { type Account, describeRight } from "./used.ts";
 

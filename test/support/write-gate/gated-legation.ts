@@ -2,7 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import { parse } from "yaml";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
-import { credentialsSecretName } from "../../../src/cli/member/names.ts";
+import { credentialsSecretName } from "../../../src/cli/member/access.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";

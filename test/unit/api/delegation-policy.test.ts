@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { asksForDelegation, parsePlacement } from "../../../src/api/annotations.ts";
 import { FOREIGN_KEYS } from "../../../src/api/foreign-annotations.ts";
-import { loadManifests } from "../../../src/cli/manifests/load.ts";
-import { packageRoot } from "../../../src/cli/package-root.ts";
+import { loadManifests } from "../../../src/cli/shared/manifests.ts";
+import { packageRoot } from "../../../src/cli/shared/package-root.ts";
 
 const PREFERENCES = '{"clusters": {"*": {"weight": 1}}}';
 const CONSTRAINTS = "multicluster.admiralty.io/proxy-pod-scheduling-constraints";

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, test } from "vitest";
-import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
+import { EXIT_CODES } from "../../../src/cli/shared/failure.ts";
 import { MAIN } from "../../support/legation/cli.ts";
 
 test("a command whose standard error nobody reads ends as it would", async () => {

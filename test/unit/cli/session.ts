@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
-import type { Session } from "../../../src/cli/session.ts";
-import { Terminal } from "../../../src/cli/terminal.ts";
+import type { Session } from "../../../src/cli/shared/session.ts";
+import { Terminal } from "../../../src/cli/shared/terminal.ts";
 
 /** A session without clusters that keeps what is written to it. */
 export interface RecordedSession extends Session {

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { LEADERLESS_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Lease, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
-import { parseManifests } from "../../../src/cli/manifests/load.ts";
+import { parseManifests } from "../../../src/cli/shared/manifests.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 import type { ApiAccess } from "../../../src/pods/home-api.ts";
 import {
@@ -31,7 +31,7 @@ interface Version {
   readonly copies: typeof import("../../../src/copies/copy.ts");
   readonly dependencies: typeof import("../../../src/copies/dependencies.ts");
   readonly services: typeof import("../../../src/copies/services.ts");
-  readonly names: typeof import("../../../src/cli/member/names.ts");
+  readonly names: Pick<typeof import("../../../src/cli/member/access.ts"), "credentialsSecretName" | "hostAccountName">;
   readonly leaderless: LeaderlessRecord;
   readonly admission: typeof import("../../../webhook/mutate-pod.ts");
 }
@@ -77,7 +77,7 @@ const current: Version = {
   copies: await import("../../../src/copies/copy.ts"),
   dependencies: await import("../../../src/copies/dependencies.ts"),
   services: await import("../../../src/copies/services.ts"),
-  names: await import("../../../src/cli/member/names.ts"),
+  names: await import("../../../src/cli/member/access.ts"),
   leaderless: {
     annotation: LEADERLESS_ANNOTATION,
     add: (lease, now) => addLeaderlessInterval(lease, undefined, now),

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import { webhookCommand } from "../../../src/cli/commands/webhook.ts";
-import { variableOf } from "../../../src/cli/flag.ts";
+import { variableOf } from "../../../src/cli/shared/command.ts";
+import { webhookCommand } from "../../../src/cli/webhook/command.ts";
 
 const ROOT = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { DELETION_COST_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod } from "../../../src/api/kubernetes.ts";
-import { loadManifests } from "../../../src/cli/manifests/load.ts";
+import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { withEndlessTolerations } from "../../../src/pods/failover.ts";
 import { KEPT_ANNOTATIONS } from "../../../src/pods/marks.ts";
 import { toOverflow } from "../../../src/pods/overflow.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { z } from "zod";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
-import { loadManifests } from "../../../src/cli/manifests/load.ts";
+import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { toOverflow } from "../../../src/pods/overflow.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -4,7 +4,7 @@ import type { KubeNode, ObjectRef, Secret } from "../../../../src/api/kubernetes
 import { clusters } from "../../../../src/api/resources.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
-import type { Connection } from "../../../../src/cli/session.ts";
+import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import { leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
@@ -430,6 +430,22 @@ describe("a member that joins again", () => {
   test("is refused under another name, though nothing of its access is left", async () => {
     loseAll();
     await expect(joinAs("other")).rejects.toThrow("this member has joined already, as west");
+  });
+
+  test.each([
+    ["records", () => {}],
+    ["does not record", forgetIdentity],
+  ])("is refused while another Cluster has the same member's uid, which its own Cluster %s", async (_, prepare) => {
+    prepare();
+    const metadata = { name: "other", annotations: { "legation.dev/member-uid": "uid-of-west" } };
+    host.put(clusters, { apiVersion: "legation.dev/v1alpha1", kind: "Cluster", metadata });
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("Cluster west: this member has joined as other, too"),
+      remedy: "run `legation unjoin` for one of the two, then join again",
+    });
+    expect(host.peek(clusters, { name: "west" })).toBeDefined();
+    expect(uidOfAccount()).toBeDefined();
   });
 
   test("gets the authority of the kubeconfig that is given when that of the stored one is another and fails", async () => {

@@ -2,8 +2,7 @@ import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernet
 import { parseLabelSelector, selectorMatches } from "../../../../src/api/label-selector.ts";
 import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
-import { isStored } from "../../../../src/kube/resources.ts";
+import { isStored, type Resource } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 
 const served = (...kinds: readonly (readonly [name: string, kind: string, namespaced: boolean])[]): object => ({

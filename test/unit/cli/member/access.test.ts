@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Manifest } from "../../../../src/cli/manifests/load.ts";
 import { accessObjects } from "../../../../src/cli/member/access.ts";
+import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 
 const rule = { apiGroups: [""], resources: ["pods"], verbs: ["create"] };
 const role: Manifest = {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kubernetes.ts";
-import { Discovery } from "../../../../src/cli/discovery/discovery.ts";
 import { contentsOf, foreignAmong } from "../../../../src/cli/member/contents.ts";
+import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
 import { fakeClient } from "../client.ts";
 

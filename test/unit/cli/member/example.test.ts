@@ -3,10 +3,13 @@ import fastJsonPatch from "fast-json-patch";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import type { Manifest } from "../../../../src/cli/manifests/load.ts";
-import { accessObjects, systemNamespace } from "../../../../src/cli/member/access.ts";
-import { credentialsSecretName } from "../../../../src/cli/member/names.ts";
-import { loadMemberRole } from "../../../../src/cli/member/role.ts";
+import {
+  accessObjects,
+  credentialsSecretName,
+  loadMemberRole,
+  systemNamespace,
+} from "../../../../src/cli/member/access.ts";
+import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { MANIFESTS } from "../../../support/harness/installed.ts";
 
 const read = (name: string): string =>

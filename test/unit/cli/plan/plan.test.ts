@@ -78,7 +78,7 @@ describe("where the replicas of a Deployment would go", () => {
       nodeless: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
       small: "cpu: 1 requested, the largest node has 500m",
       tainted: "the pod does not tolerate its taint team=gold:NoSchedule",
-      unknown: "nobody has reported on it: does `legation controller` run?",
+      unknown: "no controller has reported on it: does `legation controller` run?",
       unreadable: "it is not ready: its pods cannot be read: forbidden",
       west: undefined,
     });

@@ -194,30 +194,6 @@ describe("when annotations are on the workload, but not in its pod template", ()
     expect(whyNotDelegated({}, all, workload)).toBe(MADE_BEFORE);
   });
 
-  describe("of a paused Deployment", () => {
-    const RESUME = "write `kubectl rollout resume deployment web -n team`";
-    const paused = { kind: "Deployment", name: "web", paused: true, metadata: asks, template: asks };
-    const unlabelled = namespace("team", { labels: {} });
-    const declining = { annotations: { "legation.dev/delegate": "false" } };
-
-    test("the template reaches its pods when it is resumed", () => {
-      const since = "made before delegation was asked for, and Deployment web is paused: ";
-      expect(whyNotDelegated({}, annotated, paused)).toBe(`${since}${RESUME}`);
-      expect(whyNotDelegated({}, unlabelled, paused)).toContain(`\`, then ${RESUME}`);
-      expect(whyNotDelegated(declining, annotated, paused)).toContain(`of Deployment web: it is paused, so ${RESUME}`);
-    });
-
-    test("the annotations reach the template when it is resumed", () => {
-      const said = whyNotDelegated({}, annotated, { ...paused, template: {} });
-      expect(said).toBe(`the annotations of Deployment web are not in its pod template: ${RESUME}`);
-    });
-
-    test("pods whose own template asks are made anew all the same", () => {
-      expect(whyNotDelegated(asks, annotated, paused)).toBe(MADE_BEFORE);
-      expect(whyNotDelegated({}, all, paused)).toBe(MADE_BEFORE);
-    });
-  });
-
   test("a template that has them by now is said to be newer than the pod", () => {
     const workload = { kind: "ReplicaSet", name: "web", metadata: asks, template: asks };
     expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
-import { readOwnWorkload } from "../../../../src/cli/status/own-workload.ts";
+import { readOwnWorkload } from "../../../../src/cli/status/read-pod.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
 import { namespace } from "../plan/host.ts";
@@ -51,14 +51,14 @@ test("a pod's workload is the outermost that may be read", async () => {
   expect(await read(pod, [run, nightly], "Job")).toBeUndefined();
 });
 
-test.each([true, false])("a Deployment says whether it is paused: %s", async (paused) => {
+test("a pod of a Deployment is known by the Deployment and its template", async () => {
   const pod = podOf("apps/v1", "ReplicaSet", "web-1");
-  const own = { spec: { paused, selector: {}, template: { metadata: asking, spec } } };
+  const own = { spec: { selector: {}, template: { metadata: asking, spec } } };
   const objects = [
     object("apps/v1", "ReplicaSet", "web-1", owned("apps/v1", "Deployment", "web"), { spec: { template: { spec } } }),
     object("apps/v1", "Deployment", "web", {}, own),
   ];
-  expect(await read(pod, objects)).toMatchObject({ kind: "Deployment", paused, template: asking });
+  expect(await read(pod, objects)).toMatchObject({ kind: "Deployment", template: asking });
 });
 
 test("a pod that makes pods is no workload: it has no template", async () => {

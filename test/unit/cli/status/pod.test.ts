@@ -121,7 +121,7 @@ describe("one pod's way", () => {
   });
 
   test.each([
-    ["nobody has reported on", proxyPod(), "waits for a member cluster; nobody has reported on it yet"],
+    ["nobody has reported on", proxyPod(), "waits for a member cluster; no controller has reported on it yet"],
     [
       "scheduling gates hold back",
       proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } }),

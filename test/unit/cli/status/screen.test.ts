@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import { Failure } from "../../../../src/cli/failure.ts";
-import type { Outcome } from "../../../../src/cli/output.ts";
+import { Failure } from "../../../../src/cli/shared/failure.ts";
+import { age, type Outcome } from "../../../../src/cli/shared/output.ts";
 import { Screen, showFollowing } from "../../../../src/cli/status/screen.ts";
-import { age } from "../../../../src/cli/table.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { recordedSession } from "../session.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Connection } from "../../../../src/cli/session.ts";
+import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { leaveMembers } from "../../../../src/cli/uninstall/members.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";

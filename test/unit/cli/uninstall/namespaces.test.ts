@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
-import { unlabelNamespaces } from "../../../../src/cli/uninstall/namespaces.ts";
+import { unlabelNamespaces } from "../../../../src/cli/uninstall/objects.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
 

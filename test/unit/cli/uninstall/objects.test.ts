@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import { Discovery } from "../../../../src/cli/discovery/discovery.ts";
+import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import { removeAndWait } from "../../../../src/cli/uninstall/objects.ts";
 import { namespaces } from "../../../../src/kube/resources.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";

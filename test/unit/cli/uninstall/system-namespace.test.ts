@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Secret, Stored } from "../../../../src/api/kubernetes.ts";
-import { Discovery } from "../../../../src/cli/discovery/discovery.ts";
-import { removeSystemNamespace } from "../../../../src/cli/uninstall/system-namespace.ts";
+import { Discovery } from "../../../../src/cli/shared/discovery.ts";
+import { removeSystemNamespace } from "../../../../src/cli/uninstall/objects.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 

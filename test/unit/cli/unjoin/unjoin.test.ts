@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
-import { Interruption } from "../../../../src/cli/failure.ts";
-import type { UnjoinOptions } from "../../../../src/cli/unjoin/options.ts";
+import { Interruption } from "../../../../src/cli/shared/failure.ts";
+import type { UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";

@@ -1,0 +1,45 @@
+import { type CommandEntry, equipped } from "./shared/command.ts";
+
+/** All commands. Each is loaded when it is called, so that `legation --help` need not load an HTTP server. */
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: "install",
+    summary: "install or upgrade Legation on the host cluster",
+    load: async () => equipped((await import("./install/command.ts")).installCommand),
+  },
+  {
+    name: "uninstall",
+    summary: "take Legation off the host cluster",
+    load: async () => equipped((await import("./uninstall/command.ts")).uninstallCommand),
+  },
+  {
+    name: "webhook",
+    summary: "run the admission webhook",
+    load: async () => equipped((await import("./webhook/command.ts")).webhookCommand),
+  },
+  {
+    name: "controller",
+    summary: "run the controller",
+    load: async () => equipped((await import("./controller/command.ts")).controllerCommand),
+  },
+  {
+    name: "join",
+    summary: "join a member cluster to the host",
+    load: async () => equipped((await import("./join/command.ts")).joinCommand),
+  },
+  {
+    name: "unjoin",
+    summary: "take a member cluster out",
+    load: async () => equipped((await import("./unjoin/command.ts")).unjoinCommand),
+  },
+  {
+    name: "plan",
+    summary: "show where the pods of a manifest would go, and why not elsewhere",
+    load: async () => equipped((await import("./plan/command.ts")).planCommand),
+  },
+  {
+    name: "status",
+    summary: "show the member clusters, one pod's way, or a workload's division",
+    load: async () => equipped((await import("./status/command.ts")).statusCommand),
+  },
+];

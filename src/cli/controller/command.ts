@@ -1,0 +1,284 @@
+import { z } from "zod";
+import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
+import { serverForMembers } from "../../controllers/home-api/address.ts";
+import { lead } from "../../controllers/lead.ts";
+import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
+import { renewable } from "../../kube/credentials.ts";
+import { createClusterClient } from "../../kube/http-client.ts";
+import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
+import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
+import type { CertificateSource } from "../../kubelet/serving-certificate.ts";
+import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-conditions.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { Failure } from "../shared/failure.ts";
+import { duration, type GlobalInput, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
+import { checkPorts, type ListenAddress, serveHealthAt } from "../shared/listening.ts";
+import type { Environment } from "../shared/session.ts";
+import { openTraces, TracedRequests } from "../shared/traces.ts";
+
+/** Flags of the kubelet API. */
+export interface KubeletInput {
+  readonly kubeletListen?: ListenAddress | undefined;
+  readonly nodeAddress?: string | undefined;
+  readonly nodeAddressType?: NodeAddressType | undefined;
+  readonly kubeletCertFile?: string | undefined;
+  readonly kubeletKeyFile?: string | undefined;
+  readonly kubeletCertificateSigner?: string | undefined;
+}
+
+const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
+
+/** Returns the options of the kubelet API. Undefined if it is not served. */
+export function kubeletOf(
+  input: KubeletInput,
+  { POD_IP: podIp }: Environment,
+): Pick<ServersOptions, "listen" | "address" | "addressType" | "certificate"> | undefined {
+  const { kubeletListen: listen, nodeAddress, nodeAddressType: addressType } = input;
+  if (listen === undefined) return undefined;
+  const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
+  if (address === undefined || address === "") {
+    throw new Failure("usage", {
+      object: "legation controller",
+      problem: "--kubelet-listen is every address, which tells the host's API server none",
+      remedy: "write --node-address with the IP or DNS name at which it reaches this process",
+    });
+  }
+  const type = addressType === undefined ? {} : { addressType };
+  return { listen, address, ...type, certificate: sourceOf(input, [address]) };
+}
+
+function sourceOf(
+  { kubeletCertFile: certFile, kubeletKeyFile: keyFile, kubeletCertificateSigner: signer }: KubeletInput,
+  hosts: readonly string[],
+): CertificateSource {
+  if (certFile !== undefined && keyFile !== undefined) return { kind: "files", certFile, keyFile };
+  return signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
+}
+
+interface ControllerInput extends GlobalInput, KubeletInput {
+  readonly healthListen?: ListenAddress | undefined;
+  readonly identity?: string | undefined;
+  readonly homeApiServer?: string | undefined;
+  readonly leaseDuration: number;
+  readonly podEvents: "all" | "warnings" | "none";
+  readonly virtualNodePods: NodePods;
+  readonly notPlacedReason: NotPlacedReason;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+}
+
+// A pod has about five events in its life. These limits suffice for a hundred pods a second.
+const EVENT_LIMITS = { concurrency: 8, perSecond: 600, burst: 600 };
+
+// Authorizes callers of the kubelet API on a client of its own, so that they never delay the controllers.
+const KUBELET_LIMITS = { concurrency: 8 };
+
+// Nothing works without the host, so its queue may be long, and a slow connection beats a new one.
+const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
+
+/** `legation controller` */
+export const controllerCommand: Subcommand<ControllerInput> = {
+  description:
+    "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +
+    "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
+  flags: [
+    flag(
+      "--kubelet-listen <address>",
+      "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on " +
+        "the free ones after it (default: nowhere; kubectl logs, exec and port-forward do not work then)",
+    ),
+    flag(
+      "--node-address <address>",
+      "IP or DNS name at which the host's API server reaches it (default: the address it listens on, or POD_IP when that " +
+        "is every address)",
+    ),
+    flag(
+      "--node-address-type <type>",
+      "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network " +
+        "wants a route to each node's InternalIP)",
+    ),
+    flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
+    flag("--kubelet-key-file <file>", "its private key"),
+    flag(
+      "--kubelet-certificate-signer <name>",
+      "have this signer of the host's sign its certificate, e.g. kubernetes.io/kubelet-serving",
+    ),
+    flag(
+      "--home-api-server <url>",
+      "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
+        "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
+    ),
+    flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
+    flag(
+      "--identity <name>",
+      "its name in the Lease, unique among controllers; started anew under the same name it " +
+        "leads again at once (default: host name and a random suffix)",
+    ),
+    flag(
+      "--lease-duration <duration>",
+      "how long others wait for a leader that has gone silent, 4s or more (default: 15s)",
+    ),
+    flag("--pod-events <which>", "events of delegates to tell on their proxies: all, warnings or none (default: all)"),
+    flag(
+      "--virtual-node-pods <which>",
+      "pods that virtual nodes say can be allocated: none, so that no scheduler of the host chooses one or preempts pods " +
+        "there, or members, for what counts them (Kueue's topology-aware scheduling) (default: none)",
+    ),
+    flag(
+      "--not-placed-reason <reason>",
+      "reason of the condition PodScheduled while no member can have a pod: NotPlaced, or Unschedulable, for which cluster " +
+        "autoscalers of the host add nodes (default: NotPlaced)",
+    ),
+    flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+  ],
+  examples: [
+    ["controller --kubeconfig host.yaml", "outside a cluster"],
+    ["controller --health-listen :8080", "in a cluster, with its service account"],
+  ],
+  input: withGlobals({
+    kubeletListen: listenAddress.optional(),
+    nodeAddress: z.string().min(1).optional(),
+    nodeAddressType: z.enum(NODE_ADDRESS_TYPES).optional(),
+    kubeletCertFile: z.string().min(1).optional(),
+    kubeletKeyFile: z.string().min(1).optional(),
+    kubeletCertificateSigner: z
+      .string()
+      .regex(/^[^/\s]+\/[^/\s]+$/, {
+        error: "is no signer's name; write DOMAIN/NAME, e.g. kubernetes.io/kubelet-serving",
+      })
+      .optional(),
+    healthListen: listenAddress.optional(),
+    identity: z.string().min(1).optional(),
+    homeApiServer: homeApiServer.optional(),
+    leaseDuration: duration
+      .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
+      .default(15_000),
+    podEvents: z.enum(["all", "warnings", "none"]).default("all"),
+    virtualNodePods: z.enum(NODE_PODS).default("none"),
+    notPlacedReason: z.enum(NOT_PLACED_REASONS).default("NotPlaced"),
+    logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  })
+    .refine(
+      ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),
+      {
+        error: "--kubelet-cert-file and --kubelet-key-file go together: write both or neither",
+      },
+    )
+    .refine(
+      ({ kubeletCertFile, kubeletCertificateSigner }) =>
+        kubeletCertFile === undefined || kubeletCertificateSigner === undefined,
+      {
+        error: "--kubelet-certificate-signer and --kubelet-cert-file are two certificates: write one of them",
+      },
+    ),
+  run: async (options, { env, signal }) => {
+    const log = createLogger({ level: options.logLevel });
+    const kubelet = kubeletOf(options, env);
+    const metrics = new Metrics();
+    const traces = await openTraces(env, "legation-controller", log);
+    const requests = traces === undefined ? metrics : new TracedRequests(metrics, traces);
+    const { kubeconfig, context } = options;
+    const credentials = loadKubeConfig({
+      env,
+      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    });
+    const homeServer = options.homeApiServer ?? serverForMembers(credentials);
+    const userAgent = "legation";
+    const electionClient = createClusterClient({ cluster: "host", userAgent, credentials, metrics });
+    const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
+    try {
+      if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
+      const outcome = await lead(
+        {
+          electionClient,
+          ...(options.identity === undefined ? {} : { identity: options.identity }),
+          leaseDurationMs: options.leaseDuration,
+          clock: realClock,
+          log,
+          onLeading: (leading) => metrics.setLeading(leading),
+          controllers: (leaseLeftMs) => ({
+            host: createClusterClient({
+              cluster: "host",
+              userAgent,
+              credentials,
+              metrics: requests,
+              leaseLeftMs,
+              limits: HOST_LIMITS,
+            }),
+            connect: (name, text) => {
+              const read = (kubeconfig: string) =>
+                credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}`, env });
+              const { credentials: current, renew } = renewable(read(text));
+              return {
+                server: current.server,
+                client: createClusterClient({
+                  cluster: name,
+                  userAgent,
+                  credentials: current,
+                  metrics: requests,
+                  leaseLeftMs,
+                  untrusted: true,
+                }),
+                renew: (kubeconfig) => renew(read(kubeconfig)),
+              };
+            },
+            ...(options.podEvents === "none"
+              ? {}
+              : {
+                  podEvents: {
+                    host: createClusterClient({
+                      cluster: "host",
+                      userAgent,
+                      credentials,
+                      metrics,
+                      leaseLeftMs,
+                      limits: EVENT_LIMITS,
+                    }),
+                    warningsOnly: options.podEvents === "warnings",
+                    onOutcome: (outcome) => metrics.countPodEvent(outcome),
+                  },
+                }),
+            ...(kubelet === undefined
+              ? {}
+              : {
+                  kubelets: ({ registry, proxies, proxiesOn, ...context }) =>
+                    new NodeServers({
+                      ...kubelet,
+                      ...context,
+                      source: { registry, proxies, proxiesOn },
+                      metrics,
+                      host: createClusterClient({
+                        cluster: "host",
+                        userAgent,
+                        credentials,
+                        metrics,
+                        limits: KUBELET_LIMITS,
+                      }),
+                    }),
+                }),
+            ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
+            nodePods: options.virtualNodePods,
+            notPlacedReason: options.notPlacedReason,
+            metrics,
+            traces,
+          }),
+        },
+        signal,
+      );
+      if (outcome === "lost") {
+        throw new Failure("failure", {
+          object: "Lease legation-system/legation-controller",
+          problem: "another controller holds it, or it could not be renewed in time",
+          remedy: "start the controller again: it waits until it may lead",
+        });
+      }
+    } finally {
+      await health?.close();
+      await electionClient.close();
+      await traces?.close();
+    }
+  },
+};

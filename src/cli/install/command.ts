@@ -1,0 +1,110 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
+import type { Applied } from "../shared/apply.ts";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { loadManifests } from "../shared/manifests.ts";
+import { printOutcome } from "../shared/output.ts";
+import { packageRoot, packageVersion } from "../shared/package-root.ts";
+import { install } from "./install.ts";
+import { imageToKeep, standing } from "./installed.ts";
+
+/** The host's name: a label value, so that users can select by it. */
+export const hostName: z.ZodType<string> = z
+  .string()
+  .max(63, { error: "is longer than 63 characters" })
+  .regex(/^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/, {
+    error: "must be letters, digits, '-', '_' or '.', with a letter or digit first and last; write e.g. berlin-1",
+  });
+
+const webhookUrl = z.string().transform((text, context) => {
+  const url = URL.parse(text);
+  if (url?.protocol === "https:" && url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not an https address without a path; write e.g. https://127.0.0.1:8443`,
+  });
+  return z.NEVER;
+});
+
+// API servers accept invalid image names, which kubelets cannot pull.
+const imageName = z.string().transform((text, context) => {
+  if (/^[\w[][\w.:/@[\]-]*$/.test(text)) return text;
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not the name of an image; write e.g. registry.example/legation:0.1.0`,
+  });
+  return z.NEVER;
+});
+
+interface InstallInput extends GlobalInput {
+  readonly webhookUrl?: string | undefined;
+  readonly clusterName?: string | undefined;
+  readonly image?: string | undefined;
+}
+
+/** Names each input as it was written: a flag or a variable. */
+function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
+  if (image === undefined || webhookUrl === undefined) return;
+  const message = "is for a webhook and a controller in the cluster";
+  context.addIssue({ code: "custom", path: ["image"], message });
+  context.addIssue({ code: "custom", path: ["webhookUrl"], message: "has them run outside: leave one of the two out" });
+}
+
+/** `legation install` */
+export const installCommand: Subcommand<InstallInput> = {
+  description:
+    "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
+    "Run it again to upgrade, to repair or after an interruption: what is right already stays as it is, and so do " +
+    "the name, the webhook's address and an image of your own when you leave these flags out.",
+  flags: [
+    flag(
+      "--webhook-url <url>",
+      "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
+    ),
+    flag("--cluster-name <name>", "what members call this host (default: as installed, else the kubeconfig's name)"),
+    flag(
+      "--image <image>",
+      "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
+    ),
+  ],
+  examples: [
+    ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
+    ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
+    ["install", "again: what is missing or changed is put right, and your image and address stay"],
+  ],
+  input: withGlobals({
+    webhookUrl: webhookUrl.optional(),
+    clusterName: hostName.optional(),
+    image: imageName.optional(),
+  }).superRefine(refuseBoth),
+  run: async (options, session) => {
+    const { terminal, signal } = session;
+    const { client, clusterName } = await session.connect(options, "host");
+    const manifests = await loadManifests(join(packageRoot(), "manifests"));
+    const before = await standing(client, manifests, signal);
+    const version = packageVersion();
+    const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data ?? DEFAULT_HOST_NAME;
+    // With --image the webhook runs in the cluster.
+    const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
+    const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
+    const done = await install(
+      manifests,
+      { webhookUrl, image, clusterName: name, version },
+      { client, signal, onApplied: (applied) => terminal.progress(describe(applied)) },
+    );
+    const changed = done.filter(({ change }) => change !== "unchanged").length;
+    printOutcome(terminal, options.output, {
+      text:
+        `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: ` +
+        `host "${name}"; webhook ${webhookUrl === undefined ? "in the cluster" : `at ${webhookUrl}`})`,
+      document: { clusterName: name, objects: done },
+    });
+  },
+};
+
+function describe({ kind, namespace, name, change }: Applied): string {
+  return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name} ${change}`;
+}

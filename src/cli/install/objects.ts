@@ -1,0 +1,127 @@
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
+import { INSTALLED_LABELS, type Manifest } from "../shared/manifests.ts";
+
+/** Label with the version of the command line that installed a Deployment. */
+export const VERSION_LABEL = "app.kubernetes.io/version";
+
+const labelMap = z.record(z.string(), z.string()).default({});
+
+export interface InstallOptions {
+  /** Address of a webhook outside the cluster. Undefined if it runs in the cluster. */
+  readonly webhookUrl?: string | undefined;
+  /** Image of the webhook and the controller. Undefined: the manifests'. */
+  readonly image?: string | undefined;
+  /** Name of the host, as shown in members. */
+  readonly clusterName: string;
+  /** Version of this command line. */
+  readonly version: string;
+}
+
+export interface InstallPlan {
+  /** Objects in the order in which they must be applied. */
+  readonly apply: readonly Manifest[];
+  /** Objects of the manifests that this kind of installation does without. */
+  readonly leaveOut: readonly Manifest[];
+}
+
+// A kind follows the kinds that it needs. Webhook configurations and policies come last, since they refuse pods at once.
+const ORDER: readonly string[] = [
+  "CustomResourceDefinition",
+  "Namespace",
+  "ServiceAccount",
+  "ClusterRole",
+  "Role",
+  "ClusterRoleBinding",
+  "RoleBinding",
+  "ConfigMap",
+  "Secret",
+  "ResourceQuota",
+  "Service",
+  "PodDisruptionBudget",
+  "Deployment",
+  "*",
+  "ValidatingAdmissionPolicy",
+  "ValidatingAdmissionPolicyBinding",
+  "ValidatingWebhookConfiguration",
+  "MutatingWebhookConfiguration",
+];
+
+const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget", "ResourceQuota"]);
+const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
+
+/** Returns the objects to apply, in order, and those to leave out. */
+export function planInstall(manifests: readonly Manifest[], options: InstallOptions): InstallPlan {
+  const outside = options.webhookUrl !== undefined;
+  const leaveOut = outside ? manifests.filter(({ kind }) => IN_CLUSTER_KINDS.has(kind)) : [];
+  const apply = manifests
+    .filter((manifest) => !leaveOut.includes(manifest))
+    .map((manifest) => adjust(manifest, options))
+    .concat(hostConfig(options.clusterName))
+    .map(labelled)
+    .sort((a, b) => position(a.kind) - position(b.kind));
+  return { apply, leaveOut };
+}
+
+function position(kind: string): number {
+  const index = ORDER.indexOf(kind);
+  return index === -1 ? ORDER.indexOf("*") : index;
+}
+
+function adjust(manifest: Manifest, options: InstallOptions): Manifest {
+  if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
+  if (manifest.kind !== "Deployment") return manifest;
+  const { metadata } = manifest;
+  // One write for version and image, so that an interruption cannot separate the two.
+  const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
+  const versioned = { ...manifest, metadata: { ...metadata, labels } };
+  return options.image === undefined ? versioned : withImage(versioned, options.image);
+}
+
+const clientConfig = z.looseObject({
+  service: z.looseObject({ path: z.string().optional() }).optional(),
+  caBundle: z.unknown().optional(),
+});
+const webhookList = z.array(z.looseObject({ name: z.string(), clientConfig }));
+
+/** Points webhooks at a URL. Never sets a caBundle, which belongs to the webhook process. */
+function withClientConfig(manifest: Manifest, url: string | undefined): Manifest {
+  const webhooks = webhookList.parse(manifest.webhooks).map((webhook) => {
+    const { service, caBundle: _, ...rest } = webhook.clientConfig;
+    const target = url === undefined ? { service } : { url: new URL(service?.path ?? "/", url).href };
+    return { ...webhook, clientConfig: { ...rest, ...target } };
+  });
+  return { ...manifest, webhooks };
+}
+
+interface DeploymentSpec {
+  readonly template: { readonly spec: { readonly containers: readonly { readonly image?: string | undefined }[] } };
+}
+
+const container = z.looseObject({ image: z.string().optional() });
+/** Schema of the Deployment fields that an installation reads. */
+export const deploymentSpec: z.ZodType<DeploymentSpec> = z.looseObject({
+  template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
+});
+
+function withImage(manifest: Manifest, image: string): Manifest {
+  const spec = deploymentSpec.parse(manifest.spec);
+  const { template } = spec;
+  const containers = template.spec.containers.map((each) => ({ ...each, image }));
+  return { ...manifest, spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } } };
+}
+
+function labelled(manifest: Manifest): Manifest {
+  const labels = { ...labelMap.parse(manifest.metadata.labels), ...INSTALLED_LABELS };
+  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+}
+
+function hostConfig(clusterName: string): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE },
+    data: { [HOST_NAME_KEY]: clusterName },
+  };
+}

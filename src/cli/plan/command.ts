@@ -1,0 +1,114 @@
+import { z } from "zod";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { Failure } from "../shared/failure.ts";
+import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { printOutcome } from "../shared/output.ts";
+import { asViewer } from "../shared/reading.ts";
+import { readDocuments, type WrittenObject } from "./documents.ts";
+import { dryRunNamespace, dryRunPod } from "./dry-run.ts";
+import { planNamespaces } from "./namespaces.ts";
+import { isWaiting, type Plan } from "./outcome.ts";
+import { answersTo, planOf } from "./plan.ts";
+import { prepare } from "./prepare.ts";
+import { readHost, readManifestState } from "./read-host.ts";
+import { planText } from "./text.ts";
+import { servedVersion, workloadKind } from "./workloads.ts";
+
+interface PlanInput extends GlobalInput {
+  readonly filename: readonly string[];
+  readonly namespace?: string | undefined;
+}
+
+const files = z.union([z.string().transform((name) => [name]), z.array(z.string())], {
+  error: "is required: a file, a folder, or - for standard input",
+});
+
+/** `legation plan` */
+export const planCommand: Subcommand<PlanInput> = {
+  description:
+    "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
+    "rules, in the same words as a pod's condition. The host's API server is asked by dry-run whether it lets the pods in, " +
+    "with your own rights; nothing is stored. Members have the last word: their own schedulers, quotas and admission are " +
+    "not asked. " +
+    "Exits with 5 when a pod would wait or be refused.",
+  flags: [
+    flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
+    flag("-n, --namespace <name>", "namespace of objects that name none (default: the context's)"),
+  ],
+  examples: [
+    ["plan -f deployment.yaml -n shop", "where each replica would go"],
+    ["plan -f - -o json < job.yaml | jq .fits", "for a script"],
+  ],
+  input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
+  run: async ({ filename, namespace, ...options }, session) => {
+    const { stdin, terminal, signal } = session;
+    const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
+    const objects = inNamespace(await readDocuments(filename, stdin, signal), namespace);
+    for (const object of objects) {
+      const version = servedVersion(object);
+      if (version === undefined) continue;
+      throw new Failure("failure", {
+        object: `${object.kind} ${object.metadata.name ?? object.metadata.generateName}`,
+        field: "apiVersion",
+        problem: `${object.apiVersion} is not served`,
+        remedy: `write ${version}`,
+      });
+    }
+    if (!objects.some((object) => workloadKind(object) !== undefined)) {
+      throw new Failure("failure", {
+        object: sources,
+        problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
+        remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
+      });
+    }
+    const { client, namespace: contextNamespace } = await session.connect(options, "host");
+    const current = namespace ?? contextNamespace;
+    const [host, found] = await asViewer(
+      Promise.all([readHost(client, signal), readManifestState(client, objects, current, signal)]),
+    );
+    const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
+      dryRunNamespace(client, one, isNew, signal),
+    );
+    const state = { objects, host, namespaces, found, current, now: Date.now() };
+    const prepared = prepare(state);
+    const plan = planOf(state, prepared, await answersTo(prepared, (pod) => dryRunPod(client, pod, signal)));
+    printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
+    const passedOver = customKinds(objects);
+    if (passedOver.length > 0) {
+      terminal.progress(`passed over, with whatever pods their controllers make: ${passedOver.join(", ")}`);
+    }
+    if (!plan.fits) throw unfit(plan, sources);
+  },
+};
+
+/** As kubectl: what a manifest says must not be another namespace than the one that was asked for. */
+function inNamespace(objects: readonly WrittenObject[], namespace: string | undefined): readonly WrittenObject[] {
+  for (const { kind, metadata } of objects) {
+    if (namespace === undefined || metadata.namespace === undefined || metadata.namespace === namespace) continue;
+    throw new Failure("usage", {
+      object: `${kind} ${metadata.name ?? metadata.generateName}`,
+      field: "metadata.namespace",
+      problem: `is ${metadata.namespace}, and -n says ${namespace}`,
+      remedy: "leave out one of them",
+    });
+  }
+  return objects;
+}
+
+/** Kinds that no API server has of its own: whether they make pods, and which, is not known here. */
+function customKinds(objects: readonly WrittenObject[]): string[] {
+  const custom = objects.filter(
+    ({ apiVersion }) => /^[^/]*\.[^/]*\//.test(apiVersion) && !/^[^/]*\.k8s\.io\//.test(apiVersion),
+  );
+  return [...new Set(custom.map(({ apiVersion, kind }) => `${kind} (${apiVersion})`))].sort();
+}
+
+function unfit({ workloads }: Plan, sources: string): Failure {
+  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
+  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
+  const problems = [
+    ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? "pod" : "pods"} would wait`]),
+    ...(refused === 0 ? [] : [`${refused} ${refused === 1 ? "object" : "objects"} would be refused`]),
+  ];
+  return new Failure("unfit", { object: sources, problem: problems.join(", ") });
+}

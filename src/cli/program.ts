@@ -1,0 +1,58 @@
+import { Command, CommanderError } from "commander";
+import { COMMANDS } from "./commands.ts";
+import { addCommands, flag } from "./shared/command.ts";
+import { diagnose, exitCodeOf } from "./shared/failure.ts";
+import type { Session } from "./shared/session.ts";
+
+const EXIT_CODE_HELP = `
+Exit codes:
+  0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
+  4 what was waited for did not come in time   5 plan: a pod would wait or be refused   130, 143 interrupted
+
+Every flag can also be given as the environment variable shown beside it; when both are given, the flag counts.`;
+
+/** Builds the command line of Legation. */
+export function createProgram(session: Session, version: string): Command {
+  const { terminal } = session;
+  const program = new Command("legation")
+    .description("Runs unchanged Kubernetes pods and workloads in other clusters.")
+    .version(version, "-V, --version", "print Legation's version")
+    .helpCommand(false)
+    .showHelpAfterError("(see --help)")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ writeOut: (text) => terminal.write(text), writeErr: (text) => terminal.complain(text) })
+    .exitOverride()
+    .addHelpText("after", EXIT_CODE_HELP)
+    .addOption(
+      flag("--kubeconfig <file>", "kubeconfig of the host cluster (default: KUBECONFIG, ~/.kube/config, in-cluster)"),
+    )
+    .addOption(flag("--context <name>", "context of that kubeconfig (default: its current one)"))
+    .addOption(flag("-o, --output <format>", "print the result as json or yaml"))
+    .addOption(flag("--verbose", "print the stack of an error"));
+  addCommands(program, COMMANDS, session);
+  return program.showHelpAfterError("(see --help; the flags of a command stand after it: `legation COMMAND --help`)");
+}
+
+/** Runs one command line. Resolves to the exit code, and never rejects. */
+export async function runProgram(args: readonly string[], session: Session, version: string): Promise<number> {
+  const { terminal } = session;
+  const program = createProgram(session, version);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return exitCodeOf("ok");
+  } catch (error) {
+    if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    const { exit, message, remedy } = diagnose(error, session.signal);
+    terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
+    if (remedy !== undefined) terminal.progress(`       ${remedy}`);
+    const { isVerbose } = await import("./shared/input.ts");
+    if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
+    return exitCodeOf(exit);
+  }
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const own = error.stack ?? error.message;
+  return error.cause === undefined ? own : `${own}\ncaused by: ${stackOf(error.cause)}`;
+}

@@ -1,0 +1,155 @@
+import { z } from "zod";
+import { jsonEqual } from "../../api/json.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
+import type { Discovery } from "./discovery.ts";
+import { Failure } from "./failure.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "./manifests.ts";
+import { waitFor } from "./wait.ts";
+
+const FIELD_MANAGER = "legation-install";
+
+/** The effect of applying one object. */
+export type Change = "created" | "configured" | "unchanged" | "removed";
+
+/** An applied object and the effect. */
+export interface Applied {
+  readonly kind: string;
+  readonly namespace?: string;
+  readonly name: string;
+  readonly change: Change;
+}
+
+/** Applies one object by server-side apply. Fields that the manifest does not name stay with their field managers. */
+export async function applyManifest(
+  client: ClusterClient,
+  discovery: Discovery,
+  manifest: Manifest,
+  signal: AbortSignal,
+): Promise<Applied> {
+  const resource = await discovery.get(manifest.apiVersion, manifest.kind);
+  const ref = referenceOf(manifest, resource);
+  const before = await client.find(resource, ref, { signal });
+  const after = await client.patch(
+    resource,
+    ref,
+    { type: "apply", body: keepSizes(manifest, before, FIELD_MANAGER), force: true },
+    { fieldManager: FIELD_MANAGER, signal },
+  );
+  const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";
+  return { kind: manifest.kind, ...ref, change };
+}
+
+/** Removes an object of an earlier installation. Resolves to undefined if there is none. */
+export async function removeManifest(
+  client: ClusterClient,
+  discovery: Discovery,
+  manifest: Manifest,
+  signal: AbortSignal,
+): Promise<Applied | undefined> {
+  const resource = await discovery.find(manifest.apiVersion, manifest.kind);
+  if (resource === undefined) return undefined;
+  const ref = referenceOf(manifest, resource);
+  const found = await client.find(resource, ref, { signal });
+  if (found?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return undefined;
+  try {
+    await client.delete(resource, ref, { uid: found.metadata.uid, propagationPolicy: "Background", signal });
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+  return { kind: manifest.kind, ...ref, change: "removed" };
+}
+
+const established = z.looseObject({
+  status: z.looseObject({ conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })) }),
+});
+
+/** Waits until the API server serves a CustomResourceDefinition. */
+export async function waitEstablished(
+  client: ClusterClient,
+  discovery: Discovery,
+  manifest: Manifest,
+  signal: AbortSignal,
+): Promise<void> {
+  const resource = await discovery.get(manifest.apiVersion, manifest.kind);
+  const { name } = manifest.metadata;
+  const done = await waitFor(
+    async () => {
+      const parsed = established.safeParse(await client.get(resource, { name }, { signal }));
+      const conditions = parsed.data?.status.conditions ?? [];
+      return conditions.some(({ type, status }) => type === "Established" && status === "True") || undefined;
+    },
+    { timeoutMs: 30_000, signal },
+  );
+  if (done === true) return;
+  throw new Failure("notReady", {
+    object: `CustomResourceDefinition ${name}`,
+    problem: "was not established within 30 s",
+    remedy: `see the conditions of \`kubectl get crd ${name} -o yaml\`, then run the command again`,
+  });
+}
+
+function referenceOf(manifest: Manifest, resource: Resource<KubeObject>): { namespace?: string; name: string } {
+  const { name, namespace } = manifest.metadata;
+  return resource.namespaced ? { namespace: namespace ?? "default", name } : { name };
+}
+
+/** Compares two versions without what the API server and controllers write. */
+function sameContent(a: KubeObject, b: KubeObject): boolean {
+  return jsonEqual(written(a), written(b));
+}
+
+function written(object: KubeObject & { readonly status?: unknown }): object {
+  const { status: _status, metadata, ...rest } = object;
+  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata ?? {};
+  return { ...rest, metadata: kept };
+}
+
+const fields = z.record(z.string(), z.unknown());
+const managed = z.array(z.looseObject({ manager: z.string().optional(), fieldsV1: fields.optional() }));
+const container = z.looseObject({ name: z.string(), resources: z.unknown().optional() });
+const deployment = z.looseObject({
+  spec: z.looseObject({
+    replicas: z.number().optional(),
+    template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
+  }),
+});
+
+/**
+ * Returns a Deployment's manifest with the replicas and resources that another field manager set (`kubectl scale`, an autoscaler):
+ * an upgrade must not take memory away that a large host needs. Returns other manifests unchanged.
+ */
+export function keepSizes(manifest: Manifest, installed: KubeObject | undefined, installer: string): Manifest {
+  const wanted = deployment.safeParse(manifest);
+  const found = deployment.safeParse(installed);
+  if (manifest.kind !== "Deployment" || !wanted.success || !found.success) return manifest;
+  const others = managed
+    .parse(installed?.metadata?.managedFields ?? [])
+    .filter(({ manager }) => manager !== installer)
+    .map(({ fieldsV1 }) => fieldsV1);
+  const setByOthers = (...path: string[]): boolean => others.some((owned) => has(owned, path));
+  const { spec } = wanted.data;
+  const live = new Map(found.data.spec.template.spec.containers.map((each) => [each.name, each]));
+  const containers = spec.template.spec.containers.map((each) => {
+    const inContainer = ["f:spec", "f:template", "f:spec", "f:containers", `k:${JSON.stringify({ name: each.name })}`];
+    const resources = live.get(each.name)?.resources;
+    return resources !== undefined && setByOthers(...inContainer, "f:resources") ? { ...each, resources } : each;
+  });
+  const { replicas } = found.data.spec;
+  return {
+    ...manifest,
+    spec: {
+      ...spec,
+      ...(replicas !== undefined && setByOthers("f:spec", "f:replicas") ? { replicas } : {}),
+      template: { ...spec.template, spec: { ...spec.template.spec, containers } },
+    },
+  };
+}
+
+function has(owned: unknown, [first, ...rest]: readonly string[]): boolean {
+  if (first === undefined) return true;
+  const inner = fields.safeParse(owned).data?.[first];
+  return inner !== undefined && has(inner, rest);
+}

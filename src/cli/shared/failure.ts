@@ -1,0 +1,114 @@
+import { isKubeError, type KubeError, type KubeErrorCode } from "../../kube/errors.ts";
+
+/** Names of the exit codes. */
+export type ExitName = "ok" | "failure" | "usage" | "refused" | "notReady" | "unfit" | "interrupted" | "terminated";
+
+/** Exit codes of `legation`. docs/cli.md holds the same table. */
+export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
+  ok: 0,
+  /** An API server, file or the network failed; the message says which. */
+  failure: 1,
+  /** The command line or environment is wrong; nothing was done. */
+  usage: 2,
+  /** The request is clear, but the state of the clusters forbids it. */
+  refused: 3,
+  /** A wait timed out. */
+  notReady: 4,
+  /** `plan`: a pod of the manifest would wait or be refused; nothing was done. */
+  unfit: 5,
+  /** Ctrl-C (SIGINT), after cleaning up: 128 + 2, as shells count it. */
+  interrupted: 130,
+  /** SIGTERM, after cleaning up: 128 + 15. */
+  terminated: 143,
+};
+
+export interface FailureFields {
+  /** The subject of the message as a user names it: `Cluster west`, `--labels`. */
+  readonly object: string;
+  /** The field of it that is wrong, e.g. `metadata.name`. */
+  readonly field?: string;
+  readonly problem: string;
+  /** The remedy. */
+  readonly remedy?: string;
+  readonly cause?: unknown;
+}
+
+/** An error for the user: names the object, the field, the problem and the remedy. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly exit: ExitName;
+  readonly remedy: string | undefined;
+
+  constructor(exit: Exclude<ExitName, "ok">, fields: FailureFields) {
+    const subject = fields.field === undefined ? fields.object : `${fields.object}: ${fields.field}`;
+    super(`${subject}: ${fields.problem}`, { cause: fields.cause });
+    this.exit = exit;
+    this.remedy = fields.remedy;
+  }
+}
+
+const REMEDIES: Partial<Record<KubeErrorCode, string>> = {
+  Unauthorized: "check the credentials in the kubeconfig",
+  BadCredentials: "check the kubeconfig and its context",
+  Forbidden: "use an account that may do this; `install`, `uninstall`, `join` and `unjoin` need cluster-admin",
+  NotSent: "check that the API server runs and that the kubeconfig names its address",
+  AnswerLost: "run the command again: every command may be repeated",
+  TooManyRequests: "the API server is busy: run the command again",
+};
+
+// The API server answered, or a proxy that terminates TLS.
+const UNVERIFIED =
+  "check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY and NO_PROXY: " +
+  "another server, or a proxy, may have answered";
+
+const OUT_OF_DATE = "renew the API server's certificate, or set this machine's clock when that is what is wrong";
+
+/** Returns the remedy by the error's words, since OpenSSL and Node share no code for certificate errors. */
+function remedyOf({ code, detail }: KubeError): string | undefined {
+  if (code !== "NotSent" || !/\bcertificate/i.test(detail)) return REMEDIES[code];
+  return /\bcertificate (has expired|is not yet valid)\b/i.test(detail) ? OUT_OF_DATE : UNVERIFIED;
+}
+
+/** The message and exit code for an error. */
+export interface Diagnosis {
+  readonly exit: ExitName;
+  readonly message: string;
+  readonly remedy?: string;
+}
+
+/** Turns any thrown value into one message. `signal` is the command's own, and tells an interruption from a failure. */
+export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
+  if (signal?.aborted === true && !(error instanceof Failure)) {
+    const terminated = signal.reason instanceof Interruption && signal.reason.signal === "SIGTERM";
+    return { exit: terminated ? "terminated" : "interrupted", message: "interrupted" };
+  }
+  if (error instanceof Failure) {
+    return {
+      exit: error.exit,
+      message: error.message,
+      ...(error.remedy === undefined ? {} : { remedy: error.remedy }),
+    };
+  }
+  if (isKubeError(error)) {
+    const remedy = remedyOf(error);
+    return { exit: "failure", message: error.message, ...(remedy === undefined ? {} : { remedy }) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { exit: "failure", message, remedy: "run it again with --verbose and report what it prints" };
+}
+
+/** The reason of the command's abort signal. */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+  readonly signal: "SIGINT" | "SIGTERM";
+
+  constructor(signal: "SIGINT" | "SIGTERM") {
+    super(`interrupted by ${signal}`);
+    this.signal = signal;
+  }
+}
+
+/** Returns the number for `process.exitCode`. */
+export function exitCodeOf(name: ExitName): number {
+  return EXIT_CODES[name];
+}

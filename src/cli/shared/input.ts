@@ -1,0 +1,91 @@
+import { networkInterfaces } from "node:os";
+import type { Command } from "commander";
+import { z } from "zod";
+import { CLUSTER_NAME_MAX } from "../../api/cluster.ts";
+import { homeAddress } from "../../api/home-address.ts";
+import { readInput } from "./command.ts";
+import type { ListenAddress } from "./listening.ts";
+import { outputFormat } from "./output.ts";
+import type { ClusterChoice, Environment } from "./session.ts";
+
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Parses `90`, `90s`, `2m`, `1h` or `500ms` into milliseconds. */
+export const duration: z.ZodType<number, string> = z.string().transform((text, context) => {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text);
+  const value = match === null ? Number.NaN : Number(match[1]) * (UNITS_MS[match[2] ?? "s"] ?? 1000);
+  if (value > 0) return value;
+  context.addIssue({ code: "custom", message: `${JSON.stringify(text)} is not a duration; write e.g. 90s, 2m or 1h` });
+  return z.NEVER;
+});
+
+/** Parses a switch: a flag (true) or an environment variable. */
+export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
+  .union([z.boolean(), z.string()])
+  .optional()
+  .transform((value, context) => {
+    if (value === undefined || value === false) return false;
+    if (value === true || ["true", "1", "yes"].includes(value.toLowerCase())) return true;
+    if (["false", "0", "no"].includes(value.toLowerCase())) return false;
+    context.addIssue({
+      code: "custom",
+      message: `${JSON.stringify(value)} is neither true nor false; write true or false`,
+    });
+    return z.NEVER;
+  });
+
+/** Reports whether the user wants stack traces. Ignores an invalid value, whose own error must not hide this one. */
+export function isVerbose(program: Command, env: Environment): boolean {
+  return readInput(program, {}, env, z.object({ verbose: toggle.catch(false) })).verbose;
+}
+
+/** Returns the wildcard address: `::`, which accepts IPv4 as well, or `0.0.0.0` on a machine without IPv6. */
+export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()): string {
+  const addresses = Object.values(interfaces).flatMap((each) => each ?? []);
+  return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";
+}
+
+/** Parses `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). */
+export const listenAddress: z.ZodType<ListenAddress, string> = z.string().transform((text, context) => {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (match !== null && port <= 65_535) return { host: match[1] || match[2] || everyAddress(), port };
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not an address to listen on; write e.g. 127.0.0.1:8443 or :8443`,
+  });
+  return z.NEVER;
+});
+
+/** An API server's address that fits into a pod's in-cluster configuration. */
+export const homeApiServer: z.ZodType<string> = z.string().refine((text) => homeAddress(text) !== undefined, {
+  error: ({ input }) =>
+    `${JSON.stringify(input)} is not https://HOST or https://HOST:PORT without a path; write e.g. https://10.0.0.1:6443`,
+});
+
+/** Input of every command: the host cluster and the output format. */
+export interface GlobalInput extends ClusterChoice {
+  readonly output: "text" | "json" | "yaml";
+  readonly verbose: boolean;
+}
+
+/** Returns the schema of a command's own flags together with the global ones. */
+export function withGlobals<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): z.ZodType<z.output<z.ZodObject<Shape>> & GlobalInput> {
+  const globals = z.object({
+    kubeconfig: z.string().optional(),
+    context: z.string().optional(),
+    output: outputFormat,
+    verbose: toggle,
+  });
+  return z.intersection(z.object(shape), globals);
+}
+
+/** The name of a Cluster, which is a part of its node's name and a label value. */
+export const memberName: z.ZodType<string> = z
+  .string()
+  .max(CLUSTER_NAME_MAX, { error: `is longer than ${CLUSTER_NAME_MAX} characters` })
+  .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, {
+    error: "must be small letters, digits and '-', with a letter or digit first and last; write e.g. west-1",
+  });

@@ -1,0 +1,111 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { parseAllDocuments } from "yaml";
+import { z } from "zod";
+import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { Failure } from "./failure.ts";
+
+/** Label on every object that Legation's command line creates. */
+export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
+export const MANAGED_BY = "legation";
+
+/** Labels on every installed object, by which `uninstall` and an upgrade find it. */
+export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
+  [MANAGED_BY_LABEL]: MANAGED_BY,
+  "app.kubernetes.io/part-of": "legation",
+};
+
+/** An object of a manifest file. */
+export interface Manifest {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace?: string | undefined;
+    readonly [field: string]: unknown;
+  };
+  readonly [field: string]: unknown;
+}
+
+const manifestSchema: z.ZodType<Manifest> = z.looseObject({
+  apiVersion: z.string(),
+  kind: z.string(),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
+});
+
+// `kubectl apply -k` and `legation install` must apply the same objects, so the file may hold no other field.
+const kustomizationSchema = z.strictObject({
+  apiVersion: z.string().optional(),
+  kind: z.string().optional(),
+  resources: z.array(z.string()),
+});
+
+/** Returns all objects of a kustomization folder or of one YAML file, in the listed order. */
+export async function loadManifests(path: string): Promise<Manifest[]> {
+  if (!(await stat(path)).isDirectory()) return parseManifests(await readFile(path, "utf8"), path);
+  const file = join(path, "kustomization.yaml");
+  const [document] = parseAllDocuments(await readFile(file, "utf8"));
+  const parsed = kustomizationSchema.safeParse(document?.toJS());
+  if (!parsed.success) throw malformed(file, z.prettifyError(parsed.error));
+  const objects: Manifest[] = [];
+  for (const resource of parsed.data.resources) objects.push(...(await loadManifests(join(path, resource))));
+  return objects;
+}
+
+/** Returns the objects of a YAML text without its empty documents. */
+export function parseManifests(text: string, file: string): Manifest[] {
+  return parseAllDocuments(text).flatMap((document) => {
+    const [error] = document.errors;
+    if (error !== undefined) throw malformed(file, error.message);
+    const value: unknown = document.toJS();
+    if (value === null || value === undefined) return [];
+    const parsed = manifestSchema.safeParse(value);
+    if (!parsed.success) throw malformed(file, z.prettifyError(parsed.error));
+    return [parsed.data];
+  });
+}
+
+function malformed(file: string, problem: string): Failure {
+  return new Failure("failure", { object: file, problem });
+}
+
+/** A kind, as manifests name it. */
+export interface KindName {
+  readonly apiVersion: string;
+  readonly kind: string;
+}
+
+/** Returns the kinds of these manifests, each once. */
+export function kindsOf(manifests: readonly Manifest[]): KindName[] {
+  return [
+    ...new Map(manifests.map(({ apiVersion, kind }) => [`${apiVersion}/${kind}`, { apiVersion, kind }])).values(),
+  ];
+}
+
+// Namespaces in which some version installs objects.
+const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  SYSTEM_NAMESPACE,
+  "kube-node-lease",
+  "kube-public",
+  "kube-system",
+]);
+
+/**
+ * Returns the objects of a kind that this or another version installed. Leaves out other hosts' objects, if this cluster is their
+ * member, and what users labelled in their own namespaces.
+ */
+export async function listInstalled(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  signal: AbortSignal,
+): Promise<readonly Stored<KubeObject>[]> {
+  const own = Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`);
+  const labelSelector = [...own, `!${HOST_LABEL}`].join(",");
+  const found = await listAll(client, resource, { labelSelector, signal });
+  return found.filter(({ metadata: { namespace } }) => INSTALLED_NAMESPACES.has(namespace));
+}

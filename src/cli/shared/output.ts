@@ -1,0 +1,73 @@
+import { stripVTControlCharacters } from "node:util";
+import { stringify } from "yaml";
+import { z } from "zod";
+import type { Terminal } from "./terminal.ts";
+
+/** Format of a command's result. */
+export const outputFormat: z.ZodType<"text" | "json" | "yaml"> = z
+  .enum(["text", "json", "yaml"], {
+    error: (issue) => `${JSON.stringify(issue.input)} is not a format; write json or yaml`,
+  })
+  .default("text");
+
+/** A result, for people and for scripts. */
+export interface Outcome {
+  /** Lines for a person. */
+  readonly text: string;
+  /** The result for `-o json|yaml`. */
+  readonly document: unknown;
+}
+
+/** Prints one result in the chosen format. */
+export function printOutcome(terminal: Terminal, format: "text" | "json" | "yaml", outcome: Outcome): void {
+  if (format === "json") terminal.print(JSON.stringify(outcome.document, null, 2));
+  else if (format === "yaml") terminal.write(stringify(outcome.document));
+  else if (outcome.text !== "") terminal.print(outcome.text);
+}
+
+/** Aligns rows in columns, two spaces apart, as kubectl does. Colours have no width. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [header, ...rows];
+  const widths = header.map((_, column) => Math.max(...all.map((row) => visibleLength(row[column] ?? ""))));
+  return all
+    .map((row) =>
+      header
+        .map((_, column) => {
+          const cell = row[column] ?? "";
+          return cell + " ".repeat((widths[column] ?? 0) - visibleLength(cell));
+        })
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+function visibleLength(text: string): number {
+  return stripVTControlCharacters(text).length;
+}
+
+/** Formats a time span as kubectl formats ages. */
+export function age(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+  if (seconds < 120) return `${seconds}s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 10) return seconds % 60 === 0 ? `${minutes}m` : `${minutes}m${seconds % 60}s`;
+  if (minutes < 180) return `${minutes}m`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 8) return minutes % 60 === 0 ? `${hours}h` : `${hours}h${minutes % 60}m`;
+  if (hours < 48) return `${hours}h`;
+  return `${Math.floor(hours / 24)}d`;
+}
+
+/** Formats a count: `1 pod`, `3 pods`. */
+export function counted(number: number, noun = "pod"): string {
+  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+}
+
+const SHOWN = 5;
+
+/** Joins the first few items of a list for a message. */
+export function some(items: readonly string[]): string {
+  const rest = items.length - SHOWN;
+  return items.slice(0, SHOWN).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}

@@ -1,0 +1,89 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { namespaces, pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/phase.ts";
+import { Failure } from "./failure.ts";
+
+/** Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. */
+export async function asViewer<T>(reading: Promise<T>): Promise<T> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    throw new Failure("failure", {
+      object: error.cluster,
+      problem: `you may not ${error.verb} ${error.resource}: ${error.detail}`,
+      remedy: missingRole(error),
+      cause: error,
+    });
+  }
+}
+
+/** Returns the role to grant: manifests/rbac-viewer.yaml for the whole host, Kubernetes' `view` for one namespace. */
+function missingRole({ resource }: KubeError): string {
+  const isInNamespace = / in |\//.test(resource);
+  return isInNamespace
+    ? "have your account bound to the ClusterRole view, by a RoleBinding in that namespace"
+    : "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+}
+
+/** Returns the refusal of a command that needs an installation. */
+export function notInstalled(host: ClusterClient): Failure {
+  return new Failure("refused", {
+    object: host.cluster,
+    problem: `Legation is not installed there: it does not serve ${clusters.plural}.${clusters.group}`,
+    remedy: "run `legation install` first, or choose the host with --kubeconfig and --context",
+  });
+}
+
+/** Lists the Clusters of the host. Rejects with `Failure` if Legation is not installed. */
+export async function listClusters(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<Cluster>[]> {
+  try {
+    return await listAll(host, clusters, { signal });
+  } catch (error) {
+    throw isKubeError(error, "NotFound") ? notInstalled(host) : error;
+  }
+}
+
+/** Returns a cluster's identity: the uid of its kube-system namespace, which lives as long as the cluster. */
+export async function clusterId(client: ClusterClient, signal: AbortSignal): Promise<string> {
+  const { metadata } = await client.get(namespaces, { name: "kube-system" }, { signal });
+  return metadata.uid;
+}
+
+/** Lists the proxies of the host, or those bound to one node. */
+export function listProxies(
+  host: ClusterClient,
+  { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
+): Promise<Stored<Pod>[]> {
+  return listAll(host, pods, {
+    labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
+    signal,
+    ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
+  });
+}
+
+/** Returns the pods that have not finished. */
+export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
+  return proxies.filter((proxy) => !isTerminal(proxy));
+}
+
+/** Returns `namespace/name` of a pod. */
+export function podName({ metadata }: Stored<Pod>): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
+/** Resolves to undefined if the credentials do not permit the read. */
+export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isKubeError(error, "Forbidden")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,75 @@
+import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { namespaces, type Resource } from "../../kube/resources.ts";
+import { waitFor } from "./wait.ts";
+
+/** Options of one deletion. */
+export interface RemovalOptions {
+  readonly signal: AbortSignal;
+  /** Deletes only the object with this uid, not a new one of the same name. */
+  readonly uid?: string;
+  readonly gracePeriodSeconds?: number;
+}
+
+/** Deletes an object. Returns false if it was gone already, or replaced by another of its name. */
+export async function remove(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  ref: ObjectRef,
+  options: RemovalOptions,
+): Promise<boolean> {
+  try {
+    await client.delete(resource, ref, { propagationPolicy: "Background", ...options });
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound") || (options.uid !== undefined && isKubeError(error, "Conflict"))) return false;
+    throw error;
+  }
+}
+
+/** Removes one finalizer, also beside concurrent writes. Returns false if admission put it back. */
+export async function dropFinalizer(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  object: Stored<KubeObject>,
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { uid, name, namespace } = object.metadata;
+  const ref: ObjectRef = namespace === undefined ? { name } : { namespace, name };
+  let current: Stored<KubeObject> | undefined = object;
+  while (current !== undefined && current.metadata.uid === uid) {
+    const index: number = current.metadata.finalizers?.indexOf(finalizer) ?? -1;
+    if (index === -1) return true;
+    const path = `/metadata/finalizers/${index}`;
+    const body = [
+      { op: "test", path: "/metadata/uid", value: uid },
+      { op: "test", path, value: finalizer },
+      { op: "remove", path },
+    ];
+    try {
+      const { metadata } = await client.patch(resource, ref, { type: "json", body }, { signal });
+      return metadata.finalizers?.includes(finalizer) !== true;
+    } catch (error) {
+      // A failed test of a JSON patch is 422: the object changed since it was read.
+      if (!isKubeError(error, "NotFound", "Conflict", "Unprocessable")) throw error;
+      const next: Stored<KubeObject> | undefined = await client.find(resource, ref, { signal });
+      if (next?.metadata.resourceVersion === current.metadata.resourceVersion) throw error;
+      current = next;
+    }
+  }
+  return true;
+}
+
+/** Waits until no namespace has this name. Returns false on timeout. */
+export async function namespaceGone(
+  client: ClusterClient,
+  name: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const check = async (): Promise<true | undefined> =>
+    (await client.find(namespaces, { name }, { signal })) === undefined ? true : undefined;
+  return (await waitFor(check, { timeoutMs, signal })) === true;
+}

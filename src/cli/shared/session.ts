@@ -1,0 +1,61 @@
+import type { Readable } from "node:stream";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Variables of the environment, as the process got them. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A user's choice of a cluster: a kubeconfig file and a context of it. */
+export interface ClusterChoice {
+  /** Path of a kubeconfig; by default KUBECONFIG, the in-cluster account, or ~/.kube/config. */
+  readonly kubeconfig?: string | undefined;
+  /** Default: the kubeconfig's current context. */
+  readonly context?: string | undefined;
+  /** User to act as, e.g. `system:serviceaccount:legation-system:legation-controller`. */
+  readonly impersonate?: string | undefined;
+}
+
+/** A cluster that the command talks to. */
+export interface Connection {
+  readonly client: ClusterClient;
+  /** Name of the cluster in the kubeconfig. Absent with the in-cluster account. */
+  readonly clusterName?: string;
+  /** URL of the API server. */
+  readonly server: string;
+  /** The API server's certificate authority, PEM. Absent if the system's roots vouch for it. */
+  readonly certificateAuthority?: string;
+  readonly skipsTlsVerify: boolean;
+  /** Name that the server's certificate must have, if not the URL's. */
+  readonly tlsServerName?: string;
+  readonly proxyUrl?: string;
+  /** The context's namespace, or `default`. */
+  readonly namespace: string;
+}
+
+/** Everything that a command gets from the process. Tests replace it. */
+export interface Session {
+  readonly env: Environment;
+  readonly stdin: Readable;
+  readonly terminal: Terminal;
+  /** Fires on Ctrl-C and SIGTERM with an `Interruption` as its reason. */
+  readonly signal: AbortSignal;
+  /** Opens a cluster, which `as` names in errors. The process closes it when the command ends. */
+  connect(choice: ClusterChoice, as: string): Promise<Connection>;
+  /** Opens a cluster from the text of a kubeconfig. */
+  connectText(kubeconfig: string, as: string): Promise<Connection>;
+}
+
+/** The host of a command, and how the command reaches members and reports progress. */
+export interface HostContext {
+  readonly host: ClusterClient;
+  /** Opens a member from the text of a stored kubeconfig. */
+  readonly connectText: Session["connectText"];
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/** Builds a command's context from its session and its connection to the host. */
+export function hostContext({ client: host }: Connection, session: Session): HostContext {
+  const { connectText, signal, terminal } = session;
+  return { host, connectText, signal, report: (line) => terminal.progress(line) };
+}

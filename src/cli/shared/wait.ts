@@ -1,0 +1,29 @@
+import { type Clock, realClock } from "../../runtime/clock.ts";
+
+/** Options of a wait. */
+export interface WaitOptions {
+  readonly timeoutMs: number;
+  readonly intervalMs?: number;
+  readonly signal?: AbortSignal;
+  readonly clock?: Clock;
+}
+
+/**
+ * Polls until `check` finds something. Resolves to undefined on timeout. A rejected check ends the wait; a long check may ask for
+ * the time left. Rejects with the signal's reason when that fires.
+ */
+export async function waitFor<T>(
+  check: (leftMs: () => number) => Promise<T | undefined>,
+  { timeoutMs, intervalMs = 250, signal, clock = realClock }: WaitOptions,
+): Promise<T | undefined> {
+  const end = clock.now() + timeoutMs;
+  const leftMs = (): number => end - clock.now();
+  for (;;) {
+    signal?.throwIfAborted();
+    const found = await check(leftMs);
+    if (found !== undefined) return found;
+    const left = leftMs();
+    if (left <= 0) return undefined;
+    await clock.sleep(Math.min(intervalMs, left), signal);
+  }
+}

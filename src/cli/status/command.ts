@@ -1,0 +1,116 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import type { WorkloadKind } from "../plan/workloads.ts";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import type { Outcome } from "../shared/output.ts";
+import { asViewer } from "../shared/reading.ts";
+import { hostStatus, type Snapshot, statusTable } from "./clusters.ts";
+import { readPod } from "./read-pod.ts";
+import { readWorkload } from "./read-workload.ts";
+import { Screen, showFollowing } from "./screen.ts";
+import { followSnapshot, readSnapshot } from "./snapshot.ts";
+
+type ShownKind = "Pod" | WorkloadKind;
+
+/** Names by which kubectl knows the objects that this command shows. */
+const NAMES: readonly (readonly [ShownKind, readonly string[]])[] = [
+  ["Pod", ["pod", "pods", "po"]],
+  ["Deployment", ["deployment", "deployments", "deploy"]],
+  ["ReplicaSet", ["replicaset", "replicasets", "rs"]],
+  ["StatefulSet", ["statefulset", "statefulsets", "sts"]],
+  ["ReplicationController", ["replicationcontroller", "replicationcontrollers", "rc"]],
+  ["Job", ["job", "jobs"]],
+  ["CronJob", ["cronjob", "cronjobs", "cj"]],
+];
+
+interface StatusInput extends GlobalInput {
+  readonly watch: boolean;
+  readonly namespace?: string | undefined;
+  /** Undefined: all members. */
+  readonly target?: { readonly kind: ShownKind; readonly name: string } | undefined;
+}
+
+const POD_POLL_MS = 1000;
+// Each poll lists all proxies of the host.
+const WORKLOAD_POLL_MS = 5000;
+
+/** `legation status` */
+export const statusCommand: Subcommand<StatusInput> = {
+  description:
+    "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
+    "host's pods leave of it, and how many of them run there. With a pod: what happened to it and when, a reason for each " +
+    "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
+    "preferences give to each member and how many that has, and what pods without a member wait for. All of it is read from the host.",
+  arguments: [
+    new Argument("[type]", `${NAMES.map(([, [name]]) => name).join(", ")}, or TYPE/NAME (default: all members)`),
+    new Argument("[name]", "name of the pod or workload on the host"),
+  ],
+  flags: [
+    flag("-n, --namespace <name>", "namespace of the pod or workload (default: the context's)"),
+    flag("-w, --watch", "go on and show every change"),
+  ],
+  examples: [
+    ["status", "all members"],
+    ["status -w", "follow them"],
+    ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
+    ["status pod web-0 -n shop", "where one pod is, and why"],
+    ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
+  ],
+  input: withGlobals({
+    watch: toggle,
+    namespace: z.string().optional(),
+    type: z.string().optional(),
+    name: z.string().optional(),
+  }).transform(({ type, name, ...rest }, context) => ({ ...rest, target: targetOf(type, name, context) })),
+  run: async (options, session) => {
+    const { terminal, signal } = session;
+    const { target, output } = options;
+    const { client, namespace: current } = await session.connect(options, "host");
+    if (target === undefined) {
+      const screen = new Screen(terminal, output);
+      const show = (snapshot: Snapshot): void => screen.show(clustersOutcome(snapshot));
+      if (options.watch) await followSnapshot(client, show, signal);
+      else show(await readSnapshot(client, signal));
+      return;
+    }
+    const { kind, name } = target;
+    const ref = { namespace: options.namespace ?? current, name };
+    if (kind === "Pod") {
+      await showFollowing(options, session, POD_POLL_MS, () => asViewer(readPod(client, ref, session)));
+    } else {
+      const workload = { ...ref, kind };
+      await showFollowing(options, session, WORKLOAD_POLL_MS, () => asViewer(readWorkload(client, workload, session)));
+    }
+
+    function clustersOutcome(snapshot: Snapshot): Outcome {
+      const status = hostStatus(snapshot);
+      return { document: status, text: statusTable(status, Date.now(), terminal) };
+    }
+  },
+};
+
+/** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given. */
+function targetOf(
+  type: string | undefined,
+  second: string | undefined,
+  context: z.RefinementCtx,
+): StatusInput["target"] {
+  if (type === undefined) return undefined;
+  const refuse = (argument: string, message: string): undefined =>
+    void context.addIssue({ code: "custom", path: [argument], message });
+  const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
+  const kind = NAMES.find(([, names]) => names.includes(word.toLowerCase()))?.[0];
+  if (kind === undefined) {
+    const known = NAMES.map(([, [name]]) => name).join(", ");
+    return refuse(
+      "type",
+      `${JSON.stringify(type)} is nothing that it shows; write ${known}, e.g. \`legation status deployment/web\``,
+    );
+  }
+  if (first !== undefined && second !== undefined) {
+    return refuse("name", `${JSON.stringify(second)} is a second name; write one pod or workload`);
+  }
+  const name = first ?? second;
+  return name === undefined ? refuse("name", `is missing; write e.g. \`legation status ${word} web\``) : { kind, name };
+}

@@ -1,0 +1,93 @@
+import { CLUSTER_ANNOTATION, PROXY_LABEL, virtualNodeName } from "../../api/keys.ts";
+import type { KubeObject, ObjectMeta, Pod, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { events, namespaces, nodes, pods } from "../../kube/resources.ts";
+import { controllerOf, isTerminal } from "../../pods/phase.ts";
+import { memberOf } from "../../pods/proxy.ts";
+import { objectOf } from "../plan/documents.ts";
+import { outerMetadata, podsOf, WORKLOAD_RESOURCES, workloadKind } from "../plan/workloads.ts";
+import { Failure } from "../shared/failure.ts";
+import type { Outcome } from "../shared/output.ts";
+import { readable } from "../shared/reading.ts";
+import type { Session } from "../shared/session.ts";
+import type { OwnWorkload } from "./not-delegated.ts";
+import { journeyOf, journeyText, type MemberNews } from "./pod.ts";
+import { memberTroubles } from "./trouble.ts";
+
+/** Reads one pod's way. Rejects with `Failure` when the host has no such pod, else with KubeError. */
+export async function readPod(
+  client: ClusterClient,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { signal, terminal }: Session,
+): Promise<Outcome> {
+  const pod = await client.find(pods, { namespace, name }, { signal });
+  if (pod === undefined) {
+    throw new Failure("failure", {
+      object: `pod ${namespace}/${name}`,
+      problem: "is not on the host",
+      remedy: "check its name and namespace (-n)",
+    });
+  }
+  const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
+  const told = await listAll(client, events, { namespace, fieldSelector, signal });
+  const isMarked = pod.metadata.labels?.[PROXY_LABEL] !== undefined;
+  const own = isMarked
+    ? undefined
+    : {
+        namespace: await readable(client.find(namespaces, { name: namespace }, { signal })),
+        workload: await readOwnWorkload(client, pod, signal),
+      };
+  const journey = journeyOf(pod, told, own, await readMemberNews(client, pod, signal));
+  return { document: journey, text: journeyText(journey, terminal) };
+}
+
+/** Reads the state of the member that Legation recorded for the pod. Rejects with KubeError. */
+export async function readMemberNews(host: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<MemberNews> {
+  const name = pod.metadata.annotations?.[CLUSTER_ANNOTATION] === undefined ? undefined : memberOf(pod);
+  if (name === undefined || isTerminal(pod)) return { troubles: [] };
+  try {
+    const [cluster, node] = await Promise.all([
+      host.find(clusters, { name }, { signal }),
+      host.find(nodes, { name: virtualNodeName(name) }, { signal }),
+    ]);
+    return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, node) };
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    const notRead = `whether ${name} is ready is not shown: you may not ${error.verb} ${error.resource} (ClusterRole legation-viewer)`;
+    return { troubles: [], notRead };
+  }
+}
+
+// A Deployment owns ReplicaSets, a CronJob owns Jobs. Hand-written owner references may form a cycle.
+const LEVELS = 2;
+
+/**
+ * Returns the outermost of Kubernetes' own workloads above a pod, which is the one that authors annotate. Undefined when there is
+ * none, and where the workload is gone or the account may not read it. Rejects with KubeError.
+ */
+export async function readOwnWorkload(
+  client: ClusterClient,
+  pod: Stored<Pod>,
+  signal: AbortSignal,
+): Promise<OwnWorkload | undefined> {
+  const { namespace = "" } = pod.metadata;
+  let found: OwnWorkload | undefined;
+  let metadata: ObjectMeta = pod.metadata;
+  for (let level = 0; level < LEVELS; level++) {
+    const owner = controllerOf({ metadata });
+    const kind = owner === undefined ? undefined : workloadKind(owner);
+    // A pod that creates pods (a Spark driver) has no template.
+    if (owner === undefined || kind === undefined || kind === "Pod") return found;
+    const { name } = owner;
+    const reading = client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+    const stored: Stored<KubeObject> | undefined = await readable(reading);
+    if (stored?.metadata.uid !== owner.uid) return found;
+    const object = objectOf(stored, `${kind} ${namespace}/${name}`);
+    found = { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
+    metadata = stored.metadata;
+  }
+  return found;
+}

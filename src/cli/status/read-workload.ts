@@ -1,0 +1,161 @@
+import { z } from "zod";
+import { delegationModeOf } from "../../api/delegation-mode.ts";
+import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { events, pods as podResource } from "../../kube/resources.ts";
+import { isDeleting } from "../../pods/phase.ts";
+import { admitPod } from "../plan/admission.ts";
+import { isMakerOf, isPodOf, makerOf, missingOrdinal, type NamedWorkload, podOf } from "../plan/controller-pods.ts";
+import { objectOf, readFields, type WrittenObject } from "../plan/documents.ts";
+import { readClaims, readHost } from "../plan/read-host.ts";
+import type { HostState } from "../plan/simulation.ts";
+import { outerMetadata, podsOf, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
+import { Failure } from "../shared/failure.ts";
+import type { Outcome } from "../shared/output.ts";
+import type { Session } from "../shared/session.ts";
+import { timeOf } from "./trouble.ts";
+import { type WorkloadFacts, workloadStatus } from "./workload.ts";
+import { workloadText } from "./workload-text.ts";
+
+/** Reads one workload's division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
+export async function readWorkload(
+  client: ClusterClient,
+  workload: NamedWorkload,
+  { signal, terminal }: Session,
+): Promise<Outcome> {
+  const { namespace, kind } = workload;
+  const object = await readObject(client, workload, signal);
+  if (object === undefined) {
+    throw new Failure("failure", {
+      object: `${kind} ${namespace}/${workload.name}`,
+      problem: "is not on the host",
+      remedy: "check its name and namespace (-n)",
+    });
+  }
+  const [runs, all, refusals, known, claims] = await Promise.all([
+    readRuns(client, object, workload, signal),
+    listAll(client, podResource, { namespace, signal }),
+    listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
+    readHost(client, signal),
+    readClaims(client, [object], namespace, signal),
+  ]);
+  const host = { ...known, claims };
+  const spec = podsOf(object, kind);
+  const pods = all.filter((pod) => isPodOf(workload, pod));
+  const facts = {
+    ...workload,
+    replicas: podsWanted(object, kind, runs),
+    pods,
+    metadata: outerMetadata(object, kind),
+    template: spec.metadata,
+    refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
+    ...nextPod(workload, spec, pods, host),
+  };
+  const status = workloadStatus(facts, host, Date.now());
+  return { document: status, text: workloadText(status, terminal) };
+}
+
+async function readObject(
+  client: ClusterClient,
+  { kind, namespace, name }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<WrittenObject | undefined> {
+  const stored = await client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+  return stored === undefined ? undefined : objectOf(stored, `${kind} ${namespace}/${name}`);
+}
+
+/** Returns a CronJob's active Jobs; none for any other workload. */
+async function readRuns(
+  client: ClusterClient,
+  object: WrittenObject,
+  { kind, namespace }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<WrittenObject[]> {
+  const names = kind === "CronJob" ? runsOf(object) : [];
+  const found = names.map((name) => readObject(client, { kind: "Job", namespace, name }, signal));
+  return (await Promise.all(found)).filter((run) => run !== undefined);
+}
+
+/** Reports whether an event concerns the current creator of pods, and not an earlier run of a CronJob. */
+function isAtWork(
+  workload: NamedWorkload,
+  object: WrittenObject,
+  runs: readonly WrittenObject[],
+  event: KubeEvent,
+): boolean {
+  const { involvedObject: maker = {} } = event;
+  if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
+  if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
+  // The CronJob's own event: the Job itself could not be created.
+  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object, runs);
+}
+
+/** Returns the workload's next pod and its claims after admission. Undefined when it would not be delegated. */
+function nextPod(
+  workload: NamedWorkload,
+  spec: WorkloadPods,
+  pods: readonly Stored<Pod>[],
+  { namespaces }: HostState,
+): Pick<WorkloadFacts, "next" | "nextClaims"> {
+  const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
+  const mode = delegationModeOf(namespace?.metadata.labels);
+  if (mode === undefined) return {};
+  // The ReplicaSet of the Deployment's current template.
+  const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
+  const index = workload.kind === "StatefulSet" ? missingOrdinal(pods, spec.firstOrdinal) : pods.length;
+  const admitted = admitPod(podOf(workload, spec, index, maker), mode);
+  if (admitted.denied !== undefined || admitted.delegated !== true) return {};
+  const { claims = [] } = spec;
+  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${index}` }));
+  return { next: admitted.object, nextClaims: own };
+}
+
+const jobState = z.looseObject({
+  metadata: z.looseObject({ creationTimestamp: z.string().nullish() }),
+  spec: z.looseObject({ suspend: z.boolean().exactOptional() }),
+  status: z
+    .looseObject({
+      conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).exactOptional(),
+    })
+    .exactOptional(),
+});
+const cronJobState = z.looseObject({
+  status: z
+    .looseObject({
+      active: z.array(z.looseObject({ name: z.string() })).exactOptional(),
+      lastScheduleTime: z.string().exactOptional(),
+      lastSuccessfulTime: z.string().exactOptional(),
+    })
+    .exactOptional(),
+});
+
+// The Job controller creates no pods once a Job has one of these conditions (k8s.io/api/batch/v1).
+const ENDING: ReadonlySet<string> = new Set(["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"]);
+
+/** Returns how many pods a workload wants now. `runs` are a CronJob's active Jobs. */
+export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: readonly WrittenObject[]): number {
+  if (kind === "CronJob") return runs.reduce((wanted, run) => wanted + podsWanted(run, "Job", []), 0);
+  if (kind === "Job" && isResting(object)) return 0;
+  return podsOf(object, kind).replicas;
+}
+
+/** Returns the names of a CronJob's active Jobs. */
+export function runsOf(cronJob: WrittenObject): string[] {
+  return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
+}
+
+/** Returns when a CronJob started its latest run, in epoch ms; 0 if it never did. */
+function lastRunOf(cronJob: WrittenObject, runs: readonly WrittenObject[]): number {
+  const { lastScheduleTime, lastSuccessfulTime } = readFields(cronJobState, cronJob).status ?? {};
+  const made = runs.map((run) => readFields(jobState, run).metadata.creationTimestamp);
+  const times = [lastScheduleTime, lastSuccessfulTime, ...made].map((time) => Date.parse(time ?? ""));
+  return Math.max(0, ...times.filter((time) => !Number.isNaN(time)));
+}
+
+/** Reports whether a Job is suspended or has ended, and so wants no pods. */
+function isResting(job: WrittenObject): boolean {
+  const { spec, status } = readFields(jobState, job);
+  const isEnding = status?.conditions?.some((one) => ENDING.has(one.type) && one.status === "True");
+  return spec.suspend === true || isEnding === true;
+}

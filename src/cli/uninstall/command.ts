@@ -1,0 +1,36 @@
+import { join } from "node:path";
+import { flag, type Subcommand } from "../shared/command.ts";
+import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
+import { loadManifests } from "../shared/manifests.ts";
+import { printOutcome } from "../shared/output.ts";
+import { packageRoot } from "../shared/package-root.ts";
+import { hostContext } from "../shared/session.ts";
+import { uninstall } from "./uninstall.ts";
+
+interface UninstallInput extends GlobalInput {
+  readonly force: boolean;
+}
+
+/** `legation uninstall` */
+export const uninstallCommand: Subcommand<UninstallInput> = {
+  description:
+    "Removes every object, finalizer and label of Legation from the host and, as far as the stored credentials permit, " +
+    "from its members. It refuses while delegated pods have not finished, unless --force deletes them. What the authors " +
+    "wrote themselves (annotations on their workloads) stays. A controller that runs outside should be stopped first.",
+  flags: [flag("--force", "delete delegated pods that have not finished")],
+  examples: [
+    ["uninstall", "when nothing is delegated any more"],
+    ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],
+  ],
+  input: withGlobals({ force: toggle }),
+  run: async (options, session) => {
+    const { terminal } = session;
+    const host = await session.connect(options, "host");
+    const manifests = await loadManifests(join(packageRoot(), "manifests"));
+    const result = await uninstall(manifests, options, hostContext(host, session));
+    const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
+    const optedIn =
+      result.namespaces.length === 0 ? "" : `\n  namespaces that were opted in: ${result.namespaces.join(", ")}`;
+    printOutcome(terminal, options.output, { text: `Legation is uninstalled${optedIn}${rest}`, document: result });
+  },
+};

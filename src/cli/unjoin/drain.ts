@@ -1,0 +1,222 @@
+import { DELEGATE_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { nodes, pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/phase.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { Failure } from "../shared/failure.ts";
+import { counted, some } from "../shared/output.ts";
+import { listProxies, podName, unfinished } from "../shared/reading.ts";
+import { dropFinalizer, remove } from "../shared/removal.ts";
+import type { Connection, HostContext } from "../shared/session.ts";
+import { waitFor } from "../shared/wait.ts";
+
+export interface UnjoinOptions {
+  readonly name: string;
+  readonly drain: boolean;
+  /** Does not wait for the member, which is gone for good. */
+  readonly force: boolean;
+  readonly timeoutMs: number;
+}
+
+export interface UnjoinContext extends HostContext {
+  /** The member with an administrator's rights, from --member-kubeconfig. */
+  readonly member: Connection | undefined;
+  /** Opens the host as the controller, by impersonation. */
+  readonly asController: () => Promise<ClusterClient>;
+}
+
+/** Sets or clears a node's cordon. Returns false if there is no such node. */
+async function setCordon(
+  host: ClusterClient,
+  node: string,
+  unschedulable: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await host.patch(nodes, { name: node }, { type: "merge", body: { spec: { unschedulable } } }, { signal });
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return false;
+    throw error;
+  }
+}
+
+export interface DrainOptions {
+  readonly timeoutMs: number;
+  /** Deletes with grace 0 instead of evicting, since the member will not report the pods' end. */
+  readonly force: boolean;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+  readonly clock?: Clock;
+}
+
+// Concurrent evictions and deletions.
+const PODS_AT_ONCE = 8;
+
+/**
+ * Evicts every running proxy of a node, so that PodDisruptionBudgets hold, and deletes the finished ones. Resolves to the pods
+ * that are left on timeout.
+ */
+export async function drainNode(
+  host: ClusterClient,
+  node: string,
+  { timeoutMs, force, signal, report, ...options }: DrainOptions,
+): Promise<readonly Stored<Pod>[]> {
+  const asked = new Set<string>();
+  const blocked = new Map<string, string>();
+  let rest: readonly Stored<Pod>[] = [];
+  const ask = async (proxy: Stored<Pod>): Promise<void> => {
+    const { uid } = proxy.metadata;
+    const refusal = await end(host, proxy, force, signal);
+    if (refusal === undefined) {
+      asked.add(uid);
+      report(`${podName(proxy)} ${isTerminal(proxy) || force ? "deleted" : "evicted"}`);
+    } else if (blocked.get(uid) !== refusal) {
+      blocked.set(uid, refusal);
+      report(`${podName(proxy)} waits: ${refusal}`);
+    }
+  };
+  await waitFor(
+    async (leftMs) => {
+      rest = await listProxies(host, { node, signal });
+      const due = rest.filter(
+        ({ metadata: { uid, deletionTimestamp } }) => !asked.has(uid) && (deletionTimestamp === undefined || force),
+      );
+      for (let first = 0; first < due.length; first += PODS_AT_ONCE) {
+        // Forced deletions take no time.
+        if (!force && leftMs() <= 0) break;
+        await Promise.all(due.slice(first, first + PODS_AT_ONCE).map(ask));
+      }
+      return rest.length === 0 ? true : undefined;
+    },
+    { timeoutMs, intervalMs: 1000, signal, ...options },
+  );
+  return rest;
+}
+
+/** Evicts or deletes one proxy. Resolves to the reason why that is refused for now. */
+async function end(
+  host: ClusterClient,
+  proxy: Stored<Pod>,
+  force: boolean,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { name, namespace = "", uid } = proxy.metadata;
+  if (force || isTerminal(proxy)) {
+    await remove(host, pods, { namespace, name }, { uid, signal, ...(force ? { gracePeriodSeconds: 0 } : {}) });
+    return undefined;
+  }
+  try {
+    const eviction = {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: { namespace, name },
+      deleteOptions: { preconditions: { uid } },
+    };
+    await host.createSubresource(pods, { namespace, name }, "eviction", eviction, { signal });
+    return undefined;
+  } catch (error) {
+    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+    if (isKubeError(error) && isOfThisPod(error)) return error.detail;
+    throw error;
+  }
+}
+
+// The authorizer's message for an account that may evict no pod of the namespace.
+const NO_RIGHT = /\bcannot create resource "pods\/eviction"/;
+
+/**
+ * Reports whether an eviction was refused for a reason of this pod that may pass: a PodDisruptionBudget (429), several of them
+ * (500), a terminating namespace or an admission webhook (403). kubectl drain retries the same.
+ */
+function isOfThisPod(error: KubeError): boolean {
+  if (error.code === "Forbidden") return !NO_RIGHT.test(error.detail);
+  return error.code === "TooManyRequests" || error.code === "ServerError";
+}
+
+/** Returns the failure of a drain that timed out. */
+export function drainTimedOut(cluster: string, rest: readonly Stored<Pod>[], timeoutMs: number): Failure {
+  return new Failure("notReady", {
+    object: `Cluster ${cluster}`,
+    problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
+    remedy:
+      "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
+  });
+}
+
+/**
+ * Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods, and takes its cordon back. Resolves to
+ * true if the node of that name is not Legation's, which stays as it is.
+ */
+export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<boolean> {
+  const { name, drain, force, timeoutMs } = options;
+  const { host, signal, report } = context;
+  const node = virtualNodeName(name);
+  const found = await host.find(nodes, { name: node }, { signal });
+  if (found !== undefined && !isVirtualNodeOf(found, name)) {
+    report(
+      `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}, and its ` +
+        `spec.providerID not ${providerIdOf(name)}) and stays as it is`,
+    );
+    return true;
+  }
+  const wasCordoned = found?.spec?.unschedulable === true;
+  let rest: readonly Stored<Pod>[];
+  try {
+    rest = await cordonAndDrain(node, options, context);
+    if (rest.length > 0 && !force) throw drainTimedOut(name, rest, timeoutMs);
+  } catch (error) {
+    if (!wasCordoned && !drain && !force) await takeBackCordon(node, context);
+    throw error;
+  }
+  if (rest.length === 0) return false;
+  // The admission policy lets only the controller's account remove this finalizer.
+  const controller = await context.asController();
+  for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
+  report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
+  return false;
+}
+
+/** Resolves to the pods that are left on timeout. */
+async function cordonAndDrain(
+  node: string,
+  { name, drain, force, timeoutMs }: UnjoinOptions,
+  { host, signal, report }: UnjoinContext,
+): Promise<readonly Stored<Pod>[]> {
+  // Cordons before it lists, so that no new pod is missed.
+  await setCordon(host, node, true, signal);
+  const proxies = await listProxies(host, { node, signal });
+  const running = unfinished(proxies);
+  if (running.length > 0 && !drain && !force) {
+    throw new Failure("refused", {
+      object: `Cluster ${name}`,
+      problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
+      remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
+    });
+  }
+  const { length: left } = proxies;
+  if (left > 0) {
+    report(`${host.cluster}: waiting until ${counted(left)} on Node ${node} ${left === 1 ? "is" : "are"} gone`);
+  }
+  return await drainNode(host, node, {
+    timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
+    force,
+    signal,
+    report,
+  });
+}
+
+const UNCORDON_TIMEOUT_MS = 10_000;
+
+/** Uncordons the node with a signal of its own, since an interruption has aborted the command's. */
+async function takeBackCordon(node: string, { host, report }: UnjoinContext): Promise<void> {
+  try {
+    await setCordon(host, node, false, AbortSignal.timeout(UNCORDON_TIMEOUT_MS));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    report(`${host.cluster}: Node ${node} stays cordoned (${why}): write \`kubectl uncordon ${node}\``);
+  }
+}

@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import { imageToKeep, type Standing, standing } from "../../../../src/cli/install/installed.ts";
+import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const PUBLISHED = "ghcr.io/legation/legation:0.1.0";
+
+function deployment(image: string, labels: Record<string, string> = {}): Manifest {
+  const spec = { template: { spec: { containers: [{ name: "webhook", image }] } } };
+  return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "legation-webhook", labels }, spec };
+}
+
+function configuration(clientConfig: object): Manifest {
+  const webhooks = [{ name: "pods.legation.dev", clientConfig }];
+  const kind = "MutatingWebhookConfiguration";
+  return { apiVersion: "admissionregistration.k8s.io/v1", kind, metadata: { name: "legation" }, webhooks };
+}
+
+const manifests = [deployment(PUBLISHED), configuration({ service: { name: "legation-webhook" } })];
+
+function read(installed: Readonly<Record<string, object>>): Promise<Standing> {
+  const client = fakeClient({ find: (async ({ plural }: { plural: string }) => installed[plural]) as never });
+  return standing(client, manifests, signal);
+}
+
+test("nothing is installed", async () => {
+  expect(await read({})).toEqual({
+    clusterName: undefined,
+    version: undefined,
+    webhookUrl: undefined,
+    ownImage: undefined,
+  });
+});
+
+test("reads an installation's settings from its objects, also of a version that recorded none", async () => {
+  const inside = await read({
+    configmaps: { data: { "cluster-name": "berlin" } },
+    deployments: deployment("registry.example:5000/legation@sha256:abc", { "app.kubernetes.io/version": "0.1.0" }),
+    mutatingwebhookconfigurations: configuration({ service: {} }),
+  });
+  const ownImage = "registry.example:5000/legation@sha256:abc";
+  expect(inside).toEqual({ clusterName: "berlin", version: "0.1.0", webhookUrl: undefined, ownImage });
+  const outside = await read({
+    mutatingwebhookconfigurations: configuration({ url: "https://192.0.2.7:9443/mutate/all" }),
+  });
+  expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
+});
+
+test("an image of the manifests' own repository is the manifests' business", async () => {
+  const { ownImage } = await read({ deployments: deployment("ghcr.io/legation/legation:0.0.9") });
+  expect(ownImage).toBeUndefined();
+});
+
+test("one's own image is kept by the version that installed it, and asked for by others", () => {
+  const own = { clusterName: "berlin", version: "0.1.0", webhookUrl: undefined, ownImage: "registry.example/l:1" };
+  expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");
+  expect(imageToKeep({ ...own, ownImage: undefined }, "0.2.0")).toBeUndefined();
+  expect(() => imageToKeep(own, "0.2.0")).toThrow(
+    "--image: is missing: the cluster runs registry.example/l:1, which is version 0.1.0, and this is 0.2.0",
+  );
+  expect(() => imageToKeep({ ...own, version: undefined }, "0.2.0")).toThrow("which is of another installation");
+});

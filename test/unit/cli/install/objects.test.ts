@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { planInstall } from "../../../../src/cli/install/objects.ts";
+import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
+
+const manifest = (kind: string, more: Record<string, unknown> = {}): Manifest => ({
+  apiVersion: "v1",
+  kind,
+  metadata: { name: kind.toLowerCase() },
+  ...more,
+});
+
+const webhook = manifest("MutatingWebhookConfiguration", {
+  webhooks: [
+    {
+      name: "pods.legation.dev",
+      failurePolicy: "Fail",
+      clientConfig: {
+        caBundle: "old",
+        service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 },
+      },
+    },
+  ],
+});
+
+const deployment = manifest("Deployment", {
+  spec: { replicas: 2, template: { spec: { containers: [{ name: "c", image: "legation", args: ["webhook"] }] } } },
+});
+
+const all = [
+  webhook,
+  manifest("ValidatingAdmissionPolicyBinding"),
+  deployment,
+  manifest("Service"),
+  manifest("ClusterRoleBinding"),
+  manifest("Unheard"),
+  manifest("ClusterRole"),
+  manifest("ServiceAccount"),
+  manifest("Namespace"),
+  manifest("CustomResourceDefinition"),
+];
+
+describe("the plan of an installation", () => {
+  test("applies dependencies first, and admission last", () => {
+    const { apply, leaveOut } = planInstall(all, { clusterName: "host", version: "1.2.3" });
+    expect(apply.map(({ kind }) => kind)).toEqual([
+      "CustomResourceDefinition",
+      "Namespace",
+      "ServiceAccount",
+      "ClusterRole",
+      "ClusterRoleBinding",
+      "ConfigMap",
+      "Service",
+      "Deployment",
+      "Unheard",
+      "ValidatingAdmissionPolicyBinding",
+      "MutatingWebhookConfiguration",
+    ]);
+    expect(leaveOut).toEqual([]);
+  });
+
+  test("nothing is deployed when the webhook runs outside", () => {
+    const { apply, leaveOut } = planInstall(all, {
+      clusterName: "host",
+      version: "1.2.3",
+      webhookUrl: "https://127.0.0.1:8443",
+    });
+    expect(leaveOut.map(({ kind }) => kind)).toEqual(["Deployment", "Service"]);
+    expect(apply.map(({ kind }) => kind)).not.toContain("Deployment");
+  });
+
+  test.each([
+    [undefined, { service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 } }],
+    ["https://127.0.0.1:8443", { url: "https://127.0.0.1:8443/mutate" }],
+  ])("with the webhook at %s only the target changes, and the caBundle stays unowned", (webhookUrl, clientConfig) => {
+    const { apply } = planInstall([webhook], { clusterName: "host", version: "1.2.3", webhookUrl });
+    expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
+  });
+
+  test("the image is set in every container, and nothing else of the pod template changes", () => {
+    const { apply } = planInstall([deployment], {
+      clusterName: "host",
+      version: "1.2.3",
+      image: "registry.example/legation:2",
+    });
+    expect(apply.find(({ kind }) => kind === "Deployment")?.spec).toEqual({
+      replicas: 2,
+      template: { spec: { containers: [{ name: "c", image: "registry.example/legation:2", args: ["webhook"] }] } },
+    });
+  });
+
+  test("every object carries the labels that uninstall finds it by", () => {
+    const { apply } = planInstall(all, { clusterName: "host", version: "1.2.3" });
+    for (const { metadata } of apply) {
+      expect(metadata.labels).toMatchObject({
+        "app.kubernetes.io/managed-by": "legation",
+        "app.kubernetes.io/part-of": "legation",
+      });
+    }
+  });
+
+  test("the host's name is written where the controller reads it", () => {
+    const { apply } = planInstall([], { clusterName: "berlin", version: "1.2.3" });
+    expect(apply).toMatchObject([
+      {
+        kind: "ConfigMap",
+        metadata: { namespace: "legation-system", name: "legation" },
+        data: { "cluster-name": "berlin" },
+      },
+    ]);
+  });
+});

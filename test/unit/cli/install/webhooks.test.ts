@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { prepareWebhooks } from "../../../../src/cli/install/webhooks.ts";
+import { Discovery } from "../../../../src/cli/shared/discovery.ts";
+import type { Patch } from "../../../../src/kube/client.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const KIND = { apiVersion: "admissionregistration.k8s.io/v1", kind: "MutatingWebhookConfiguration" };
+const service = { namespace: "legation-system", name: "legation-webhook" };
+
+interface Entry {
+  readonly name: string;
+  readonly clientConfig: object;
+}
+
+/** What is written to a configuration with the `found` entries before the `wanted` ones are applied. */
+async function prepared(
+  found: readonly Entry[] | undefined,
+  wanted: readonly Entry[],
+  others: readonly Entry[] = [],
+): Promise<object | undefined> {
+  let written: Pick<Patch, "body"> | undefined;
+  const client = fakeClient({
+    raw: async () => ({
+      resources: [{ name: "mutatingwebhookconfigurations", kind: KIND.kind, namespaced: false, verbs: [] }],
+    }),
+    find: async () => (found && { ...KIND, metadata: { name: "legation" }, webhooks: found }) as never,
+    list: async () => ({ items: [{ metadata: { name: "other" }, webhooks: others }], resourceVersion: "1" }) as never,
+    create: async (_resource, body) => {
+      written = { body };
+      return {} as never;
+    },
+    patch: async (_resource, _ref, patch) => {
+      written = patch;
+      return {} as never;
+    },
+  });
+  const manifest = { ...KIND, metadata: { name: "legation" }, webhooks: wanted };
+  await prepareWebhooks(client, new Discovery(client, signal), manifest, signal);
+  return written?.body;
+}
+
+const entry = (name: string, clientConfig: object = { service, caBundle: "YQ==" }): Entry => ({ name, clientConfig });
+
+test("nothing is written where the entries are those of the manifest", async () => {
+  expect(await prepared([entry("a.legation.dev")], [entry("a.legation.dev", { service })])).toBeUndefined();
+});
+
+test("an entry that is new has the authority of the others", async () => {
+  const wanted = [entry("a.legation.dev", { service }), entry("b.legation.dev", { service })];
+  expect(await prepared([entry("a.legation.dev")], wanted)).toEqual({ webhooks: [entry("b.legation.dev")] });
+});
+
+test("a configuration that is new has the authority of another", async () => {
+  const wanted = [entry("a.legation.dev", { service })];
+  expect(await prepared(undefined, wanted, [entry("b.legation.dev")])).toMatchObject({
+    metadata: { name: "legation" },
+    webhooks: [entry("a.legation.dev")],
+  });
+  expect(await prepared(undefined, wanted)).toBeUndefined();
+});
+
+test("an entry that another version made goes, whoever owns its fields; somebody else's stays", async () => {
+  const found = [entry("a.legation.dev"), entry("a-again.legation.dev"), entry("b.example.com")];
+  expect(await prepared(found, [entry("a.legation.dev", { service })])).toEqual({
+    webhooks: [{ $patch: "delete", name: "a-again.legation.dev" }],
+  });
+});

@@ -1,0 +1,50 @@
+import { describe, expect, test } from "vitest";
+import { labelList } from "../../../../src/cli/join/command.ts";
+import { memberName } from "../../../../src/cli/shared/input.ts";
+
+describe("a member's name", () => {
+  test.each(["west", "w", "west-1", "1", "a".repeat(54)])("%s is accepted", (name) => {
+    expect(memberName.parse(name)).toBe(name);
+  });
+
+  test.each(["", "West", "-a", "a-", "a.b", "a_b", "a".repeat(55), "a b"])("%j is refused", (name) => {
+    expect(memberName.safeParse(name).success).toBe(false);
+  });
+});
+
+describe("labels", () => {
+  test.each([
+    ["region=eu,tier=gold", { region: "eu", tier: "gold" }],
+    [" region=eu , ", { region: "eu" }],
+    ["", {}],
+    ["constructor=acme", { constructor: "acme" }],
+    [`${"n".repeat(63)}=${"v".repeat(63)}`, { ["n".repeat(63)]: "v".repeat(63) }],
+    [`${"p".repeat(253)}/a=b`, { [`${"p".repeat(253)}/a`]: "b" }],
+    ["topology.kubernetes.io/zone=a,empty=", { "topology.kubernetes.io/zone": "a", empty: "" }],
+  ])("%j is understood", (text, expected) => {
+    expect(labelList.parse(text)).toEqual(expected);
+  });
+
+  test.each([
+    ["region", /"region" is not key=value; write e.g. region=eu/],
+    ["=eu", /is not key=value/],
+    ["a=b=c", /has a value/],
+    ["a b=c", /has a key/],
+    ["a/b/c=d", /has a key/],
+    ["Up/b=d", /prefix/],
+    ["legation.dev/cluster=x", /Legation's own/],
+    ["x.legation.dev/y=z", /Legation's own/],
+    ["a=b,a=c", /twice/],
+    [`a=${"x".repeat(64)}`, /has a value/],
+    [`${"n".repeat(64)}=a`, /has a key/],
+    [`${"p".repeat(254)}/a=b`, /prefix/],
+  ])("%j is refused", (text, message) => {
+    const { error } = labelList.safeParse(text);
+    expect(error?.issues.map((issue) => issue.message).join("; ")).toMatch(message);
+  });
+
+  test("every wrong item is named", () => {
+    const { error } = labelList.safeParse("a,b=c,d");
+    expect(error?.issues.map(({ message }) => message)).toHaveLength(2);
+  });
+});

@@ -1,0 +1,235 @@
+import { spawnSync } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import type { Command, Option } from "commander";
+import { beforeAll, describe, expect, test } from "vitest";
+import { COMMANDS } from "../../../src/cli/commands.ts";
+import { createProgram, runProgram } from "../../../src/cli/program.ts";
+import { type CommandEntry, variableOf } from "../../../src/cli/shared/command.ts";
+import { EXIT_CODES, Failure, Interruption } from "../../../src/cli/shared/failure.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { recordedSession } from "./session.ts";
+
+const program = createProgram(recordedSession(), "1.2.3");
+const subcommands = await Promise.all(COMMANDS.map(loaded));
+
+async function loaded({ name, load }: CommandEntry): Promise<[string, Command]> {
+  const command = program.commands.find((each) => each.name() === name);
+  if (command === undefined) throw new Error(`legation has no command ${name}`);
+  (await load())(command, recordedSession());
+  return [`legation ${name}`, command];
+}
+
+describe("the command line", () => {
+  test.each(subcommands)("%s has examples in its help, and they parse", async (path, _command) => {
+    const session = recordedSession();
+    expect(await runProgram([...path.split(" ").slice(1), "--help"], session, "1.2.3")).toBe(0);
+    const help = session.out.join("");
+    expect(help).toContain("Examples:");
+    expect(help).toContain("--kubeconfig <file>");
+    expect(help).toMatch(/^ {2}legation \w+/m);
+  });
+
+  test("every flag but --help and --version is an environment variable, and says so", () => {
+    const flags: Option[] = [program, ...subcommands.map(([, command]) => command)].flatMap((each) => [
+      ...each.options,
+    ]);
+    for (const option of flags) {
+      if (option.long === "--version") continue;
+      expect(option.description).toContain(`[${variableOf(option)}]`);
+    }
+    expect(flags.length).toBeGreaterThan(15);
+  });
+
+  test.each(subcommands)("%s leaves it to the terminal's width where lines of its help end", (_path, command) => {
+    const texts = [command.description(), ...command.options.map(({ description }) => description)];
+    for (const text of texts) expect(text).not.toContain("\n");
+  });
+
+  test.each([
+    [["nonsense"], EXIT_CODES.usage, "unknown command 'nonsense'"],
+    [["status", "--nonsense"], EXIT_CODES.usage, "unknown option '--nonsense'"],
+    [["status", "-o", "xml"], EXIT_CODES.usage, '--output: "xml" is not a format; write json or yaml'],
+    [["join"], EXIT_CODES.usage, "missing required argument 'name'"],
+    [["join", "West", "--member-kubeconfig", "f"], EXIT_CODES.usage, "<name>: must be small letters"],
+    [["join", "west"], EXIT_CODES.usage, "--member-kubeconfig: is missing"],
+    [["install", "--webhook-url", "http://h"], EXIT_CODES.usage, "--webhook-url"],
+    [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
+    [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
+    [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
+    [["status", "daemonset/web"], EXIT_CODES.usage, '"daemonset/web" is nothing that it shows; write pod, deployment,'],
+    [["status", "-w", "deployment.apps/web"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
+    [["status", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
+    [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
+    [["status", "pod/a", "pod/b"], EXIT_CODES.usage, '<name>: "pod/b" is a second name'],
+    [["status", "pod", "a", "b"], EXIT_CODES.usage, "too many arguments for 'status'"],
+    [["status", "sts"], EXIT_CODES.usage, "<name>: is missing; write e.g. `legation status sts web`"],
+    [["status", "--kubeconf", "host.yaml"], EXIT_CODES.usage, "(Did you mean --kubeconfig?)"],
+    [["status", "-l", "app=web"], EXIT_CODES.usage, "unknown option '-l'"],
+    [["status", "--timeout", "5m"], EXIT_CODES.usage, "unknown option '--timeout'"],
+    [["-ojson", "status", "--namespace=shop", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
+    [["--version"], EXIT_CODES.ok, ""],
+  ])("%j exits with %d", async (args, code, message) => {
+    const session = recordedSession();
+    expect(await runProgram(args, session, "1.2.3")).toBe(code);
+    expect(session.err.join("")).toContain(message);
+  });
+});
+
+test.each([["status --help west"], ["status west -h"]])("%s is answered with the help of status", async (line) => {
+  const session = recordedSession();
+  expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.ok);
+  expect(session.out.join("")).toContain("Usage: legation status");
+});
+
+test("install names the variables that refuse each other, where they are what was written", async () => {
+  const session = recordedSession({ env: { LEGATION_IMAGE: "x:1", LEGATION_WEBHOOK_URL: "https://h" } });
+  expect(await runProgram(["install"], session, "1.2.3")).toBe(EXIT_CODES.usage);
+  expect(session.err.join("")).toContain("LEGATION_IMAGE: is for a webhook and a controller in the cluster");
+  expect(session.err.join("")).toContain("LEGATION_WEBHOOK_URL: has them run outside");
+  const half = recordedSession({ env: { LEGATION_IMAGE: "x:1" } });
+  expect(await runProgram(["install", "--webhook-url", "https://h"], half, "1.2.3")).toBe(EXIT_CODES.usage);
+  expect(half.err.join("")).toContain("LEGATION_IMAGE: is for");
+  expect(half.err.join("")).toContain("--webhook-url: has them run outside");
+});
+
+test.each(["-n x status pod y", "-w status", "--member-kubeconfig f join west", "--labels join west"])(
+  "says of `%s` that the flags of a command stand after it",
+  async (line) => {
+    const session = recordedSession();
+    expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain("the flags of a command stand after it: `legation COMMAND --help`");
+  },
+);
+
+test("says nothing of a flag's place when the command does not know it either", async () => {
+  const session = recordedSession();
+  expect(await runProgram(["status", "--nonsense"], session, "1.2.3")).toBe(EXIT_CODES.usage);
+  expect(session.err.join("")).not.toContain("stand after it");
+});
+
+test("the list of commands is there before what any of them needs", async () => {
+  const script = `
+    import { registerHooks } from "node:module";
+    registerHooks({ resolve: (name, context, next) => {
+      if (!/^(node|file):|^[.]/.test(name)) process.stderr.write(name + "\\n");
+      return next(name, context);
+    } });
+    process.argv = ["node", "legation", "--help"];
+    await import(${JSON.stringify(new URL("../../../src/cli/main.ts", import.meta.url).href)});`;
+  const child = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+  expect(child.stdout).toContain("status");
+  expect(new Set(child.stderr.trim().split("\n"))).toEqual(new Set(["commander"]));
+});
+
+describe("errors", () => {
+  const run = async (error: unknown, env: Record<string, string> = {}): Promise<{ code: number; err: string }> => {
+    const session = recordedSession({ env, connect: () => Promise.reject(error) });
+    return { code: await runProgram(["status"], session, "1.2.3"), err: session.err.join("") };
+  };
+  const refused = new Failure("refused", {
+    object: "Cluster west",
+    field: "name",
+    problem: "is taken",
+    remedy: "choose",
+  });
+
+  test("a failure is one message with what to do, and no stack", async () => {
+    expect(await run(refused)).toEqual({ code: 3, err: "error: Cluster west: name: is taken\n       choose\n" });
+  });
+
+  test("--verbose, also as a variable, adds the stack", async () => {
+    const { err } = await run(refused, { LEGATION_VERBOSE: "1" });
+    expect(err).toMatch(/\n {4}at /);
+  });
+
+  test("a LEGATION_VERBOSE that is neither true nor false is a wrong command line, before anything is done", async () => {
+    const { code, err } = await run(refused, { LEGATION_VERBOSE: "on" });
+    expect(code).toBe(EXIT_CODES.usage);
+    expect(err).toContain("LEGATION_VERBOSE: ");
+  });
+
+  test("an API server's error keeps its words and says what to check", async () => {
+    const error = new KubeError("connect ECONNREFUSED", {
+      code: "NotSent",
+      cluster: "host",
+      verb: "list",
+      resource: "clusters",
+    });
+    const { code, err } = await run(error);
+    expect(code).toBe(1);
+    expect(err).toContain("host: list clusters: connect ECONNREFUSED");
+    expect(err).toContain("check that the API server runs");
+  });
+
+  test.each([
+    "self-signed certificate in certificate chain",
+    "Hostname/IP does not match certificate's altnames: IP: 10.0.0.1 is not in the cert's list: ",
+  ])("a certificate that cannot be verified (%s) is not looked for in the address", async (detail) => {
+    const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+    const { err } = await run(error);
+    expect(err).toContain("check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY");
+  });
+
+  test.each(["certificate has expired", "certificate is not yet valid"])(
+    "what is wrong with the time of a certificate (%s) is not looked for in who signed it",
+    async (detail) => {
+      const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+      const { err } = await run(error);
+      expect(err).toContain("renew the API server's certificate, or set this machine's clock");
+      expect(err).not.toContain("certificate-authority");
+    },
+  );
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("after %s the exit code is %d, whatever the interrupted step threw", async (signal, code) => {
+    const interruption = new AbortController();
+    const session = recordedSession({
+      signal: interruption.signal,
+      connect: () => {
+        interruption.abort(new Interruption(signal));
+        return Promise.reject(new Error("aborted"));
+      },
+    });
+    expect(await runProgram(["status"], session, "1.2.3")).toBe(code);
+  });
+});
+
+describe("exit codes", () => {
+  test("they never change: scripts rely on them", () => {
+    expect(EXIT_CODES).toEqual({
+      ok: 0,
+      failure: 1,
+      usage: 2,
+      refused: 3,
+      notReady: 4,
+      unfit: 5,
+      interrupted: 130,
+      terminated: 143,
+    });
+  });
+});
+
+describe("docs/cli.md", () => {
+  let text: string;
+  beforeAll(async () => {
+    text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+  });
+
+  test.each(subcommands)("describes %s with all its flags", (path, command) => {
+    const heading = new RegExp(`^## ${path}$`, "m");
+    const start = text.search(heading);
+    expect(start, path).toBeGreaterThan(-1);
+    const next = text.indexOf("\n## ", start);
+    const section = next === -1 ? text.slice(start) : text.slice(start, next);
+    for (const option of command.options) expect(section).toContain(`\`${option.flags}\``);
+    expect(section.match(/`-[^`]*--[a-z][^`]*`|`--[a-z][^`]*`/g)?.length ?? 0).toBeGreaterThanOrEqual(
+      command.options.length,
+    );
+  });
+
+  test.each(Object.entries(EXIT_CODES))("lists the exit code %s", (_name, code) => {
+    expect(text).toMatch(new RegExp(`^\\| ${code} +\\|`, "m"));
+  });
+});

@@ -1,0 +1,78 @@
+import { Readable } from "node:stream";
+import { expect, test } from "vitest";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
+import { asViewer } from "../../../../src/cli/shared/reading.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { describeTarget } from "../../../../src/kube/internal/resource-paths.ts";
+import { replicated } from "../../../support/builders/workload.ts";
+import { fakeClient } from "../client.ts";
+import { recordedSession } from "../session.ts";
+
+const OF_THE_HOST = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+const OF_ONE_NAMESPACE = "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
+
+function refusal(verb: string, resource: string, code: KubeErrorCode = "Forbidden"): KubeError {
+  return new KubeError("User x cannot", { code, cluster: "host", verb, resource });
+}
+
+test.each([
+  [describeTarget("pods"), OF_THE_HOST],
+  [describeTarget("namespaces", undefined, "team"), OF_THE_HOST],
+  [describeTarget("pods", "team"), OF_ONE_NAMESPACE],
+  [describeTarget("deployments", "team", "web"), OF_ONE_NAMESPACE],
+])("whoever may not read %s is told the role for it", async (resource, remedy) => {
+  const message = `host: you may not list ${resource}: User x cannot`;
+  await expect(asViewer(Promise.reject(refusal("list", resource)))).rejects.toMatchObject({ message, remedy });
+});
+
+test("any other error stays as it is", async () => {
+  const error = refusal("list", "pods", "NotSent");
+  await expect(asViewer(Promise.reject(error))).rejects.toBe(error);
+});
+
+const web = { ...replicated("Deployment", 1), metadata: { name: "web", namespace: "team" } };
+
+/** What a command says, and how it ends, on a host that refuses what the test names. */
+async function told(
+  args: readonly string[],
+  refused: string,
+): Promise<{ readonly code: number; readonly err: string }> {
+  const answer = <T>(verb: string, resource: string, value: T): T => {
+    if (resource === refused) throw refusal(verb, resource);
+    return value;
+  };
+  const client = fakeClient({
+    list: async ({ plural }, { namespace } = {}) =>
+      answer("list", describeTarget(plural, namespace), { items: [], resourceVersion: "1", size: 0 }),
+    find: async ({ plural }, { namespace, name }) =>
+      answer("get", describeTarget(plural, namespace, name), plural === "deployments" ? (web as never) : undefined),
+  });
+  const session = recordedSession({
+    stdin: Readable.from([JSON.stringify(web)]),
+    connect: async () => ({ client, server: "https://host", skipsTlsVerify: false, namespace: "team" }),
+  });
+  return { code: await runProgram([...args], session, "1.2.3"), err: session.err.join("") };
+}
+
+test.each([
+  [["status"], "clusters", OF_THE_HOST],
+  [["plan", "-f", "-"], "clusters", OF_THE_HOST],
+  [["plan", "-f", "-"], "namespaces", OF_THE_HOST],
+  [["plan", "-f", "-"], "deployments team/web", OF_ONE_NAMESPACE],
+  [["status", "deployment", "web"], "clusters", OF_THE_HOST],
+  [["status", "deployment", "web"], "events in team", OF_ONE_NAMESPACE],
+  [["status", "pod", "web"], "pods team/web", OF_ONE_NAMESPACE],
+])("legation %j without the right to %s names the role", async (args, refused, remedy) => {
+  const { code, err } = await told(args, refused);
+  expect(code).toBe(EXIT_CODES.failure);
+  expect(err).toContain(refused);
+  expect(err).toContain(remedy);
+});
+
+test("a manifest with nothing to plan is an error that says what to give", async () => {
+  const stdin = Readable.from(["apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"]);
+  const session = recordedSession({ stdin });
+  expect(await runProgram(["plan", "-f", "-"], session, "1.2.3")).toBe(EXIT_CODES.failure);
+  expect(session.err.join("")).toContain("give a manifest that has one");
+});

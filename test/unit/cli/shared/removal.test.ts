@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { dropFinalizer, remove } from "../../../../src/cli/shared/removal.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { pods } from "../../../../src/kube/resources.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const failure = (code: KubeErrorCode): KubeError =>
+  new KubeError("no", { code, cluster: "fake", verb: "patch", resource: "pods" });
+const object = (resourceVersion: string, finalizers: string[], uid = "u"): Stored<KubeObject> => ({
+  metadata: { name: "web", namespace: "team", uid, resourceVersion, finalizers },
+});
+
+describe("removing an object", () => {
+  test.each([
+    ["NotFound", undefined, false],
+    ["Conflict", "u", false],
+  ] as const)("%s means that it is gone", async (code, uid, expected) => {
+    const client = fakeClient({ delete: () => Promise.reject(failure(code)) });
+    const options = { signal, ...(uid === undefined ? {} : { uid }) };
+    expect(await remove(client, pods, { name: "web" }, options)).toBe(expected);
+  });
+
+  test.each([
+    ["Forbidden", "u"],
+    ["Conflict", undefined],
+  ] as const)("%s with the precondition %s is an error", async (code, uid) => {
+    const client = fakeClient({ delete: () => Promise.reject(failure(code)) });
+    const options = { signal, ...(uid === undefined ? {} : { uid }) };
+    await expect(remove(client, pods, { name: "web" }, options)).rejects.toMatchObject({ code });
+  });
+});
+
+describe("dropping a finalizer", () => {
+  /** A server that refuses the first patch because the object is `now` another. */
+  const changing = (
+    now: Stored<KubeObject> | undefined,
+  ): { patches: unknown[]; client: ReturnType<typeof fakeClient> } => {
+    const patches: unknown[] = [];
+    const client = fakeClient({
+      find: async () => (now === undefined ? undefined : JSON.parse(JSON.stringify(now))),
+      patch: async (_resource, _ref, patch) => {
+        patches.push(patch.body);
+        if (patches.length === 1) throw failure("Unprocessable");
+        return Promise.reject(new Error("its answer is not used"));
+      },
+    });
+    return { patches, client };
+  };
+
+  test("one that is not on it needs no request", async () => {
+    await dropFinalizer(fakeClient({}), pods, object("1", ["other"]), "ours", signal);
+  });
+
+  test("names the very entry, so that others' finalizers cannot be hit", async () => {
+    const { client, patches } = changing(undefined);
+    await dropFinalizer(client, pods, object("1", ["other", "ours"]), "ours", signal);
+    expect(patches).toEqual([
+      [
+        { op: "test", path: "/metadata/uid", value: "u" },
+        { op: "test", path: "/metadata/finalizers/1", value: "ours" },
+        { op: "remove", path: "/metadata/finalizers/1" },
+      ],
+    ]);
+  });
+
+  test("looks again when the list changed meanwhile", async () => {
+    const { client, patches } = changing(object("2", ["ours"]));
+    await expect(dropFinalizer(client, pods, object("1", ["other", "ours"]), "ours", signal)).rejects.toThrow(
+      "not used",
+    );
+    expect(patches[1]).toContainEqual({ op: "remove", path: "/metadata/finalizers/0" });
+  });
+
+  test.each([
+    ["ours", false],
+    ["other", true],
+  ])("tells whether admission has put it back: %s stays", async (left, isGone) => {
+    const client = fakeClient({ patch: async () => object("2", [left]) as never });
+    await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).resolves.toBe(isGone);
+  });
+
+  test("leaves an object that was made anew alone", async () => {
+    const { client, patches } = changing(object("2", ["ours"], "another"));
+    await dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal);
+    expect(patches).toHaveLength(1);
+  });
+
+  test("does not try for ever when the server refuses an object that did not change", async () => {
+    const { client } = changing(object("1", ["ours"]));
+    await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).rejects.toMatchObject({
+      code: "Unprocessable",
+    });
+  });
+});

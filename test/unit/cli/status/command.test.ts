@@ -1,0 +1,254 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { KubeObject, ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { runProgram } from "../../../../src/cli/program.ts";
+import { Interruption } from "../../../../src/cli/shared/failure.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
+import { fakeClient } from "../client.ts";
+import { host } from "../plan/host.ts";
+import { type RecordedSession, recordedSession } from "../session.ts";
+
+/** What the host has, by resource, beside its members east and west. */
+type Objects = Record<string, readonly object[]>;
+
+let objects: Objects;
+let failure: KubeError | undefined;
+let interruption: AbortController;
+let session: RecordedSession;
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  const { clusters, nodes, namespaces } = host({ east: {}, west: {} });
+  objects = { clusters, nodes, namespaces };
+  failure = undefined;
+  interruption = new AbortController();
+  const { signal } = interruption;
+  const list = async <T extends KubeObject>({ plural }: Resource<T>): Promise<Stored<T>[]> => {
+    if (failure !== undefined) throw failure;
+    return (objects[plural] ?? []) as Stored<T>[];
+  };
+  const client = fakeClient({
+    list: async (resource) => ({ items: await list(resource), resourceVersion: "1", size: 0 }),
+    find: async (resource, { name }) => (await list(resource)).find(({ metadata }) => metadata.name === name),
+  });
+  const connection = { client, server: "https://host", skipsTlsVerify: false, namespace: "team" };
+  session = recordedSession({ signal, connect: async () => connection });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function stored(object: KubeObject, more: object = {}, metadata: Partial<ObjectMeta> = {}): object {
+  const own = { name: "web", namespace: "team", uid: "web", resourceVersion: "1" };
+  const annotations = { "legation.dev/delegate": "true" };
+  return { ...object, ...more, metadata: { ...object.metadata, annotations, ...own, ...metadata } };
+}
+
+/** One that asks for delegation, as admission writes it into the template. */
+function deployment(replicas: number, spec: object = {}): object {
+  const asking = template(spec, { "legation.dev/delegate": "true" });
+  return stored(replicated("Deployment", replicas, { template: asking }));
+}
+
+function replica(name: string, cluster: string): Stored<Pod> {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "rs", controller: true };
+  const metadata = { ownerReferences: [owner], labels: { "pod-template-hash": "abc" } };
+  return proxyPod({ name, uid: name, metadata, spec: { nodeName: `legation-${cluster}` }, status: runningStatus() });
+}
+
+function run(...args: string[]): Promise<number> {
+  return runProgram(["status", ...args], session, "1.2.3");
+}
+
+const heading = (): string[] => session.out.join("").match(/^\S+ team\/.*$/gm) ?? [];
+
+test("a Deployment that is followed is shown again whenever something of it changes, until it is interrupted", async () => {
+  objects = { ...objects, deployments: [deployment(2)], pods: [replica("web-abc-a", "east")] };
+  const ended = run("deployment", "web", "-w");
+  // The command's code is loaded first.
+  await vi.waitFor(() => expect(heading()).toHaveLength(1), { timeout: 15_000 });
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(heading()).toEqual(["Deployment team/web: 2 wanted, 1 there, 1 ready"]);
+
+  objects = { ...objects, pods: [replica("web-abc-a", "east"), replica("web-abc-b", "west")] };
+  failure = new KubeError("connect ECONNREFUSED", { code: "NotSent", cluster: "host", verb: "list", resource: "pods" });
+  await vi.advanceTimersByTimeAsync(11_000);
+  failure = undefined;
+  await vi.advanceTimersByTimeAsync(11_000);
+  expect(heading().slice(1)).toEqual(["Deployment team/web: 2 wanted, 2 there, 2 ready"]);
+  expect(session.err).toEqual([
+    "host: list pods: connect ECONNREFUSED; what is shown is old, and is read again\n",
+    "the host answers again\n",
+  ]);
+
+  interruption.abort(new Interruption("SIGINT"));
+  expect(await ended).toBe(130);
+});
+
+test("one more pod goes where the claim is that it shares", async () => {
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  const claim = (cluster: string): object => ({
+    metadata: { name: "data", namespace: "team", uid: "data", annotations: { "legation.dev/cluster": cluster } },
+  });
+  for (const home of ["west", "east"]) {
+    objects = { ...objects, deployments: [deployment(1, { volumes })], persistentvolumeclaims: [claim(home)] };
+    expect(await run("deployment", "web")).toBe(0);
+    expect(session.out.join("")).toContain(`one more pod would go to ${home}`);
+  }
+  expect(session.out.join("")).toContain("PersistentVolumeClaim data, which the pod needs, is in west");
+});
+
+test("the next pod of a StatefulSet has a claim of its own, which need not be there yet", async () => {
+  const volumeClaimTemplates = [{ metadata: { name: "data" } }];
+  const asking = template({}, { "legation.dev/delegate": "true" });
+  objects = {
+    ...objects,
+    statefulsets: [stored(replicated("StatefulSet", 1, { template: asking, volumeClaimTemplates }))],
+  };
+  expect(await run("statefulset", "web")).toBe(0);
+  expect(session.out.join("")).toContain("one more pod would go to east");
+});
+
+test("events of an earlier CronJob run, or of a suspended Job, are no trouble", async () => {
+  const event = (name: string): object => ({
+    metadata: {},
+    reason: "FailedCreate",
+    involvedObject: { kind: "Job", name },
+    message: "exceeded quota",
+    lastTimestamp: "2026-01-01T00:00:00Z",
+  });
+  const once = (spec: object, name: string): object => stored(job(spec, {}), {}, { name, uid: name });
+  const active = (...names: string[]): object => ({ status: { active: names.map((name) => ({ name })) } });
+  const show = async (kind: string, name: string, parts: Objects): Promise<string> => {
+    objects = { ...objects, ...parts };
+    session.out.length = 0;
+    expect(await run(kind, name)).toBe(0);
+    return session.out.join("");
+  };
+  const events = [event("web-1"), event("halted")];
+  const jobs = [once({ suspend: true }, "halted"), once({}, "web-1"), once({}, "web-2")];
+  const trouble = "1 more cannot be created (Job web-1, 2026-01-01T00:00:00Z): exceeded quota";
+
+  expect(await show("cronjob", "web", { events, jobs, cronjobs: [stored(cronJob({}, {}))] })).not.toContain("trouble");
+  expect(heading()).toEqual(["CronJob team/web: 0 wanted, 0 there, 0 ready"]);
+  expect(await show("cronjob", "web", { cronjobs: [stored(cronJob({}, {}), active("web-2"))] })).not.toContain(
+    "trouble",
+  );
+  expect(heading()).toEqual(["CronJob team/web: 1 wanted, 0 there, 0 ready"]);
+  expect(await show("cronjob", "web", { cronjobs: [stored(cronJob({}, {}), active("web-1"))] })).toContain(trouble);
+  expect(await show("job", "halted", {})).not.toContain("trouble");
+  expect(await show("job", "web-1", {})).toContain(trouble);
+});
+
+test("a CronJob whose Job cannot even be made says so, until a later run has begun", async () => {
+  const events = [
+    {
+      metadata: {},
+      reason: "FailedCreate",
+      involvedObject: { kind: "CronJob", name: "web" },
+      message: "Error creating job: exceeded quota",
+      lastTimestamp: "2026-01-01T00:00:00Z",
+    },
+  ];
+  const trouble = "its Job cannot be created (2026-01-01T00:00:00Z): Error creating job: exceeded quota";
+  const began = (lastScheduleTime: string): object => stored(cronJob({}, {}), { status: { lastScheduleTime } });
+  for (const [cron, troubled] of [
+    [stored(cronJob({}, {})), true],
+    [began("2025-12-31T23:00:00Z"), true],
+    [began("2026-01-01T01:00:00Z"), false],
+    // What is refused at first is tried again: the time of a run is when it was due.
+    [stored(cronJob({}, {}), { status: { lastSuccessfulTime: "2026-01-01T00:00:05Z" } }), false],
+  ] as const) {
+    objects = { ...objects, events, cronjobs: [cron] };
+    session.out.length = 0;
+    expect(await run("cronjob", "web")).toBe(0);
+    expect(session.out.join("").includes(trouble)).toBe(troubled);
+  }
+});
+
+test("a workload that is not on the host is an error that says what to check", async () => {
+  expect(await run("deployment", "web")).toBe(1);
+  expect(session.err.join("")).toContain("Deployment team/web: is not on the host");
+});
+
+test.each([
+  [["deployment/web"]],
+  [["deploy", "web"]],
+  [["deployments", "web", "-n", "team"]],
+  [["deploy/web", "-n", "team"]],
+  [["Deployment/web", "--namespace=team"]],
+  [["--verbose", "--context", "job/x", "deploy/web"]],
+])("a Deployment is named as for kubectl: %j", async (args) => {
+  objects = { ...objects, deployments: [deployment(2)] };
+  expect(await run(...args)).toBe(0);
+  expect(heading()).toEqual(["Deployment team/web: 2 wanted, 0 there, 0 ready"]);
+});
+
+test("annotations of a CronJob's Job template are its own, too", async () => {
+  const annotations = { "legation.dev/delegate": "true" };
+  const jobTemplate = { metadata: { annotations }, spec: { template: template({ restartPolicy: "Never" }) } };
+  const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "web-29000000", uid: "j", controller: true }];
+  objects = {
+    ...objects,
+    cronjobs: [stored(cronJob({}, {}), { spec: { schedule: "@daily", jobTemplate } }, { annotations: {} })],
+    pods: [pod({ name: "web-29000000-x", metadata: { namespace: "team", ownerReferences } })],
+  };
+  expect(await run("cronjob", "web")).toBe(0);
+  expect(session.out.join("")).toContain("the annotations of CronJob web are not in its pod template: ");
+});
+
+test("a pod that is not delegated says why, by its namespace as it is now", async () => {
+  objects = { ...objects, pods: [pod({ name: "web", metadata: { namespace: "team" } })] };
+  expect(await run("pod", "web")).toBe(0);
+  expect(session.out.join("")).toContain("created; it is not delegated\n");
+  expect(session.out.join("")).toContain("nothing asks for it: write the annotation legation.dev/delegate");
+});
+
+test.each([
+  [
+    "Deployment",
+    "write `kubectl rollout restart deployment web -n team`",
+    { deployments: [stored(replicated("Deployment", 1))] },
+  ],
+  ["ReplicaSet", "the annotations of ReplicaSet web-abc are not in its pod template: ", {}],
+  [
+    "Deployment whose template has them by now",
+    "made before delegation was asked for",
+    { deployments: [deployment(1)] },
+  ],
+])("a pod that is not delegated says what the annotations of its %s come to", async (_kind, said, found) => {
+  const ref = { apiVersion: "apps/v1", controller: true };
+  const replicaSet = stored(
+    replicated("ReplicaSet", 1),
+    {},
+    {
+      name: "web-abc",
+      uid: "rs",
+      ownerReferences: [{ ...ref, kind: "Deployment", name: "web", uid: "web" }],
+    },
+  );
+  const ownerReferences = [{ ...ref, kind: "ReplicaSet", name: "web-abc", uid: "rs" }];
+  const own = pod({ name: "web-abc-1", metadata: { namespace: "team", ownerReferences } });
+  objects = { ...objects, ...found, replicasets: [replicaSet], pods: [own] };
+  expect(await run("pod", "web-abc-1")).toBe(0);
+  expect(session.out.join("")).toContain(said);
+  expect(session.out.join("")).not.toContain("when the workload has it already");
+});
+
+test("a pod whose workload is another one by now, or may not be read, says where to look", async () => {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "gone", controller: true };
+  const own = pod({ name: "web-1", metadata: { namespace: "team", ownerReferences: [owner] } });
+  const forbidden = new KubeError("", { code: "Forbidden", cluster: "host", verb: "get", resource: "replicasets" });
+  const unreadable: Objects = {
+    get replicasets(): never {
+      throw forbidden;
+    },
+  };
+  for (const found of [{ replicasets: [stored(replicated("ReplicaSet", 1))] }, unreadable]) {
+    objects = Object.defineProperties(found, Object.getOwnPropertyDescriptors({ ...objects, pods: [own] }));
+    session.out.length = 0;
+    expect(await run("pod", "web-1")).toBe(0);
+    expect(session.out.join("")).toContain("when the workload has it already, `legation status KIND NAME` says");
+  }
+});

@@ -1,0 +1,183 @@
+import { describe, expect, test } from "vitest";
+import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
+import { readMemberNews } from "../../../../src/cli/status/read-pod.ts";
+import { memberTroubles } from "../../../../src/cli/status/trouble.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../client.ts";
+import { host, type MemberParts } from "../plan/host.ts";
+import { recordedSession } from "../session.ts";
+
+const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s", controller: true };
+const anew =
+  "StatefulSet web makes it anew only when west is ready again, its node is tainted out of service, or it is deleted by force";
+const since = "2026-01-01T10:00:00Z";
+const taint = "node.kubernetes.io/unreachable";
+const tolerations = [{ key: taint, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 }];
+const condition = (status: "False" | "Unknown", message: string) => [
+  { type: "Ready", status, reason: "Because", message, lastTransitionTime: since },
+];
+const lost: West = { status: { conditions: condition("False", "connect ECONNREFUSED") } };
+const cordoned: West = { node: { unschedulable: true } };
+
+interface West extends MemberParts {
+  /** Of its node. */
+  readonly nodeStatus?: KubeNode["status"];
+  readonly deletionTimestamp?: string;
+}
+
+/** The pod `shop/web-0` in `west`. */
+function replica({ metadata = {}, ...parts }: PodParts = {}): Stored<Pod> {
+  const annotations = { "legation.dev/cluster": "west", "legation.dev/delegate-uid": "d" };
+  return proxyPod({
+    name: "web-0",
+    spec: { nodeName: "legation-west", tolerations },
+    status: runningStatus(),
+    metadata: { namespace: "shop", ownerReferences: [owner], annotations, ...metadata },
+    ...parts,
+  });
+}
+
+function told(
+  { nodeStatus, deletionTimestamp, ...parts }: West,
+  pod: Stored<Pod> = replica(),
+): readonly (string | undefined)[] {
+  const { clusters, nodes } = host({ west: parts });
+  const [cluster] = clusters;
+  const [node] = nodes;
+  if (cluster === undefined || node === undefined) throw new Error("there are a Cluster and its node");
+  const metadata = { ...cluster.metadata, ...(deletionTimestamp === undefined ? {} : { deletionTimestamp }) };
+  return memberTroubles(pod, { ...cluster, metadata }, { ...node, ...(nodeStatus && { status: nodeStatus }) }).flatMap(
+    ({ what, remedy }) => [what, remedy],
+  );
+}
+
+const cordonWords = "west: its virtual node is cordoned";
+const uncordon = "so that pods go there again: kubectl uncordon legation-west";
+
+describe("of the member of a pod it is told", () => {
+  test.each<[string, West, Stored<Pod>, (string | undefined)[]]>([
+    ["nothing when all is well", {}, replica(), []],
+    ["nothing when the pod has ended", lost, replica({ status: endedStatus(0) }), []],
+    [
+      "that it is lost, and when a StatefulSet makes the pod anew",
+      lost,
+      replica(),
+      [
+        `west is lost since ${since}: connect ECONNREFUSED; its pod web-0 may run on there, and what is shown of it is old`,
+        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
+      ],
+    ],
+    [
+      "that it is lost, and when the pod is replaced",
+      lost,
+      replica({ metadata: { ownerReferences: [{ ...owner, kind: "ReplicaSet" }] } }),
+      [
+        expect.stringContaining("west is lost since"),
+        `it is replaced elsewhere 300 s after its node has the taint ${taint}`,
+      ],
+    ],
+    [
+      "that it is lost, and that nobody replaces a pod without a controller",
+      lost,
+      replica({ metadata: { ownerReferences: [] } }),
+      [
+        expect.stringContaining("west is lost since"),
+        `it is deleted 300 s after its node has the taint ${taint}, and nothing replaces it`,
+      ],
+    ],
+    [
+      "that it is lost, and how to let a pod go that is being deleted",
+      lost,
+      replica({ metadata: { deletionTimestamp: since } }),
+      [
+        expect.stringContaining("pod web-0 there cannot end before west is ready again"),
+        "where it is gone for good: kubectl -n shop delete pod web-0 --grace-period=0 --force",
+      ],
+    ],
+    [
+      "that nobody reports on it any more",
+      { nodeStatus: { conditions: condition("Unknown", "Kubelet stopped posting node status.") } },
+      replica(),
+      [
+        "west: its node legation-west is not Ready, so what is shown may be old: does `legation controller` run?",
+        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
+      ],
+    ],
+    [
+      "that its node is cordoned, and that the pod stays",
+      cordoned,
+      replica(),
+      [`${cordonWords}; this pod stays there, and one that replaces it goes elsewhere`, uncordon],
+    ],
+    [
+      "that its node is cordoned, and that a pod which has overflowed waits",
+      cordoned,
+      replica({ spec: { tolerations }, metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      [`${cordonWords}; this pod gets no delegate there before that ends`, uncordon],
+    ],
+    [
+      "that its node is cordoned, and that a bound pod stays before it has a delegate, too",
+      cordoned,
+      replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      [`${cordonWords}; this pod is bound to it and stays`, undefined],
+    ],
+    [
+      "nothing of a cordon when the pod is being deleted",
+      cordoned,
+      replica({ metadata: { deletionTimestamp: since } }),
+      [],
+    ],
+    [
+      "both that it is lost and that its node is cordoned",
+      { ...lost, ...cordoned },
+      replica(),
+      [expect.stringContaining("west is lost"), expect.anything(), expect.stringContaining(cordonWords), uncordon],
+    ],
+    [
+      "that it is being removed, and no way to open it again",
+      { ...cordoned, deletionTimestamp: since },
+      replica(),
+      ["west is being removed", undefined],
+    ],
+  ])("%s", (_, parts, pod, expected) => {
+    expect(told(parts, pod)).toEqual(expected);
+  });
+});
+
+describe("the status of a pod", () => {
+  const { signal } = new AbortController();
+  const { clusters, nodes } = host({ west: cordoned });
+  const shown = async (find: (plural: string) => object | undefined, pod = replica()): Promise<string> => {
+    const client = fakeClient({ find: (async ({ plural }: { plural: string }) => find(plural)) as never });
+    const news = await readMemberNews(client, pod, signal);
+    return journeyText(journeyOf(pod, [], {}, news), recordedSession().terminal);
+  };
+
+  test("says below the pod's way what is wrong with its member, and what to do", async () => {
+    const text = await shown((plural) => (plural === "nodes" ? nodes[0] : clusters[0]));
+    expect(text.split("\n").slice(-2)).toEqual([
+      `trouble: ${cordonWords}; this pod stays there, and one that replaces it goes elsewhere`,
+      `  ${uncordon}`,
+    ]);
+  });
+
+  test("says that this is not shown to whoever may read pods alone", async () => {
+    const forbidden = (): never => {
+      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: "clusters west" });
+    };
+    expect(await shown(forbidden)).toMatch(
+      /\nwhether west is ready is not shown: you may not get clusters west \(ClusterRole legation-viewer\)$/,
+    );
+  });
+
+  test("says nothing of it where the Cluster is gone, the pod has ended, or somebody else has bound it", async () => {
+    expect(await shown(() => undefined)).not.toContain("trouble:");
+    const unread = (): never => {
+      throw new Error("nothing is read");
+    };
+    expect(await shown(unread, replica({ metadata: { annotations: {} } }))).not.toContain("trouble:");
+    expect(await shown(unread, replica({ status: endedStatus(0) }))).not.toContain("trouble:");
+  });
+});

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { drainNode } from "../../../../src/cli/unjoin/drain.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const proxies = (count: number): Stored<Pod>[] =>
+  Array.from({ length: count }, (_, index) => ({
+    metadata: { name: `web-${index}`, namespace: "shop", uid: String(index), resourceVersion: "1" },
+  }));
+
+/** A host whose PodDisruptionBudgets hold up every eviction, and which takes a second to say so. */
+function blocking(items: Stored<Pod>[], clock: FakeClock): { readonly host: ClusterClient; evictions: number } {
+  const held = {
+    evictions: 0,
+    host: fakeClient({
+      list: async <T>() => ({ items: items as Stored<T & object>[], resourceVersion: "1", size: 1 }),
+      createSubresource: async () => {
+        held.evictions += 1;
+        await clock.sleep(1000);
+        const fields = { code: "TooManyRequests", cluster: "host", verb: "create", resource: "pods" } as const;
+        throw new KubeError("the budget allows none", fields);
+      },
+    }),
+  };
+  return held;
+}
+
+test("a drain asks for several pods at once", async () => {
+  const clock = new FakeClock();
+  const held = blocking(proxies(8), clock);
+  const lines: string[] = [];
+  const report = (line: string): void => void lines.push(line);
+  const drained = drainNode(held.host, "legation-west", { timeoutMs: 1500, force: false, signal, report, clock });
+  await clock.advance(1000);
+  expect(lines).toEqual(proxies(8).map(({ metadata }) => `shop/${metadata.name} waits: the budget allows none`));
+  await clock.advance(10_000);
+  expect(await drained).toHaveLength(8);
+});
+
+test("a drain ends in its time though every pod of many is held up", async () => {
+  const clock = new FakeClock();
+  const held = blocking(proxies(1000), clock);
+  const begun = clock.now();
+  let ended: number | undefined;
+  const drained = drainNode(held.host, "legation-west", {
+    timeoutMs: 10_000,
+    force: false,
+    signal,
+    report: () => {},
+    clock,
+  }).finally(() => {
+    ended = clock.now() - begun;
+  });
+  await clock.advance(600_000);
+  expect(await drained).toHaveLength(1000);
+  expect(ended).toBe(10_000);
+  expect(held.evictions).toBe(80);
+});
+
+/** A drain of two pods, the first of which may not be evicted. */
+async function drainPast(code: KubeErrorCode, detail: string): Promise<readonly string[]> {
+  const clock = new FakeClock();
+  const lines: string[] = [];
+  const host = fakeClient({
+    list: async <T>() => ({ items: proxies(2) as Stored<T & object>[], resourceVersion: "1", size: 1 }),
+    createSubresource: async (_resource, { name }) => {
+      if (name !== "web-0") return {};
+      throw new KubeError(detail, { code, cluster: "host", verb: "create", resource: "pods/eviction" });
+    },
+  });
+  const report = (line: string): void => void lines.push(line);
+  const drained = drainNode(host, "legation-west", { timeoutMs: 3000, force: false, signal, report, clock });
+  const advanced = clock.advance(10_000);
+  await drained;
+  await advanced;
+  return lines;
+}
+
+test.each([
+  ["TooManyRequests", "the budget allows none"],
+  ["ServerError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."],
+  [
+    "Forbidden",
+    'pods "web-0" is forbidden: unable to create new content in namespace shop because it is being terminated',
+  ],
+] as const)("a drain goes on with the others when one eviction is refused with %s: %s", async (code, detail) => {
+  expect((await drainPast(code, detail)).toSorted()).toEqual([`shop/web-0 waits: ${detail}`, "shop/web-1 evicted"]);
+});
+
+test("a drain by somebody who may evict nothing fails, with the API server's words", async () => {
+  const detail =
+    'pods "web-0" is forbidden: User "jane" cannot create resource "pods/eviction" in API group "" in the namespace "shop"';
+  await expect(drainPast("Forbidden", detail)).rejects.toMatchObject({ code: "Forbidden", detail });
+});

@@ -1,0 +1,33 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { webhookCommand } from "../../../../src/cli/webhook/command.ts";
+import { fakeClient } from "../client.ts";
+import { recordedSession } from "../session.ts";
+
+async function listening(port: number): Promise<Server> {
+  const server = createServer().listen(port, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  return server;
+}
+
+test("a webhook that cannot start leaves no port open, which would keep its process", async () => {
+  const probe = await listening(0);
+  const address = probe.address();
+  const port = typeof address === "object" && address !== null ? address.port : 0;
+  probe.close();
+  await once(probe, "close");
+
+  const connection = { client: fakeClient({}), server: "https://host", skipsTlsVerify: false, namespace: "default" };
+  const input = webhookCommand.input.parse({
+    listen: "127.0.0.1:0",
+    metricsListen: `127.0.0.1:${port}`,
+    tlsCertFile: "/nowhere/tls.crt",
+    tlsKeyFile: "/nowhere/tls.key",
+  });
+  const running = webhookCommand.run(input, recordedSession({ connect: async () => connection }));
+
+  await expect(running).rejects.toThrow("/nowhere/tls.crt");
+  await expect(listening(port)).resolves.toBeDefined();
+});
