@@ -7,6 +7,7 @@ import { isKubeError, isRefusal } from "../kube/errors.ts";
 import { LIST_TIMEOUT_MS } from "../kube/list.ts";
 import { pods } from "../kube/resources.ts";
 import { podRequests } from "../placement/requests.ts";
+import { backoffMs } from "../runtime/backoff.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -21,7 +22,7 @@ const PAGE = 500;
 const MOST_PAGES = 2_000;
 // Pause between two pages, so that a large member delays neither this process nor itself.
 const PAGE_DELAY_MS = 200;
-const RETRY_MS = 5_000;
+const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
@@ -101,7 +102,7 @@ export class ForeignUsage {
       }
       // The previous sum stays valid until the next period.
       if (attempt >= ATTEMPTS) return PERIOD_MS;
-      await clock.sleep(RETRY_MS * 2 ** (attempt - 1), signal).catch(() => {});
+      await clock.sleep(backoffMs(attempt - 1, RETRY), signal).catch(() => {});
       attempt += 1;
     }
   }

@@ -2,18 +2,19 @@ import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
 import type { OwnerReference } from "../api/kubernetes.ts";
 import { unlessAborted } from "../kube/abort.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
+import { isNamespaceMissing } from "../kube/messages.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
+import { backoffMs } from "../runtime/backoff.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Member } from "./member.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 // A re-created namespace has another uid, and the garbage collector deletes objects with the old one as owner.
 const UID_HOLDS_MS = 5_000;
-// Retry delay for a member that forbids reading namespaces, since an older release joined it; doubles up to the maximum.
-// Each attempt takes two seconds, because a starting API server sends the same refusal.
-const ASK_AGAIN_MS = 5_000;
-const ASK_AGAIN_MAX_MS = 5 * 60_000;
+// Retry delay for a member that forbids reading namespaces, since an older release joined it. Each attempt takes two seconds,
+// because a starting API server sends the same refusal.
+const ASK_AGAIN = { initialMs: 5_000, maxMs: 5 * 60_000 };
 
 interface KnownUid {
   readonly until: number;
@@ -28,7 +29,7 @@ export class MemberNamespaces {
   /** Oldest first. */
   readonly #uids = new Map<string, KnownUid>();
   /** Members that forbid reading namespaces, and when they are asked again; epoch ms. */
-  readonly #unreadable = new Map<string, { readonly until: number; readonly waitMs: number }>();
+  readonly #unreadable = new Map<string, { readonly until: number; readonly refusals: number }>();
 
   constructor(identity: HostIdentity, clock: Pick<Clock, "now">) {
     this.#identity = identity;
@@ -96,10 +97,9 @@ export class MemberNamespaces {
   /** Records a refusal. Refusals during the delay count once. */
   #noteUnreadable(member: string): void {
     const now = this.#clock.now();
-    const { until = 0, waitMs = ASK_AGAIN_MS / 2 } = this.#unreadable.get(member) ?? {};
+    const { until = 0, refusals = 0 } = this.#unreadable.get(member) ?? {};
     if (now < until) return;
-    const nextMs = Math.min(2 * waitMs, ASK_AGAIN_MAX_MS);
-    this.#unreadable.set(member, { until: now + nextMs, waitMs: nextMs });
+    this.#unreadable.set(member, { until: now + backoffMs(refusals, ASK_AGAIN), refusals: refusals + 1 });
   }
 
   #remember(key: string, known: KnownUid): void {
@@ -133,7 +133,7 @@ function keyOf(member: Member, namespace: string): string {
 /** Returns the error for a missing namespace that the Cluster forbids to create, with the remedy. */
 export function whyNotMade(error: KubeError, member: string): KubeError {
   const { code, cluster, verb, resource, detail, details } = error;
-  if (!/^namespaces ".*" not found$/.test(detail)) return error;
+  if (!isNamespaceMissing(detail)) return error;
   const why = `spec.createNamespaces of Cluster ${member} is false: make the namespace there, or set the field to true`;
   const fields = { code, cluster, verb, resource, cause: error, ...(details === undefined ? {} : { details }) };
   return new KubeError(`${detail}, and ${why}`, fields);

@@ -3,7 +3,7 @@ import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { Registry, type RegistryListener } from "../clusters/registry.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import { AuthorEvents } from "./author-events.ts";
+import { EventRecorder } from "../runtime/event-recorder.ts";
 import { ClaimController } from "./claims/controller.ts";
 import type { Copier, CopyingOptions } from "./copying/options.ts";
 import { together } from "./copying/together.ts";
@@ -29,12 +29,14 @@ export interface HostOptions {
   readonly homeApiServer: string | undefined;
 }
 
+const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/controller" };
+
 /** All controllers, and who of them hears of what. */
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
   readonly #podEvents: PodEventController | undefined;
-  readonly #authorEvents: AuthorEvents;
+  readonly #recorder: EventRecorder;
   readonly #tokens: MemberTokenController;
   readonly #homeApi: HomeApiController;
   readonly #copiers: readonly Copier[];
@@ -51,8 +53,8 @@ export class Controllers {
     const registry = new Registry({ host, hostId: identity.id, connect, clock, log, listener: this.#listener() });
     this.registry = registry;
     const proxies = () => this.#delegation.proxies;
-    const authorEvents = new AuthorEvents({ host, clock, log });
-    this.#authorEvents = authorEvents;
+    const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
+    this.#recorder = recorder;
     this.#podEvents = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
     this.#tokens = new MemberTokenController({ host, registry, ...running });
     const refusals: Pick<Refusals, "tell" | "over"> = {
@@ -63,7 +65,7 @@ export class Controllers {
       host,
       identity,
       registry,
-      authorEvents,
+      recorder,
       refusals,
       server: homeApiServer,
       proxies,
@@ -77,7 +79,7 @@ export class Controllers {
       identity,
       registry,
       memberNamespaces,
-      authorEvents,
+      recorder,
       proxies,
       onProxy: (key) => this.#delegation.onDelegate(key),
       ...running,
@@ -122,7 +124,7 @@ export class Controllers {
       registry,
       dependencies: together(this.#copiers),
       memberNamespaces,
-      authorEvents,
+      recorder,
       virtualNodes: this.#virtualNodes.nodes,
       homeApi: (name) => this.#homeApi.of(name),
       ...leading,
@@ -145,7 +147,7 @@ export class Controllers {
       identity,
       registry,
       placement: this.#delegation.overflow,
-      authorEvents,
+      recorder,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
       ...running,
@@ -191,7 +193,7 @@ export class Controllers {
     await this.#delegation.stop();
     await this.#homeApi.stop();
     for (const copier of this.#copiers) await copier.stop();
-    await this.#authorEvents.stop();
+    await this.#recorder.stop();
     await this.#virtualNodes.stop();
     await this.#tokens.stop();
     await this.registry.stop();

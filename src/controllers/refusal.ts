@@ -1,26 +1,18 @@
 import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
+import {
+  isNamespaceMissing,
+  isNamespaceTerminating,
+  isOfWebhook,
+  missingObject,
+  pluginMessage,
+  quotaRefusal,
+  withoutPodName,
+} from "../kube/messages.ts";
 import type { RefusalReason } from "../placement/candidate.ts";
 import type { DependencyKind } from "../pods/dependencies.ts";
 
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
 export const PASSES_MS = 10_000;
-
-// Of the API server's own about a webhook, whatever code that one answered with.
-const NOT_ADMITTED = /failed (?:calling|to call) webhook|^admission webhook ".*" denied the request/;
-
-// Prefix of every built-in admission plugin's refusal (NewForbidden, k8s.io/apimachinery/pkg/api/errors). The name of a webhook or
-// a policy stands before what it says, so neither can be mistaken for a plugin.
-const FORBIDDEN = /^pods "[^"]*" is forbidden: /;
-
-const OF_SPEC: readonly RegExp[] = [
-  // k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go
-  /^(?:exceeded|failed|status unknown for) quota: /,
-  /^insufficient quota to consume: /,
-  // k8s.io/kubernetes/plugin/pkg/admission: priority, runtimeclass, serviceaccount
-  /^no PriorityClass with name /,
-  /^pod rejected: RuntimeClass "[^"]*" not found$/,
-  /^error looking up service account /,
-];
 
 /** Why a member does not get the pod. */
 export interface PodRefusal {
@@ -51,39 +43,37 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   return { reason: "RefusedByMember", message };
 }
 
-/**
- * True when a namespace of the cluster ends, for as long as something in it does. It is made again after that, but who can go elsewhere
- * need not wait for it.
- */
+/** Reports whether the pod's namespace is being deleted. It is made again afterwards, but a pod that can go elsewhere need not wait. */
 export function isNamespaceEnding(detail: string): boolean {
-  return /because it is being terminated$/.test(detail);
+  return isNamespaceTerminating(detail);
 }
 
-/** True for a refusal by a quota that is full, or not counted yet. */
+/** Reports whether a quota refuses the pod since it is full, or not counted yet. */
 export function isOfQuota(detail: string): boolean {
-  return /^(?:exceeded|status unknown for) quota: /.test(withoutName(detail));
+  const refusal = quotaRefusal(withoutPodName(detail));
+  return refusal === "exceeded" || refusal === "unknown";
 }
 
 /**
- * True for a refusal that holds for every pod of the namespace with the same spec. Anything else, a policy's or a webhook's denial above
- * all, may be for the labels, annotations or name of this one pod.
+ * Reports whether the refusal holds for every pod of the namespace with the same spec. A policy or webhook may object to the labels,
+ * annotations or name of this one pod.
  */
 export function isOfAllAlike(error: KubeError): boolean {
   const { detail, details, resource } = error;
   if (resource.startsWith("namespaces ") || details?.kind === "namespaces") return true;
   if (details?.causes.includes("NamespaceTerminating") === true || mayBeStarting(error)) return true;
-  if (isKubeError(error, "TooManyRequests")) return !NOT_ADMITTED.test(detail);
-  const words = withoutName(detail);
-  return words !== detail && OF_SPEC.some((pattern) => pattern.test(words));
+  if (isKubeError(error, "TooManyRequests")) return !isOfWebhook(detail);
+  const words = pluginMessage(detail);
+  return words !== undefined && (quotaRefusal(words) !== undefined || missingObject(words) !== undefined);
 }
 
 /**
- * True for a refusal by a quota whose figures may be old: a controller manager counts it anew some moments after it was made, or after a
+ * Reports whether a quota's figures may be old: a controller manager counts them some moments after the quota was made, or after a
  * pod of its namespace has ended (`endedLately`).
  */
 export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
-  const words = withoutName(detail);
-  return words.startsWith("status unknown for quota: ") || (endedLately && words.startsWith("exceeded quota: "));
+  const refusal = quotaRefusal(withoutPodName(detail));
+  return refusal === "unknown" || (endedLately && refusal === "exceeded");
 }
 
 /** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
@@ -91,38 +81,27 @@ export function isOfItsPlace(error: KubeError): boolean {
   return isNamespaceEnding(error.detail) || mayBeStarting(error);
 }
 
-/** True when a cluster's webhook did not answer, or denied with an error of its own. Admission comes before anything is stored: it was surely not done. */
+/** Reports whether a webhook failed, or denied with an error of its own. Admission precedes storage: the pod was not stored. */
 export function failedAdmission(error: unknown): error is KubeError {
-  return isKubeError(error, "ServerError") && NOT_ADMITTED.test(error.detail);
+  return isKubeError(error, "ServerError") && isOfWebhook(error.detail);
 }
 
-/** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */
+/** Reports whether the namespace has no account yet: the controller manager makes it some moments after the namespace. */
 function lacksDefaultAccount(error: unknown): error is KubeError {
-  return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
+  const missing = isKubeError(error) ? missingObject(error.detail) : undefined;
+  return missing?.kind === "ServiceAccount" && missing.name === "default";
 }
 
-// In the words of the admission plugins ServiceAccount, Priority and RuntimeClass (k8s.io/kubernetes/plugin/pkg/admission).
-const LACKED: readonly (readonly [DependencyKind, RegExp])[] = [
-  ["ServiceAccount", /serviceaccount "[^"]*" not found/],
-  ["PriorityClass", /\bno PriorityClass with name .* was found/],
-  ["RuntimeClass", /\bRuntimeClass ".*" not found/],
-];
-
-/** Returns the kind of what the pod names and the cluster has not; undefined for any other error. */
+/** Returns the kind of the object that the pod names and the cluster does not have; undefined for any other error. */
 export function lackedKind(error: unknown): DependencyKind | undefined {
-  return isKubeError(error) ? LACKED.find(([, words]) => words.test(error.detail))?.[0] : undefined;
+  return isKubeError(error) ? missingObject(error.detail)?.kind : undefined;
 }
 
-/** True when somebody deleted the namespace once more while the pod was being made. A member where it is not to be made says more. */
+/** Reports whether the namespace was deleted again while the pod was being made. */
 function lacksNamespace(error: unknown): error is KubeError {
-  return isKubeError(error, "NotFound") && /^namespaces ".*" not found$/.test(error.detail);
+  return isKubeError(error, "NotFound") && isNamespaceMissing(error.detail);
 }
 
 function refusedFor({ detail }: KubeError): PodRefusal {
-  return { reason: "RefusedByMember", message: `its API server refused the pod: ${withoutName(detail)}` };
-}
-
-/** The words alone: others may be told them, too. */
-function withoutName(detail: string): string {
-  return detail.replace(FORBIDDEN, "");
+  return { reason: "RefusedByMember", message: `its API server refused the pod: ${withoutPodName(detail)}` };
 }

@@ -1,12 +1,13 @@
 import type { Pod } from "../api/kubernetes.ts";
 import type { Member } from "../clusters/member.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
+import { hasNoDryRun } from "../kube/messages.ts";
 import { pods } from "../kube/resources.ts";
 import { droppable, droppedFields } from "../pods/dropped-fields.ts";
 
 /** True for the answer of a member one of whose webhooks has side effects: only the real request will tell. */
 export function isUntryable(error: unknown): boolean {
-  return isKubeError(error) && /does not support dry run/.test(error.detail);
+  return isKubeError(error) && hasNoDryRun(error.detail);
 }
 
 /**

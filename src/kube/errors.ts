@@ -1,3 +1,5 @@
+import { deniedRight, isNotReady } from "./messages.ts";
+
 /** The kind of a failed request, as far as a caller can act on it. */
 export type KubeErrorCode =
   // From the API server's response.
@@ -150,10 +152,7 @@ export function isTooLarge(error: unknown): boolean {
   return isKubeError(error, "AnswerLost") && error.detail.includes(TOO_LARGE);
 }
 
-// Messages of a starting API server's authorizer and admission plugins.
-const STARTING = /\bUser ".*" cannot \S+ (resource|path) |: not yet ready to handle request$/;
-
 /** Reports whether a starting API server may have sent this refusal: it listens before its RBAC and admission caches sync. */
 export function mayBeStarting(error: KubeError): boolean {
-  return error.code === "Forbidden" && STARTING.test(error.detail);
+  return error.code === "Forbidden" && (deniedRight(error.detail) !== undefined || isNotReady(error.detail));
 }

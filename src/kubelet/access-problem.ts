@@ -1,10 +1,7 @@
 import { z } from "zod";
+import { deniedRight, isKubeletRefusal } from "../kube/messages.ts";
 
 const statusBody = z.object({ kind: z.literal("Status"), message: z.string() });
-// The API server's authorizer on a pod's logs and streams.
-const NO_RIGHT = /cannot (get|create) resource \\?"pods\//;
-// The kubelet's authorizer (kubelet/server/server.go), alone or quoted by its API server.
-const KUBELET_FORBIDS = /Forbidden \(user=/;
 
 /** An error response. */
 interface Refused {
@@ -20,11 +17,12 @@ export function accessProblem({ status, text }: Refused, member: string): string
   if (status !== 401 && status !== 403) return undefined;
   const said = statusMessage(text);
   const message = said ?? text;
-  const isTheMembers = status === 401 ? !isKubelets401(said, text) : NO_RIGHT.test(message);
+  const isTheMembers =
+    status === 401 ? !isKubelets401(said, text) : deniedRight(message)?.resource.startsWith("pods/") === true;
   if (isTheMembers) {
     return `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`;
   }
-  if (status === 403 && !KUBELET_FORBIDS.test(message)) return undefined;
+  if (status === 403 && !isKubeletRefusal(message)) return undefined;
   return `cluster ${member}: its API server may not ask the kubelet there: ${message}`;
 }
 

@@ -59,16 +59,19 @@ export type RefusalReason =
   | "RefusedByMember" // its API server refused the delegate
   | "NameTaken"; // a pod of that name, not Legation's, is there
 
+/** A refusal of one member. Refusals are compared by reason and `dedupe`, never by their words. */
 export interface Refusal {
   readonly cluster: string;
   readonly reason: RefusalReason;
   readonly message: string;
+  /** Equal for refusals that differ in amounts only. Default: the message. */
+  readonly dedupe?: string;
 }
 
 /** A placement rule: it refuses members, or prefers some. */
 export interface Rule {
   /** Returns why the member may not have the pod now. */
-  readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message"> | undefined;
+  readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message" | "dedupe"> | undefined;
   /** Returns the cost of a member, lower being better. Undefined if all are alike. */
   readonly cost?: (candidate: Candidate) => number;
   /** Names the cost, for people. */

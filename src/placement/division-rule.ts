@@ -3,6 +3,7 @@ import { preferencesFor, type SchedulingPreferences } from "../api/preferences.t
 import type { Rule } from "./candidate.ts";
 import type { Replicas } from "./division.ts";
 import type { DivisionOrder } from "./division-order.ts";
+import { maxReplicasReached, notPreferred, type Why, weightIsZero } from "./refusals.ts";
 import { nextInUpdate } from "./update-division.ts";
 
 export interface DivisionRuleInput {
@@ -38,10 +39,7 @@ export function divisionRule({ preferences, order, placed, others }: DivisionRul
     concern: PREFERENCES_ANNOTATION,
     // A replica placed elsewhere would stay there.
     awaits: true,
-    refusal: ({ name }) => {
-      const message = limitReached(preferences, name, placed[name] ?? 0);
-      return message === undefined ? undefined : { reason: "NotPreferred", message };
-    },
+    refusal: ({ name }) => limitReached(preferences, name, placed[name] ?? 0),
     cost: ({ name }) => {
       if (name === best) return 0;
       const next = (placed[name] ?? 0) + 1;
@@ -60,13 +58,10 @@ function nextBeside(
   return nextInUpdate({ order, clusters, choices, own: placed, leaving, atOnce });
 }
 
-function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
+function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): Why | undefined {
   const own = preferencesFor(preferences, cluster);
-  if (own === undefined) return `${PREFERENCES_ANNOTATION} does not name it`;
+  if (own === undefined) return notPreferred();
   const { weight, minReplicas, maxReplicas } = own;
-  if (maxReplicas !== undefined && has >= maxReplicas) return `has ${has} of them, its maxReplicas`;
-  if (weight > 0 || has < minReplicas) return undefined;
-  return minReplicas === 0
-    ? `its weight in ${PREFERENCES_ANNOTATION} is 0`
-    : `has its minReplicas of ${minReplicas}, and its weight is 0`;
+  if (maxReplicas !== undefined && has >= maxReplicas) return maxReplicasReached(has);
+  return weight > 0 || has < minReplicas ? undefined : weightIsZero(minReplicas);
 }

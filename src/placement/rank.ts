@@ -1,5 +1,6 @@
-import { type Amounts, addAmounts, exceeds, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
+import { notEnoughLeft, tooLarge, type Why } from "./refusals.ts";
 
 /** Members for one pod, best first. */
 export interface Ranking {
@@ -124,7 +125,7 @@ function byCosts(a: readonly number[], b: readonly number[]): number {
   return 0;
 }
 
-function firstRefusal(rules: readonly Rule[], candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {
+function firstRefusal(rules: readonly Rule[], candidate: Candidate): Why | undefined {
   for (const { refusal } of rules) {
     const refused = refusal?.(candidate);
     if (refused !== undefined) return refused;
@@ -159,24 +160,15 @@ function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate:
   return hasRoom(requests, { ...candidate, used });
 }
 
-function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {
+function shortageOf(requests: Amounts, candidate: Candidate): Why | undefined {
   const { allocatable, largestNode, used } = candidate;
   for (const resource in requests) {
     const wanted = requests[resource] ?? 0;
     if (wanted === 0) continue;
-    const shown = (value: number): string => writeQuantity(resource, value);
     const largest = largestNode[resource] ?? 0;
-    if (exceeds(wanted, largest)) {
-      const message =
-        largest === 0
-          ? `no schedulable node offers ${resource}`
-          : `${resource}: ${shown(wanted)} requested, the largest node has ${shown(largest)}`;
-      return { reason: "TooLarge", message };
-    }
+    if (exceeds(wanted, largest)) return tooLarge({ resource, wanted, largest });
     const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0);
-    if (exceeds(wanted, left)) {
-      return { reason: "Full", message: `${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} left` };
-    }
+    if (exceeds(wanted, left)) return notEnoughLeft({ resource, wanted, left });
   }
   return undefined;
 }

@@ -5,14 +5,26 @@ import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/k
 import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, exceeds, isWithin } from "../api/quantity.ts";
 import { isTolerated, repellingTaint, taintText } from "../pods/scheduling.ts";
-import type { Candidate, Refusal, Rule } from "./candidate.ts";
+import type { Candidate, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
+import {
+  groupFollows,
+  groupIsIn,
+  groupMayBeIn,
+  noNodeMatches,
+  noNodeSelected,
+  noNodeTakes,
+  notPermitted,
+  overLimit,
+  tainted,
+  tooLargeForAllowedNodes,
+  tooLargeForOneNode,
+  type Why,
+} from "./refusals.ts";
 import { spreadRule } from "./spread.ts";
-
-type Refused = Pick<Refusal, "reason" | "message">;
 
 /** Facts of a pod by which rules judge members. */
 export interface RuleFacts {
@@ -65,9 +77,7 @@ export function placementRules(facts: RuleFacts): Rule[] {
 function permissionRule(namespace: string, labels: Readonly<Record<string, string>>): Rule {
   return {
     refusal: ({ admits }) =>
-      admits === undefined || selectorMatches(admits, labels)
-        ? undefined
-        : { reason: "NotPermitted", message: `its namespaceSelector does not admit namespace ${namespace}` },
+      admits === undefined || selectorMatches(admits, labels) ? undefined : notPermitted(namespace),
   };
 }
 
@@ -79,31 +89,36 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
       if (limits === undefined) return undefined;
       const { requests } = inMember(candidate);
       const kept = keptFor?.(uid) ?? {};
-      const message =
-        excess(requests, limits.total, usedIn?.() ?? used, kept, "its limit") ??
-        excess(requests, limits.perNamespace, usedIn?.(namespace) ?? {}, kept, `its limit for namespace ${namespace}`);
-      return message === undefined ? undefined : { reason: "OverLimit", message };
+      return (
+        excess(requests, { limits: limits.total, used: usedIn?.() ?? used, kept }) ??
+        excess(requests, { limits: limits.perNamespace, used: usedIn?.(namespace) ?? {}, kept, namespace })
+      );
     },
   };
 }
 
-function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts, what: string): string | undefined {
+interface Limited {
+  readonly limits: Amounts;
+  readonly used: Amounts;
+  /** The part of `used` that is kept for the pod itself. */
+  readonly kept: Amounts;
+  readonly namespace?: string;
+}
+
+function excess(requests: Amounts, { limits, used, kept, ...of }: Limited): Why | undefined {
   for (const resource in limits) {
     const wanted = requests[resource] ?? 0;
     const limit = limits[resource] ?? 0;
     const left = limit - ((used[resource] ?? 0) - (kept[resource] ?? 0));
-    if (wanted === 0 || !exceeds(wanted, left)) continue;
-    const shown = (value: number): string => writeQuantity(resource, value);
-    return `${what} of ${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} of ${shown(limit)} left`;
+    if (wanted > 0 && exceeds(wanted, left)) return overLimit({ resource, wanted, left, limit, ...of });
   }
   return undefined;
 }
 
 /** Returns the refusal for an untolerated taint of the Cluster or its virtual node. */
-export function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Refused | undefined {
+export function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Why | undefined {
   const taint = repellingTaint(taints, spec?.tolerations ?? []);
-  if (taint === undefined) return undefined;
-  return { reason: "Tainted", message: `the pod does not tolerate its taint ${taintText(taint)}` };
+  return taint === undefined ? undefined : tainted(taintText(taint));
 }
 
 function isAvoided(taint: Taint, { spec }: Pod): boolean {
@@ -138,21 +153,18 @@ function nodeRule(inMember: InMember): Rule {
     refusal: (candidate) => {
       const { largestNode } = candidate;
       const { requests, refusal } = inMember(candidate);
-      if (refusal !== undefined) return { reason: "NoNodeMatches", message: refusal };
+      if (refusal !== undefined) return noNodeMatches(refusal);
       const fit = fitIn(inMember, candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
-      if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };
+      if (fit.tolerated === 0) return noneOf(fit);
       for (const resource in requests) {
         const wanted = requests[resource] ?? 0;
-        const most = fit.largest[resource] ?? 0;
-        // A resource that no node has is reported with node sizes.
-        if (!exceeds(wanted, most) || exceeds(wanted, largestNode[resource] ?? 0)) continue;
-        const shown = (value: number): string => writeQuantity(resource, value);
-        const has = `the largest node that the pod may go to has ${shown(most)}`;
-        return { reason: "TooLarge", message: `${resource}: ${shown(wanted)} requested, ${has}` };
+        const largest = fit.largest[resource] ?? 0;
+        // A pod that is larger than any node is refused by `rank`, with the nodes' sizes.
+        if (!exceeds(wanted, largest) || exceeds(wanted, largestNode[resource] ?? 0)) continue;
+        return tooLargeForAllowedNodes({ resource, wanted, largest });
       }
-      const message = "no one node has all that is requested";
-      return isWithin(requests, largestNode) ? { reason: "TooLarge", message } : undefined;
+      return isWithin(requests, largestNode) ? tooLargeForOneNode() : undefined;
     },
   };
 }
@@ -174,12 +186,8 @@ function hasNone(fit: NodeFit | undefined, taints: "Honor" | "Ignore"): boolean 
   return taints === "Honor" ? fit.tolerated === 0 : fit.against.get(NOT_SELECTED) === fit.nodes;
 }
 
-/** Formats why nodes do not fit, as kube-scheduler does. */
-function noneOf({ nodes, against }: NodeFit): string {
-  const all = nodes === 1 ? "1 node" : `${nodes} nodes`;
-  if (against.get(NOT_SELECTED) === nodes) return `none of its ${all} is one that the pod selects`;
-  const reasons = [...against].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1));
-  return `none of its ${all} takes the pod: ${reasons.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
+function noneOf({ nodes, against }: NodeFit): Why {
+  return against.get(NOT_SELECTED) === nodes ? noNodeSelected(nodes) : noNodeTakes(nodes, against);
 }
 
 /** The state of a pod's group. */
@@ -197,15 +205,9 @@ export interface GroupFacts {
 export function groupRule({ text, home, first, unread }: GroupFacts): Rule {
   return {
     refusal: ({ name }) => {
-      if (home !== undefined) {
-        return name === home ? undefined : { reason: "OtherGroup", message: `${text} runs in ${home}` };
-      }
-      if (first !== undefined) {
-        return { reason: "OtherGroup", message: `${text} goes where pod ${first} finds a place first` };
-      }
-      return unread.length === 0
-        ? undefined
-        : { reason: "OtherGroup", message: `${text} may be in ${unread.join(" or ")}, which has not answered yet` };
+      if (home !== undefined) return name === home ? undefined : groupIsIn(text, home);
+      if (first !== undefined) return groupFollows(text, first);
+      return unread.length === 0 ? undefined : groupMayBeIn(text, unread);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { Candidate, Rule } from "./candidate.ts";
+import { noTopology, skewed } from "./refusals.ts";
 
 /** A constraint and the facts to judge it. */
 export interface SpreadFacts {
@@ -39,10 +40,9 @@ export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFac
   return {
     refusal: (candidate) => {
       const value = domainOf(candidate);
-      if (value === undefined) return { reason: "Spread", message: `has no label ${topologyKey} to spread over` };
+      if (value === undefined) return noTopology(topologyKey);
       if (!domains.has(value) || skewIn(value) <= maxSkew) return undefined;
-      const ahead = `${topologyKey}=${value} has ${domains.get(value)}, the fewest is ${fewest}, and maxSkew is ${maxSkew}`;
-      return { reason: "Spread", message: `one more pod would be too many: ${ahead}` };
+      return skewed({ topologyKey, value, pods: domains.get(value) ?? 0, fewest, maxSkew });
     },
   };
 }

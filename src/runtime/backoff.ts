@@ -1,24 +1,30 @@
 import type { Clock } from "./clock.ts";
 
-/** The growth of the delays between attempts. */
-export interface BackoffOptions {
+/** How delays between attempts grow: each doubles the last. */
+export interface BackoffLimits {
   /** First delay before jitter, in milliseconds. */
   readonly initialMs: number;
   readonly maxMs: number;
+}
+
+export interface BackoffOptions extends BackoffLimits {
   /** Random number in [0, 1). */
   readonly random?: () => number;
 }
 
+/** Returns the delay after this many earlier ones, in milliseconds and without jitter. */
+export function backoffMs(earlier: number, { initialMs, maxMs }: BackoffLimits): number {
+  return Math.min(maxMs, initialMs * 2 ** Math.min(earlier, 30));
+}
+
 /** Jittered exponential delays: each step doubles the last, and a delay is between half and the whole of its step. */
 export class Backoff {
-  readonly #initialMs: number;
-  readonly #maxMs: number;
+  readonly #limits: BackoffLimits;
   readonly #random: () => number;
   #attempts = 0;
 
   constructor(options: BackoffOptions) {
-    this.#initialMs = options.initialMs;
-    this.#maxMs = options.maxMs;
+    this.#limits = options;
     this.#random = options.random ?? Math.random;
   }
 
@@ -29,7 +35,7 @@ export class Backoff {
 
   /** Delay before the next attempt, in milliseconds. */
   next(): number {
-    const step = Math.min(this.#maxMs, this.#initialMs * 2 ** Math.min(this.#attempts, 30));
+    const step = backoffMs(this.#attempts, this.#limits);
     this.#attempts += 1;
     return step * (0.5 + this.#random() / 2);
   }

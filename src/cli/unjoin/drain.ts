@@ -2,6 +2,7 @@ import { DELEGATE_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName }
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { deniedRight } from "../../kube/messages.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -125,15 +126,12 @@ async function end(
   }
 }
 
-// The authorizer's message for an account that may evict no pod of the namespace.
-const NO_RIGHT = /\bcannot create resource "pods\/eviction"/;
-
 /**
  * Reports whether an eviction was refused for a reason of this pod that may pass: a PodDisruptionBudget (429), several of them
  * (500), a terminating namespace or an admission webhook (403). kubectl drain retries the same.
  */
 function isOfThisPod(error: KubeError): boolean {
-  if (error.code === "Forbidden") return !NO_RIGHT.test(error.detail);
+  if (error.code === "Forbidden") return deniedRight(error.detail)?.resource !== "pods/eviction";
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 

@@ -5,8 +5,8 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { AuthorEvents } from "../author-events.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
 /** What a controller works on that gives members objects of the host which pods there need. */
@@ -16,7 +16,7 @@ export interface CopyingOptions extends ControllerOptions {
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   /** What authors of the host's objects are told. */
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   /** The host's proxies, with `USES_INDEX`. */
   readonly proxies: () => ReadStore<Pod>;
   /** A proxy that waits may have what it waits for, or know that it waits in vain. */

@@ -7,12 +7,12 @@ import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { Interval } from "../../runtime/leaderless-intervals.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
-import type { AuthorEvents } from "../author-events.ts";
 import type { Needs } from "./model/needs.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
@@ -45,7 +45,7 @@ export interface DelegationOptions extends ControllerOptions {
   /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
   /** What pods' authors are told. */
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   /** Times in which nobody led. */
   readonly leaderless: readonly Interval[];
   /** False when the host was set back to a backup under this leader, or another leads by now. */

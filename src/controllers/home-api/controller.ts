@@ -9,25 +9,22 @@ import { type HomeApi, usesApi } from "../../pods/home-api.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { onClockStep } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { AuthorEvents } from "../author-events.ts";
-import { Contests } from "../copying/contests.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { Refusals } from "../delegation/actions/refused-writes.ts";
-import { Denials } from "../denials.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
 import type { Action, DelegateView, IssueAction, IssuedTokens, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
-import { Told } from "./told.ts";
 import { createApiSecret, replaceApiSecret } from "./write.ts";
 
 export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
-  /** What pods' authors are told. */
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   readonly refusals: Pick<Refusals, "tell" | "over">;
   /** The host's address for members whose Cluster names none. */
   readonly server: string | undefined;
@@ -42,10 +39,14 @@ export interface HomeApiOptions extends ControllerOptions {
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 
-// A quota, a policy or a missing service account: somebody has to do something first.
-const REFUSED_FOR_MS = 30_000;
-// Tells the refusal of a token from those of the pod's other writes.
+// The writes for a pod: its token is issued by the host, and its Secret is kept in the member.
 const TOKEN = "token";
+const SECRET = "secret";
+// A quota, a policy or a missing service account: an operator or the author must act first.
+const TOKEN_HOLD_MS = 30_000;
+const CONTESTED_HOLD_MS = 10 * 60_000;
+// Longer than a denied right is held.
+const FORGET_DENIAL_MS = 15 * 60_000;
 
 /** Keeps tokens for the host's API server in the members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
@@ -53,22 +54,15 @@ export class HomeApiController {
   readonly #addresses: HomeAddresses;
   readonly #secrets: MemberSecrets;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  readonly #told: Told;
-  /** What last kept a pod from its tokens, and until when it is taken for granted. */
-  readonly #refused = new Map<ObjectKey, { readonly until: number }>();
   /** What was issued here, and when it is to be replaced. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
-  /** Secrets that somebody else in the member keeps changing; what they are written for is a delegate. */
-  readonly #contests: Contests<ObjectKey>;
-  readonly #denials: Denials;
+  readonly #guard: WriteGuard<ObjectKey>;
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
-    this.#contests = new Contests(options.clock);
-    this.#denials = new Denials(options.clock);
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
     const { host, identity, server, clock, log } = options;
-    this.#told = new Told(clock);
     const onChange = (): void => {
       options.onChange();
       this.#enqueueAll(options.registry.members());
@@ -160,7 +154,7 @@ export class HomeApiController {
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
       // Pods that cannot be read at present run all the same, and need their tokens.
       const readable = member.probed.reachable && this.#secrets.read(member);
-      const leftUntil = this.#contests.until(key, delegate.metadata.uid);
+      const leftUntil = this.#guard.heldUntil(key, SECRET, delegate.metadata.uid);
       return [
         {
           member: member.name,
@@ -172,13 +166,12 @@ export class HomeApiController {
       ];
     });
     if (proxy === undefined || delegates.length === 0) {
-      this.#refused.delete(key);
       this.#issued.delete(key);
-      this.#contests.forget(key);
+      this.#guard.forget(key);
       return undefined;
     }
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
-    const notBefore = this.#refused.get(key)?.until;
+    const notBefore = this.#guard.heldUntil(key, TOKEN);
     const issued = this.#issued.get(key);
     return {
       ref,
@@ -194,7 +187,8 @@ export class HomeApiController {
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
     if (!lacksTokens(delegate, uid) || !usesApi(proxy)) return undefined;
-    if (this.#told.lately(member, namespace) || this.#options.modeOf(proxy) !== undefined) return undefined;
+    const { recorder, modeOf } = this.#options;
+    if (recorder.isRecorded(noHomeApiKey(member, namespace)) || modeOf(proxy) !== undefined) return undefined;
     const way = this.of(member);
     if (way.state !== "unknown") return undefined;
     return { member, message: `pods of this namespace have no service account token in ${member}: ${way.message}` };
@@ -209,7 +203,7 @@ export class HomeApiController {
       return await this.#issue(action, context);
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound")) throw error;
-      if (this.#denials.mayPass(error)) throw error;
+      if (isRefusal(error) && this.#guard.failed(context.key, TOKEN, error) === "transient") throw error;
       this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
       return () => true;
     }
@@ -233,10 +227,13 @@ export class HomeApiController {
       this.#refuse(proxy.metadata.uid, `the pod's token cannot be had: ${name}: ${problem}`, context);
       return () => true;
     }
-    this.#refused.delete(key);
+    this.#guard.done(key, TOKEN);
     this.#options.refusals.over(key, proxy.metadata.uid, TOKEN);
     this.#issued.set(key, { delegateUid, renewAt: asked.now + age, renewAtWall: asked.wall + age, noted });
-    if (this.#contests.note(key, delegateUid)) this.#tellContested(name, secret, proxy.metadata.uid, context);
+    const hold = { content: delegateUid, holdMs: CONTESTED_HOLD_MS };
+    if (this.#guard.written(key, SECRET, { delegateUid }, hold)) {
+      this.#tellContested(name, secret, proxy.metadata.uid, context);
+    }
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
       const view = delegates.find((other) => other.member === name);
@@ -261,13 +258,11 @@ export class HomeApiController {
     }
   }
 
-  /** Pods of a burst find out together: the first of them speaks for all. */
+  /** Records one event for all pods of a namespace: those of a burst find out together. */
   #tellNamespace({ proxyUid, member, message }: TellAction, key: ObjectKey): void {
     const ref = objectRef(key);
-    const { namespace = "" } = ref;
-    if (this.#told.lately(member, namespace)) return;
-    this.#told.note(member, namespace);
-    this.#options.authorEvents.tell({ ...ref, uid: proxyUid }, { reason: "NoHomeAPI", message });
+    const dedupe = noHomeApiKey(member, ref.namespace);
+    this.#options.recorder.record({ ...ref, uid: proxyUid }, { reason: "NoHomeAPI", message, dedupe });
   }
 
   #tellContested(member: string, { metadata }: Secret, proxyUid: string, { key, log }: Context): void {
@@ -275,13 +270,16 @@ export class HomeApiController {
       `somebody in ${member} keeps changing or deleting Secret ${metadata?.name}, which has the pod's token: ` +
       "it is left so for ten minutes; have them leave it alone";
     log.warn({ member }, message);
-    this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
+    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
   /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
-    const { refusals, clock } = this.#options;
-    this.#refused.set(key, { until: clock.now() + REFUSED_FOR_MS });
-    if (refusals.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);
+    this.#guard.hold(key, TOKEN, "Refused", { holdMs: TOKEN_HOLD_MS });
+    if (this.#options.refusals.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);
   }
+}
+
+function noHomeApiKey(member: string, namespace = ""): string {
+  return `NoHomeAPI ${member}/${namespace}`;
 }

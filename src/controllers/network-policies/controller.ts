@@ -47,7 +47,7 @@ export class NetworkPolicyController implements Copier {
 
   constructor(options: NetworkPolicyOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, authorEvents, clock, log } = options;
+    const { host, identity, registry, memberNamespaces, recorder, clock, log } = options;
     this.#idle = new IdleTimes(clock);
     this.#sources = new Reflector<NetworkPolicy>({
       client: host,
@@ -83,7 +83,7 @@ export class NetworkPolicyController implements Copier {
       log,
     });
     this.#executor = new Executor({
-      authorEvents,
+      recorder,
       registry,
       memberNamespaces,
       hostId: identity.id,

@@ -3,8 +3,8 @@ import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { networkPolicies as resource } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { aboutObject } from "../author-event.ts";
-import type { AuthorEvents } from "../author-events.ts";
+import { referenceTo } from "../../runtime/event.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
 import { isOfEarlier, type OfVersion, REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
@@ -13,7 +13,7 @@ import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
 export interface ExecutorOptions extends Omit<CopyWriterOptions<PlaceKey>, "onStays"> {
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   readonly registry: Registry;
   /** Whether pods may start there has another answer. */
   readonly onRefusal: (place: Place) => void;
@@ -176,7 +176,7 @@ export class Executor {
     { message, restMs, ...of }: { readonly message: string; readonly restMs: number } & OfVersion,
     { log }: Context,
   ): Shown<Observed> {
-    const { authorEvents, clock, onRefusal } = this.#options;
+    const { recorder, clock, onRefusal } = this.#options;
     const { name } = source.metadata;
     const { refusals } = this.#of(place);
     const now = clock.now();
@@ -186,7 +186,7 @@ export class Executor {
     onRefusal(place);
     if (told !== last) {
       log.warn({ member: place.member }, message);
-      authorEvents.tell(aboutObject(resource, source), {
+      recorder.record(referenceTo(resource, source), {
         reason: "NotInMember",
         message: `${place.member}: ${message}`,
       });

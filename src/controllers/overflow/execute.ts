@@ -108,8 +108,8 @@ export class Executor {
     if (!bound) return (shown) => left(shown) || shown.pod.metadata.resourceVersion !== resourceVersion;
     context.log.info({ member: name }, "overflowed");
     const message = `this cluster has found no node for the pod, so it is delegated to ${name}`;
-    const { authorEvents } = this.#options;
-    authorEvents.tell({ ...objectRef(context.key), uid }, { reason: "Overflowed", type: "Normal", message });
+    const { recorder } = this.#options;
+    recorder.record({ ...objectRef(context.key), uid }, { reason: "Overflowed", type: "Normal", message });
     return left;
   }
 
@@ -179,11 +179,11 @@ export class Executor {
   }
 
   #tell({ uid, message }: ActionOf<"tell">, { key }: Context): undefined {
-    const { authorEvents, onTold } = this.#options;
+    const { recorder, onTold } = this.#options;
     const ref = objectRef(key);
     // The pod's for good: what was said before a restart is not said again.
     const suffix = `overflow.${uid}`;
-    authorEvents.tell({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
+    recorder.record({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
     onTold(uid);
   }
 }

@@ -3,7 +3,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
-import type { AuthorEvents } from "../author-events.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { OverflowPlacement } from "../delegation/placement/overflow-placement.ts";
 
 /** What the overflow controller works on. */
@@ -13,7 +13,7 @@ export interface OverflowOptions extends ControllerOptions {
   readonly registry: Registry;
   readonly placement: OverflowPlacement;
   /** What pods' authors are told. */
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   /** Why a member cannot have the rules that a pod is under here, as far as is known. */
   readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
   /** Reports whether the member is given the classes that the delegate names, so that it need not have them yet. */

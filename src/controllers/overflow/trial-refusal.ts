@@ -1,5 +1,6 @@
 import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import type { SharedBy } from "../delegation/model/decision.ts";
 import { isOfAllAlike, refusalOf } from "../refusal.ts";
@@ -22,7 +23,7 @@ export function trialRefusal(member: string, error: unknown, makesNamespaces: bo
   const refused = refusalOf(isKubeError(error, "NotFound") ? whyNotMade(error, member) : error);
   if (isKubeError(error)) {
     if (isKubeError(error, "NotFound") && makesNamespaces) return undefined;
-    if (/serviceaccount "[^"]*" not found/.test(error.detail)) return undefined;
+    if (missingObject(error.detail)?.kind === "ServiceAccount") return undefined;
     if (isUntryable(error)) return undefined;
   }
   if (refused === undefined) throw error;

@@ -11,8 +11,8 @@ import type { RefusedWrite } from "../../pods/proxy-conditions.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
 import { decide } from "./decide.ts";
-import { Futility } from "./futility.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
@@ -48,6 +48,9 @@ const REFUSED_MS = 10_000;
 // A ReplicaSet makes a replacement at once, a StatefulSet when the old pod has ended.
 const REPLACED_MS = 60_000;
 
+// A member whose scheduler found no node may have one later, but each attempt ends a replica that runs.
+const MOVE_HOLD = { holdMs: 10 * 60_000, maxHoldMs: 24 * 60 * 60_000 };
+
 // A StatefulSet or ReplicaSet has a new pod in the place of one that was evicted. A Job would begin its work anew.
 const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
 
@@ -71,13 +74,15 @@ export class PreferencesController {
   readonly #loop: Controller<string, Observed, Action>;
   readonly #due = new Map<string, Timer>();
   readonly #moved = new Map<string, Moved>();
-  readonly #futility = new Futility();
+  /** Moves that brought a member no replica, by owner and member. */
+  readonly #moves: WriteGuard;
   /** The owners whose authors want a division. */
   readonly #dividing = new Set<string>();
   #membersTimer: Timer | undefined;
 
   constructor(options: PreferencesOptions) {
     this.#options = options;
+    this.#moves = new WriteGuard(options);
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "preferences",
@@ -137,7 +142,7 @@ export class PreferencesController {
     const shared = newest === undefined ? undefined : sharing(newest);
     if (newest === undefined || shared === undefined) {
       this.#moved.delete(owner);
-      this.#futility.forget(owner);
+      this.#moves.forget(owner);
       this.#dividing.delete(owner);
       return undefined;
     }
@@ -165,7 +170,7 @@ export class PreferencesController {
     if (moved !== undefined && isEnding) moved.until = clock.now() + REPLACED_MS;
     const staying = all.filter(({ own }) => moved?.evicted.has(own.uid) !== true).length;
     const replacing = moved !== undefined && staying < moved.total && clock.now() < moved.until;
-    if (!replacing && waiting === 0) this.#judge(owner, clock.now());
+    if (!replacing && waiting === 0) this.#judge(owner);
     return {
       ...shared,
       key: workloadOf(newest),
@@ -176,7 +181,7 @@ export class PreferencesController {
       ...(replacing ? { replacingUntil: moved.until } : {}),
       ...this.#others(owner),
       requests: podRequests(newest),
-      futile: this.#futility.of(owner),
+      heldMoves: this.#moves.of(owner) ?? {},
     };
   }
 
@@ -192,7 +197,7 @@ export class PreferencesController {
   }
 
   /** Everything has a place again: a member that has no more than before a move did not get what was moved for it, unless all are fewer. */
-  #judge(owner: string, now: number): void {
+  #judge(owner: string): void {
     const moved = this.#moved.get(owner);
     if (moved === undefined) return;
     this.#moved.delete(owner);
@@ -201,8 +206,8 @@ export class PreferencesController {
     // More have gone than were moved: the workload was scaled down, and what a member has less of now it was not refused.
     const isSmaller = owned.of(owner).length < moved.total - moved.evicted.size;
     for (const [member, before] of moved.had) {
-      if ((placed[member] ?? 0) > before) this.#futility.clear(owner, member);
-      else if (!isSmaller) this.#futility.note(owner, member, now);
+      if ((placed[member] ?? 0) > before) this.#moves.done(owner, member);
+      else if (!isSmaller) this.#moves.hold(owner, member, "NoEffect", MOVE_HOLD);
     }
   }
 

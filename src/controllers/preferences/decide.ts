@@ -33,11 +33,11 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   // While it is updated, the order of going is that of coming: so the update can be rolled back the way it came.
   if (observed.others !== undefined) return { actions: [], outcome: "Changing", requeueAt: now + UPDATED_MS };
   const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);
-  const futile = [...observed.futile.values()].filter((until) => until > now);
+  const heldUntil = Object.values(observed.heldMoves).flatMap(({ until }) => (until > now ? [until] : []));
   return {
     actions: costs,
     outcome: costs.length > 0 ? "Ordering" : "Divided",
-    ...(futile.length === 0 ? {} : { requeueAt: Math.min(...futile) }),
+    ...(heldUntil.length === 0 ? {} : { requeueAt: Math.min(...heldUntil) }),
   };
 }
 
@@ -52,8 +52,8 @@ function movesOf(observed: Observed, now: number): Action[] {
   const total = sum(placed);
   const open = total - sum(stayingIn(closed, placed));
   let budget = Math.max(1, Math.floor(open * MOVED_AT_A_TIME));
-  const futile = [...observed.futile].flatMap(([member, until]) => (now < until ? [member] : []));
-  const full = new Set([...observed.full, ...futile]);
+  const held = Object.entries(observed.heldMoves).flatMap(([member, { until }]) => (now < until ? [member] : []));
+  const full = new Set([...observed.full, ...held]);
   const divided = (of: Replicas): Replicas => divideOpen({ ...observed, total: sum(of), placed: of, full }).replicas;
   const ideal = divided(placed);
   const names = observed.candidates.map(({ name }) => name);

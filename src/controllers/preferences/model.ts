@@ -2,6 +2,7 @@ import type { ObjectKey } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { Replicas } from "../../placement/division.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
+import type { HeldWrites } from "../../runtime/held-writes.ts";
 
 /** One replica that has a member. */
 export interface Replica {
@@ -45,8 +46,8 @@ export interface Observed extends OpenMembers {
   /** Some member has still to be read: until then it looks closed, and all is out of order. */
   readonly settling: boolean;
   readonly requests: Amounts;
-  /** Members that did not get what was moved for them, and until when it is not tried again; epoch ms. */
-  readonly futile: ReadonlyMap<string, number>;
+  /** Moves that brought a member no replica, by member: not tried again for a while. */
+  readonly heldMoves: HeldWrites;
 }
 
 /** One write. */

@@ -33,7 +33,7 @@ export class ServiceController implements Copier {
 
   constructor(options: CopyingOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, authorEvents, clock, log } = options;
+    const { host, identity, registry, memberNamespaces, recorder, clock, log } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
     this.#idle = new IdleTimes(clock);
     this.#sources = new Sources({
@@ -71,7 +71,7 @@ export class ServiceController implements Copier {
       log,
     });
     this.#executor = new Executor({
-      authorEvents,
+      recorder,
       hostId: identity.id,
       hostName: identity.name,
       registry,

@@ -9,8 +9,8 @@ import {
 } from "../../copies/services.ts";
 import { type Resource, services } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { aboutObject } from "../author-event.ts";
-import type { AuthorEvents } from "../author-events.ts";
+import { referenceTo } from "../../runtime/event.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
 import { isOfEarlier, type OfVersion, REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
@@ -21,7 +21,7 @@ import { type Action, type ActionOf, type CopyKey, type CopyRef, copyRef, type O
 import { RESOURCES } from "./sources.ts";
 
 export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onStays"> {
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   readonly hostName: string;
   readonly registry: Registry;
   /** Pods that wait for the copy need not wait any more. */
@@ -59,12 +59,12 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    const { hostId: id, hostName: name, authorEvents, clock } = options;
+    const { hostId: id, hostName: name, recorder, clock } = options;
     this.#contests = new Contests(clock);
     this.#writer = new CopyWriter({ ...options, onStays: (key) => options.onRefusal(copyRef(key)) });
     this.#exports = new Exports({
       host: { id, name },
-      authorEvents,
+      recorder,
       clock,
       onMade: options.onExported,
     });
@@ -190,8 +190,8 @@ export class Executor {
     this.#options.onRefusal(ref);
     if (told !== last) {
       log.info(message);
-      const about = aboutObject(resourceOf(ref), source);
-      this.#options.authorEvents.tell(about, { reason: "NotInMember", message: `${ref.member}: ${message}` });
+      const about = referenceTo(resourceOf(ref), source);
+      this.#options.recorder.record(about, { reason: "NotInMember", message: `${ref.member}: ${message}` });
     }
     return () => true;
   }

@@ -10,15 +10,15 @@ import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts"
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { aboutObject } from "../author-event.ts";
-import type { AuthorEvents } from "../author-events.ts";
+import { referenceTo } from "../../runtime/event.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { Denials } from "../denials.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import type { ActionOf, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
-  readonly authorEvents: AuthorEvents;
+  readonly recorder: EventRecorder;
   /** The member has one now, or had it already. */
   readonly onMade: (member: Member) => void;
   readonly clock: Pick<Clock, "now">;
@@ -58,7 +58,7 @@ export class Exports {
   }
 
   async make(member: Member, { ref, copy, source }: ActionOf<"export">, { key, signal, log }: Context): Result {
-    const { host, clock, authorEvents } = this.#options;
+    const { host, clock, recorder } = this.#options;
     const { uid } = copy.metadata;
     if (!isExported(copy) && !(await this.#mark(member, copy.metadata, "true", signal))) return () => true;
     const due = clock.now() + AGAIN_MS;
@@ -82,8 +82,8 @@ export class Exports {
     this.#made.set(key, { copyUid: uid, due, ...(told === undefined ? {} : { told }) });
     if (told !== undefined && told !== last) {
       log.info(told.message);
-      const exported = aboutObject(resourceOf(serviceExports, source), source);
-      authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
+      const exported = referenceTo(resourceOf(serviceExports, source), source);
+      recorder.record(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
   }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Backoff, ConnectionBackoff } from "../../../src/runtime/backoff.ts";
+import { Backoff, backoffMs, ConnectionBackoff } from "../../../src/runtime/backoff.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 describe("Backoff", () => {
@@ -21,6 +21,11 @@ describe("Backoff", () => {
     for (let attempt = 0; attempt < 5_000; attempt += 1) backoff.next();
     expect(backoff.next()).toBe(500);
   });
+});
+
+test("a delay without jitter doubles with each earlier one, up to its maximum", () => {
+  const delays = [0, 1, 2, 3, 5_000].map((earlier) => backoffMs(earlier, { initialMs: 100, maxMs: 500 }));
+  expect(delays).toEqual([100, 200, 400, 500, 500]);
 });
 
 describe("ConnectionBackoff", () => {

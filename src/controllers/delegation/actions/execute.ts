@@ -270,7 +270,7 @@ export class Executor {
 
   /** Tells why the pod waits. An event alone tells it where this cluster refuses the condition: no other write of the pod waits for that. */
   async #report(action: ActionOf<"report">, context: Context): Result {
-    const { memories, clock, authorEvents } = this.#options;
+    const { memories, clock, recorder } = this.#options;
     const { key, log } = context;
     const { proxyUid, reason, message, again } = action;
     // When it is told the next time, the next decision says.
@@ -282,8 +282,8 @@ export class Executor {
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
     const { namespace = "", name } = objectRef(key);
-    const all = `legation status pod ${name} -n ${namespace}`;
-    authorEvents.tell({ namespace, name, uid: proxyUid }, { reason, message, all });
+    const seeAlso = `legation status pod ${name} -n ${namespace}`;
+    recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
     memories.noteReported(proxyUid, { reason, message }, clock.now());
     return shown;
   }
@@ -310,7 +310,7 @@ export class Executor {
   }
 
   #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {
-    this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message });
     return Promise.resolve(undefined);
   }
 

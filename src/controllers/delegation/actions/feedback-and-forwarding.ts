@@ -109,9 +109,9 @@ export class DelegateSync {
 
   /** An event for the author, unless it says what the last one said, which is still there to be read. */
   tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
-    const { authorEvents, clock, memories } = this.#options;
+    const { recorder, clock, memories } = this.#options;
     if (memories.isTold(proxyUid, message, clock.now())) return;
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message });
     memories.noteReported(proxyUid, { message }, clock.now());
   }
 

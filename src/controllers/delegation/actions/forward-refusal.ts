@@ -1,4 +1,5 @@
 import { isKubeError, isRefusal } from "../../../kube/errors.ts";
+import { deniedRight, isNotServed, quotaRefusal, withoutPodName } from "../../../kube/messages.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { Purpose } from "../model/purpose.ts";
 
@@ -6,7 +7,7 @@ import type { Purpose } from "../model/purpose.ts";
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound")) return undefined;
   // Legation's own rights there, not the author's pod.
-  const lacksRight = error.code === "Forbidden" && /cannot patch resource/.test(error.detail);
+  const lacksRight = error.code === "Forbidden" && deniedRight(error.detail)?.verb === "patch";
   const advice = lacksRight ? "; Legation's ClusterRole there lacks a right that manifests/member/role.yaml has" : "";
   return `Cluster ${member} did not take ${changeOf(patch)}: ${error.detail}${advice}`;
 }
@@ -19,7 +20,7 @@ export function forwardUndone(member: string, patch: ForwardPatch, { parts }: Pi
 
 /** True when the server is too old for the subresource, or has it turned off: the object itself may be there. */
 export function isUnknownSubresource(error: unknown): boolean {
-  return isKubeError(error, "NotFound") && /could not find the requested resource/.test(error.detail);
+  return isKubeError(error, "NotFound") && isNotServed(error.detail);
 }
 
 const SUBRESOURCES = {
@@ -35,5 +36,6 @@ function changeOf({ subresource, body }: ForwardPatch): string {
 
 /** What a kubelet says of a resize that it cannot do now, or never: what fills a quota may end. */
 export function resizeReason(error: unknown): "Deferred" | "Infeasible" {
-  return isKubeError(error) && /exceeded quota:/.test(error.detail) ? "Deferred" : "Infeasible";
+  const isQuotaFull = isKubeError(error) && quotaRefusal(withoutPodName(error.detail)) === "exceeded";
+  return isQuotaFull ? "Deferred" : "Infeasible";
 }

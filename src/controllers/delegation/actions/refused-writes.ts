@@ -2,7 +2,7 @@ import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { AuthorEvents } from "../../author-events.ts";
+import type { EventRecorder } from "../../../runtime/event-recorder.ts";
 import { PASSES_MS } from "../../refusal.ts";
 import type { Action } from "../model/decision.ts";
 import type { Memories } from "../model/memory.ts";
@@ -10,7 +10,7 @@ import type { Memories } from "../model/memory.ts";
 export interface RefusalsOptions {
   readonly clock: Pick<Clock, "now" | "wall">;
   readonly memories: Memories;
-  readonly authorEvents: Pick<AuthorEvents, "tell">;
+  readonly recorder: Pick<EventRecorder, "record">;
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   /** The pod's condition has to be brought up to date. */
@@ -33,10 +33,10 @@ export class Refusals {
    * the author has been told so lately.
    */
   tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
-    const { clock, memories, authorEvents, onRefused } = this.#options;
+    const { clock, memories, recorder, onRefused } = this.#options;
     const since = timestamp(clock.wall());
     if (!memories.noteRefused(proxyUid, what, { ...refused, since }, clock.now())) return false;
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, refused);
+    recorder.record({ ...objectRef(key), uid: proxyUid }, refused);
     onRefused(key);
     return true;
   }

@@ -2,7 +2,8 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import type { RefusedSince } from "../../../pods/proxy-conditions.ts";
 import { Rewrites, type Wanted } from "../../rewrites.ts";
-import { TOLD_FOR_MS, toldNow } from "../../told-for.ts";
+import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
+import { toldNow } from "../../told-for.ts";
 import { type Rest, restAfterRefusal } from "./refusal-backoff.ts";
 
 /** One try to run a proxy in a member. */
@@ -300,7 +301,7 @@ export class Memories {
   /** Reports whether the author was told this last, in an event that has not expired. */
   isTold(proxyUid: string, message: string, now: number): boolean {
     const { told } = this.of(proxyUid);
-    return told?.message === message && now < (told.at ?? 0) + TOLD_FOR_MS;
+    return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
   }
 
   isIneffective(proxyUid: string, write: string, now: number): boolean {

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { isBound } from "../../../pods/phase.ts";
-import { inWords, TOLD_FOR_MS } from "../../told-for.ts";
+import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
+import { inWords } from "../../told-for.ts";
 import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
 import type { Why } from "./needs.ts";
 import type { MemberView, PodView } from "./view.ts";
@@ -78,7 +79,7 @@ function nextReportAt({ proxy, memory: { told } }: PodView, now: number): number
 function repeatAt({ metadata: { uid } }: Stored<Pod>, at: number): number {
   // The first digits of a uid are random enough.
   const random = Number.parseInt(uid.slice(0, 8), 16);
-  return at + TOLD_FOR_MS + (Number.isNaN(random) ? 0 : random % SPREAD_MS);
+  return at + REPEAT_EVENT_AFTER_MS + (Number.isNaN(random) ? 0 : random % SPREAD_MS);
 }
 
 /** How new a reason is. `none`: not worth a report. `little`: worth one a minute. `news`: reported at once. */

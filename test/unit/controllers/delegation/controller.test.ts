@@ -138,7 +138,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     dependencies: { needs: nothing, prepare: () => true, onProxy: nothing },
     memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
     virtualNodes: { get: nothing },
-    authorEvents: { tell: nothing },
+    recorder: { record: nothing },
     leaderless: [],
     confirmLease: async () => true,
     homeApi: () => ({ state: "unknown", message: "" }),

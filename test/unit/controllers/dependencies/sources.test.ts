@@ -38,7 +38,7 @@ beforeEach(() => {
     identity: { id: "host-id", name: "host" },
     registry: { members: () => [], member: () => undefined } as never,
     memberNamespaces: {} as never,
-    authorEvents: {} as never,
+    recorder: {} as never,
     proxies: () => proxies,
     onProxy: () => {},
     onRead: () => {},

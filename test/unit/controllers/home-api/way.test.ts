@@ -8,6 +8,7 @@ import { HOST } from "../../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
+import { recorderTo } from "../recorder.ts";
 import { memberWith, podWithTokens } from "./with-tokens.ts";
 
 const CERTIFICATE = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
@@ -45,10 +46,7 @@ async function without({
       holders: () => [west],
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
-    authorEvents: {
-      tell: (_about: object, { reason, message }: { reason: string; message: string }) =>
-        told.push(`${reason}: ${message}`),
-    },
+    recorder: recorderTo(({ reason, message }) => told.push(`${reason}: ${message}`), clock),
     refusals: { tell: () => true, over: () => undefined },
     server,
     proxies: () => ({ get: () => proxy }),

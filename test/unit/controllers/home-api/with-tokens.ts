@@ -1,6 +1,5 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
-import type { News } from "../../../../src/controllers/author-events.ts";
 import { Refusals } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { Memories } from "../../../../src/controllers/delegation/model/memory.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
@@ -10,6 +9,7 @@ import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts"
 import type { Clock } from "../../../../src/runtime/clock.ts";
 import type { Logger } from "../../../../src/telemetry/logger.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { type RecordedEvent, recorderTo } from "../recorder.ts";
 
 /** A pod that mounts a token of the host, and its delegate in `west`. */
 export function podWithTokens(host: HostIdentity): { readonly proxy: Stored<Pod>; readonly delegate: Stored<Pod> } {
@@ -40,7 +40,7 @@ interface HomeApiParts {
   readonly identity: HostIdentity;
   readonly west: Member;
   readonly proxy: Stored<Pod>;
-  readonly tell: (news: News) => void;
+  readonly tell: (event: RecordedEvent) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -49,11 +49,11 @@ interface HomeApiParts {
 export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeApiController {
   const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
   const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
-  const authorEvents = { tell: (_about: object, news: News) => tell(news) };
+  const recorder = recorderTo(tell, parts.clock);
   const refusals = new Refusals({
     clock: parts.clock,
     memories: new Memories(),
-    authorEvents,
+    recorder,
     proxyOf: () => proxy,
     onRefused: () => undefined,
   });
@@ -65,7 +65,7 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
       holders: () => [west],
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
-    authorEvents,
+    recorder,
     refusals,
     server: undefined,
     proxies: () => ({ get: () => proxy }),

@@ -47,7 +47,7 @@ async function waiting(
   const controller = new NetworkPolicyController({
     host: onHost.client,
     ...surroundings([member], clock),
-    authorEvents: { tell: () => {} },
+    recorder: { record: () => {} },
     proxies: () => ({ ...proxies, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
   } as never);
   onTestFinished(() => controller.stop());

@@ -49,7 +49,7 @@ function executing(errors: readonly KubeErrorCode[], there: readonly Stored<Netw
     told.push(`${reason} ${message}`);
   };
   const executor = new Executor({
-    authorEvents: { tell },
+    recorder: { record: tell },
     hostId: HOST.id,
     registry: { member: () => west },
     memberNamespaces: { createIn: (_member: object, _name: string, _signal: object, make: () => unknown) => make() },

@@ -47,7 +47,7 @@ test("pods that wait for a policy are woken when its member fails to take it in 
     identity: HOST,
     registry: { members: () => [west], member: () => west },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    authorEvents: { tell: () => {} },
+    recorder: { record: () => {} },
     proxies: () => ({ synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
     onRead: () => {},
     onProxy: () => {

@@ -99,7 +99,7 @@ function executing(setting: Setting) {
     },
     policyRefusal: () => setting.rules,
     providesClasses: () => setting.provided === true,
-    authorEvents: { tell: (_about: object, { reason }: { reason: string }) => writes.push(reason) },
+    recorder: { record: (_about: object, { reason }: { reason: string }) => writes.push(reason) },
     podOf: () => waiting,
     unmarked,
     clock: { now: () => 0, wall: () => 0 },

@@ -164,7 +164,7 @@ class Churn {
         replicas,
         waiting: all.length - bound.length,
         requests: REQUESTS,
-        futile: new Map(),
+        heldMoves: {},
       },
       NOW,
     );

@@ -5,8 +5,10 @@ import type { ClusterPreferences } from "../../../../src/api/preferences.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
 import type { Action, Observed, Replica } from "../../../../src/controllers/preferences/model.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
+import type { HeldWrites } from "../../../../src/runtime/held-writes.ts";
 
 const NOW = 1_000;
+const held: HeldWrites = { east: { reason: "NoEffect", until: NOW + 1 } };
 
 function candidate(name: string, room = 1000): Candidate {
   const allocatable = { cpu: room, pods: 1000 };
@@ -41,7 +43,7 @@ function world(parts: Partial<Observed> & { readonly weights?: Readonly<Record<s
     closed: new Set(),
     settling: false,
     requests: { cpu: 1 },
-    futile: new Map(),
+    heldMoves: {},
     ...observed,
   };
 }
@@ -79,7 +81,7 @@ describe("rebalancing", () => {
     ["the other member gets no more", { full: new Set(["east"]) }],
     ["the other member is lost", { candidates: [candidate("west")], closed: new Set(["east"]) }],
     ["the member that has too much is lost", { candidates: [candidate("east")], closed: new Set(["west"]) }],
-    ["the other member did not get what was moved for it", { futile: new Map([["east", NOW + 1]]) }],
+    ["the other member did not get what was moved for it", { heldMoves: held }],
     ["all is as it should be", { replicas: [...replicas("west", 5), ...replicas("east", 5)] }],
   ])("moves nothing when %s", (_, parts) => {
     expect(decide(world({ replicas: crooked, ...parts }), NOW).actions).toEqual([]);
@@ -147,9 +149,8 @@ describe("rebalancing", () => {
   });
 
   test("tries a member again when it has had time", () => {
-    const futile = new Map([["east", NOW + 1]]);
-    expect(decide(world({ replicas: crooked, futile }), NOW).requeueAt).toBe(NOW + 1);
-    expect(moves(decide(world({ replicas: crooked, futile }), NOW + 1).actions)).toHaveLength(1);
+    expect(decide(world({ replicas: crooked, heldMoves: held }), NOW).requeueAt).toBe(NOW + 1);
+    expect(moves(decide(world({ replicas: crooked, heldMoves: held }), NOW + 1).actions)).toHaveLength(1);
   });
 
   test("empties a member that the preferences leave out", () => {

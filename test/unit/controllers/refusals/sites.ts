@@ -115,8 +115,8 @@ export const aChangedDependency: Site = async (error) => {
 export const aChangedPolicy: Site = async (error) => {
   const place = { member: "west", namespace: "team" };
   const source = { ...object, spec: { podSelector: {} } };
-  const authorEvents = { tell: () => {} };
-  const options = { authorEvents, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
+  const recorder = { record: () => {} };
+  const options = { recorder, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
   const executor = new PolicyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
   const context = { key: placeKey(place), signal, heardAt: 0, log };
   return outcomeOf(
@@ -148,7 +148,7 @@ export const aLargerClaim: Site = async (error) => {
 export const aChangedService: Site = async (error) => {
   const ref = { ...REF, kind: "Service" } as const;
   const executor = new ServiceExecutor({
-    authorEvents: { tell: () => {} },
+    recorder: { record: () => {} },
     hostId: HOST.id,
     hostName: HOST.name,
     registry: { member: () => memberFailing(error) },
@@ -164,8 +164,8 @@ export const aChangedService: Site = async (error) => {
 /** A ServiceExport that is made beside a copy. */
 export const aNewExport: Site = async (error) => {
   const told: unknown[] = [];
-  const authorEvents = { tell: (_about: unknown, news: unknown) => told.push(news) };
-  const exports = new Exports({ host: HOST, clock, authorEvents, onMade: () => {} } as never);
+  const recorder = { record: (_about: unknown, news: unknown) => told.push(news) };
+  const exports = new Exports({ host: HOST, clock, recorder, onMade: () => {} } as never);
   const ref = { ...REF, kind: "Service" } as const;
   const copy: Stored<KubeObject> = {
     metadata: { ...object.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } },

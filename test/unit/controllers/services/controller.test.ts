@@ -77,7 +77,7 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   const controller = new ServiceController({
     host: clientWith({ services, endpointslices: slices }),
     ...surroundings([member], clock),
-    authorEvents: { tell: () => {} },
+    recorder: { record: () => {} },
     proxies: () => proxies,
   } as never);
   onTestFinished(() => controller.stop());

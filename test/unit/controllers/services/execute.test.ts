@@ -63,7 +63,7 @@ function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessa
     noteFailure: () => {},
   };
   const executor = new Executor({
-    authorEvents: { tell: (_about: object, { message }: { message: string }) => told.push(message) },
+    recorder: { record: (_about: object, { message }: { message: string }) => told.push(message) },
     hostId: HOST.id,
     hostName: HOST.name,
     registry: { member: () => west },

@@ -1,7 +1,6 @@
 import { type Mock, vi } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../../src/clusters/load.ts";
-import type { News } from "../../../../../src/controllers/author-events.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
 import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
@@ -11,6 +10,7 @@ import { Reservations } from "../../../../../src/controllers/delegation/placemen
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
+import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { noting, type Write } from "../../writes.ts";
@@ -141,7 +141,7 @@ export function executorOf(answers: Answers): Executing {
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: clientOf("host", answers, writes),
-    authorEvents: { tell: (_about: unknown, { reason, message }: News) => told.push({ reason, message }) },
+    recorder: { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) },
     registry,
     onRoom,
     onRefused,

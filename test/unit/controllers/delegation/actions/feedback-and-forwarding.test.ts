@@ -112,7 +112,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
     }),
   };
   const subject = exchangeOf({
-    authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
+    recorder: { record: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
     memories,
     clock: { now: () => clock.at, wall: () => clock.at },
     registry: { member: () => west },
@@ -359,7 +359,7 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
       host,
       memories: new Memories(),
       clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-      authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+      recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
     });
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
     const conditions = [{ type: "Ready", status: "False" }];
@@ -387,7 +387,7 @@ test("an end that an API server denies which has just started, and knows no role
     host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
     memories: new Memories(),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-    authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+    recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
   });
   const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
   const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Failed", reason: "Evicted" } };
@@ -427,7 +427,7 @@ describe("what is written, and changes nothing or is not known there,", () => {
     const client = fakeClient({ patch: () => Promise.reject(unknown) });
     const subject = exchangeOf({
       registry: { member: () => ({ name: "west", client, noteFailure: () => {} }) },
-      authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
+      recorder: { record: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
       memories,
       clock,
     });
@@ -584,8 +584,8 @@ describe("what somebody else keeps undoing", () => {
       }),
       memories,
       clock: { now: () => clock.at, wall: () => clock.at },
-      authorEvents: {
-        tell: (_about: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
+      recorder: {
+        record: (_about: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
           told.push(`${reason}: ${message}`),
       },
     });

@@ -51,7 +51,7 @@ function refusals() {
   const subject = new Refusals({
     clock: { now: () => clock.at, wall: () => clock.at },
     memories,
-    authorEvents: { tell: (_about, news) => void told.push(news) },
+    recorder: { record: (_about, news) => void told.push(news) },
     proxyOf: () => proxy,
     onRefused: () => {
       woken += 1;

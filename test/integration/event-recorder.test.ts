@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { authorEvent } from "../../src/controllers/author-event.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
+import { makeEvent } from "../../src/runtime/event.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -45,7 +45,10 @@ describe.each([
     const { host } = clients();
     await refuseWrites(host, { namespace, resource: "events", operation: "CREATE", reason });
     const news = { reason: "Tried", message: "", type: "Warning", suffix: "tried", at: Date.now() } as const;
-    const event = authorEvent({ namespace, name: NAME, uid: "none" }, news);
+    const event = makeEvent({ namespace, name: NAME, uid: "none" }, news, {
+      component: "test",
+      reportingComponent: "test",
+    });
     await isRefused(() => host.create(events, event, { dryRun: true }));
   });
 

@@ -1,0 +1,75 @@
+/** Why a write is not sent: the API server refused it, stored no change, or another manager undoes it each time. */
+export type HoldReason = "Refused" | "NoEffect" | "Undone";
+
+/** The words of a refusal. */
+export interface RefusalWords {
+  readonly message: string;
+  /** Equal for refusals that need no second event, such as those that differ in amounts only. Default: the message. */
+  readonly dedupe?: string;
+}
+
+/** A write that waits. Plain data, so that a view can carry it. */
+export interface HeldWrite<Why extends RefusalWords = RefusalWords> {
+  readonly reason: HoldReason;
+  /** When the write may be sent again; epoch ms. */
+  readonly until: number;
+  /** The only content that is held. Absent: any content is. */
+  readonly content?: string;
+  /** How often the write was held since it was last done. Kept for holds that grow. */
+  readonly times?: number;
+  /** The refusal, where an author is told of it. */
+  readonly refusal?: Refusal<Why>;
+}
+
+/** A refusal that an author was told of. */
+export interface Refusal<Why extends RefusalWords = RefusalWords> {
+  /** The latest words. */
+  readonly why: Why;
+  /** The words of the last event, and when it was recorded; epoch ms. */
+  readonly told: Why;
+  readonly toldAt: number;
+  /** When the write was first refused; epoch ms. */
+  readonly since: number;
+}
+
+/** The held writes of one object, by write. */
+export type HeldWrites<Why extends RefusalWords = RefusalWords> = Readonly<Record<string, HeldWrite<Why>>>;
+
+/**
+ * How long an event is not repeated; ms. kube-apiserver keeps events for an hour by default (--event-ttl), so an event that
+ * still holds is repeated a little earlier.
+ */
+export const REPEAT_EVENT_AFTER_MS: number = 50 * 60_000;
+
+/** Returns the write's entry, whether it may be sent again by now or not. */
+export function heldWrite<Why extends RefusalWords>(
+  held: HeldWrites<Why> | undefined,
+  write: string,
+): HeldWrite<Why> | undefined {
+  return held !== undefined && Object.hasOwn(held, write) ? held[write] : undefined;
+}
+
+/** Returns when the write may be sent again, in epoch ms; undefined when it may be sent now. */
+export function heldUntil(
+  held: HeldWrites | undefined,
+  { write, content, now }: { readonly write: string; readonly content?: string; readonly now: number },
+): number | undefined {
+  const entry = heldWrite(held, write);
+  if (entry === undefined || entry.until <= now) return undefined;
+  return entry.content === undefined || entry.content === content ? entry.until : undefined;
+}
+
+/** Returns the refusal with these words. Its `toldAt` is `now` if its author is to be told: the words are new, or the event is old. */
+export function refusedAgain<Why extends RefusalWords>(
+  before: Refusal<Why> | undefined,
+  why: Why,
+  now: number,
+): Refusal<Why> {
+  if (before === undefined) return { why, told: why, toldAt: now, since: now };
+  const isTold = dedupeKey(before.told) === dedupeKey(why) && now < before.toldAt + REPEAT_EVENT_AFTER_MS;
+  return { ...before, why, ...(isTold ? {} : { told: why, toldAt: now }) };
+}
+
+function dedupeKey({ message, dedupe = message }: RefusalWords): string {
+  return dedupe;
+}

@@ -1,0 +1,238 @@
+import { isKubeError, isLastingRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
+import { backoffMs } from "./backoff.ts";
+import type { Clock } from "./clock.ts";
+import {
+  type HeldWrite,
+  type HeldWrites,
+  type HoldReason,
+  heldUntil,
+  heldWrite,
+  type RefusalWords,
+  refusedAgain,
+} from "./held-writes.ts";
+
+/** Fingerprints of what a write wants, by the part that it changes. */
+export type Wanted = Readonly<Record<string, string>>;
+
+/** The verdict on a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
+export type Failure = "transient" | "lasting" | "refused";
+
+export interface WriteGuardOptions {
+  readonly clock: Pick<Clock, "now">;
+  /** How long a write is held unless the caller says otherwise; default five minutes. */
+  readonly holdMs?: number;
+  /** A failure after this pause is a new one. Must exceed the pause between two attempts; default two minutes. */
+  readonly forgetFailureMs?: number;
+}
+
+/** How one write is held. */
+export interface Hold {
+  /** The only content that is held. Absent: any content is. */
+  readonly content?: string;
+  readonly holdMs?: number;
+  /** Doubles the time with each hold until the write is done, up to this; ms. */
+  readonly maxHoldMs?: number;
+}
+
+const HOLD_MS = 5 * 60_000;
+const FORGET_FAILURE_MS = 2 * 60_000;
+// A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
+const LASTING_AFTER_MS = 10_000;
+// More often than people change an object by hand, and less often than a controller does.
+const MOST_REPEATS = 5;
+const REPEATS_WITHIN_MS = 60_000;
+
+interface Repeated {
+  readonly wanted: Wanted;
+  /** Epoch ms. */
+  readonly at: readonly number[];
+}
+
+/**
+ * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
+ * An object is any key of the caller; a write is a name within it: a field, a copy, or the patch itself.
+ */
+export class WriteGuard<Key extends string = string, Why extends RefusalWords = RefusalWords> {
+  readonly #options: WriteGuardOptions;
+  readonly #held = new Map<Key, HeldWrites<Why>>();
+  /** Failures that may pass by themselves; the latest comes last. */
+  readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
+  /** Writes of the last minute; the object that was written last comes last. */
+  readonly #written = new Map<Key, readonly Repeated[]>();
+
+  constructor(options: WriteGuardOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the object's held writes, as data. The record never changes. */
+  of(object: Key): HeldWrites<Why> | undefined {
+    return this.#held.get(object);
+  }
+
+  /** Returns the objects that have a held write. */
+  objects(): Key[] {
+    return [...this.#held.keys()];
+  }
+
+  /** Returns the write's entry until it is done, also after it may be sent again. */
+  get(object: Key, write: string): HeldWrite<Why> | undefined {
+    return heldWrite(this.#held.get(object), write);
+  }
+
+  /** Returns when this content may be written, in epoch ms; undefined when it may be written now. */
+  heldUntil(object: Key, write: string, content?: string): number | undefined {
+    const now = this.#options.clock.now();
+    return heldUntil(this.#held.get(object), { write, now, ...(content === undefined ? {} : { content }) });
+  }
+
+  mayWrite(object: Key, write: string, content?: string): boolean {
+    return this.heldUntil(object, write, content) === undefined;
+  }
+
+  /** Holds a write that no author is told of. */
+  hold(object: Key, write: string, reason: HoldReason, hold: Hold = {}): void {
+    this.#hold(object, write, { reason }, hold);
+  }
+
+  /** Holds a write that the API server refuses for good. Reports whether its author is to be told. */
+  refuse(object: Key, write: string, why: Why, hold: Hold = {}): boolean {
+    const before = this.get(object, write)?.refusal;
+    const refusal = refusedAgain(before, why, this.#options.clock.now());
+    this.#hold(object, write, { reason: "Refused", refusal }, hold);
+    return refusal.told !== before?.told || refusal.toldAt !== before.toldAt;
+  }
+
+  /**
+   * Judges a failed write. A denial that a starting API server also gives counts for all objects of the resource. `workingSince`:
+   * failures before the cluster was last found (epoch ms) do not count.
+   */
+  failed(object: Key, write: string, error: KubeError, workingSince = 0): Failure {
+    if (isLastingRefusal(error)) return "refused";
+    const since = this.#failingSince(mayBeStarting(error) ? rightOf(error) : failureKey(object, write));
+    return this.#options.clock.now() < Math.max(since, workingSince) + LASTING_AFTER_MS ? "transient" : "lasting";
+  }
+
+  /** Ends a series of failures: the write was answered, though parts of it may be refused. */
+  answered(object: Key, write: string): void {
+    this.#failing.delete(failureKey(object, write));
+  }
+
+  /** Ends the hold and the failures of a write that was done. Reports whether its author had been told of a refusal. */
+  done(object: Key, write: string): boolean {
+    this.answered(object, write);
+    const entry = this.get(object, write);
+    if (entry === undefined) return false;
+    this.#set(object, this.#others(object, write));
+    return entry.refusal !== undefined;
+  }
+
+  /**
+   * Records a write that was done. After five for the same purpose within a minute another manager undoes it: the write is held,
+   * and the result is true. A write that contradicts an earlier one starts the count anew.
+   */
+  written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
+    this.done(object, write);
+    if (this.#repeats(object, wanted) < MOST_REPEATS) return false;
+    this.#hold(object, write, { reason: "Undone" }, hold);
+    return true;
+  }
+
+  /** Forgets an object that is gone. */
+  forget(object: Key): void {
+    this.#held.delete(object);
+    this.#written.delete(object);
+  }
+
+  /** Forgets all objects but these. */
+  retain(objects: ReadonlySet<Key>): void {
+    for (const object of [...this.#held.keys(), ...this.#written.keys()]) {
+      if (!objects.has(object)) this.forget(object);
+    }
+  }
+
+  #hold(object: Key, write: string, entry: Omit<HeldWrite<Why>, "until">, hold: Hold): void {
+    const { content, holdMs = this.#options.holdMs ?? HOLD_MS, maxHoldMs } = hold;
+    const now = this.#options.clock.now();
+    const { times = 0 } = this.get(object, write) ?? {};
+    const until = now + (maxHoldMs === undefined ? holdMs : backoffMs(times, { initialMs: holdMs, maxMs: maxHoldMs }));
+    const held: HeldWrite<Why> = {
+      ...entry,
+      until,
+      ...(content === undefined ? {} : { content }),
+      ...(maxHoldMs === undefined ? {} : { times: times + 1 }),
+    };
+    // A patch is a write of its own: without this, those that may be sent again would pile up.
+    const others = this.#others(object, write).filter(
+      ([, other]) => other.until > now || other.refusal !== undefined || other.times !== undefined,
+    );
+    this.#set(object, [...others, [write, held]]);
+  }
+
+  #others(object: Key, write: string): [string, HeldWrite<Why>][] {
+    return Object.entries(this.#held.get(object) ?? {}).filter(([other]) => other !== write);
+  }
+
+  #set(object: Key, held: readonly (readonly [string, HeldWrite<Why>])[]): void {
+    if (held.length === 0) this.#held.delete(object);
+    else this.#held.set(object, Object.fromEntries(held));
+  }
+
+  #failingSince(key: string): number {
+    const now = this.#options.clock.now();
+    const { forgetFailureMs = FORGET_FAILURE_MS } = this.#options;
+    for (const [other, { lastAt }] of this.#failing) {
+      if (now - lastAt < forgetFailureMs) break;
+      this.#failing.delete(other);
+    }
+    const { since = now } = this.#failing.get(key) ?? {};
+    this.#failing.delete(key);
+    this.#failing.set(key, { since, lastAt: now });
+    return since;
+  }
+
+  /** Counts the writes of the last minute for this purpose, with the one that was just done. */
+  #repeats(object: Key, wanted: Wanted): number {
+    const now = this.#options.clock.now();
+    const isRecent = (time: number): boolean => now - time < REPEATS_WITHIN_MS;
+    for (const [other, writes] of this.#written) {
+      if (writes.some(({ at }) => at.some(isRecent))) break;
+      this.#written.delete(other);
+    }
+    let before: readonly number[] = [];
+    const others: Repeated[] = [];
+    for (const write of this.#written.get(object) ?? []) {
+      const at = write.at.filter(isRecent);
+      if (at.length === 0 || contradicts(write.wanted, wanted)) continue;
+      if (hasSameParts(write.wanted, wanted)) before = at;
+      else others.push({ ...write, at });
+    }
+    const at = [...before, now].slice(-MOST_REPEATS);
+    this.#written.delete(object);
+    this.#written.set(object, [...others, { wanted, at }]);
+    return at.length;
+  }
+}
+
+/** Reports whether the API server answered the write, and may take the same one the next time. */
+export function isTransient(error: unknown): error is KubeError {
+  if (isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer")) return true;
+  return isKubeError(error) && mayBeStarting(error);
+}
+
+/** Names the right that a cluster denies: a missing right is missing for all objects of the resource. */
+function rightOf({ cluster, verb, resource }: KubeError): string {
+  return `${cluster}/${verb}/${resource.replace(/ .*/, "")}`;
+}
+
+function failureKey(object: string, write: string): string {
+  return JSON.stringify([object, write]);
+}
+
+function contradicts(a: Wanted, b: Wanted): boolean {
+  return Object.entries(a).some(([part, value]) => Object.hasOwn(b, part) && b[part] !== value);
+}
+
+function hasSameParts(a: Wanted, b: Wanted): boolean {
+  const parts = Object.keys(a);
+  return parts.length === Object.keys(b).length && parts.every((part) => Object.hasOwn(b, part));
+}

@@ -1,0 +1,25 @@
+import type { KubeEvent } from "../../../src/api/kubernetes.ts";
+import type { Clock } from "../../../src/runtime/clock.ts";
+import { EventRecorder } from "../../../src/runtime/event-recorder.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { fakeClient } from "../cli/client.ts";
+
+export interface RecordedEvent {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Returns a recorder whose API server takes each event and hands it to `onEvent`. */
+export function recorderTo(onEvent: (event: RecordedEvent) => void, clock: Clock): EventRecorder {
+  const create = async (_resource: unknown, event: KubeEvent): Promise<KubeEvent> => {
+    const { reason = "", message = "" } = event;
+    onEvent({ reason, message });
+    return event;
+  };
+  return new EventRecorder({
+    client: fakeClient({ create: create as never }),
+    source: { component: "legation", reportingComponent: "legation.dev/controller" },
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+}

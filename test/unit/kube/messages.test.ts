@@ -1,0 +1,100 @@
+import { describe, expect, test } from "vitest";
+import {
+  type DeniedRight,
+  deniedRight,
+  dependsOnPodLabels,
+  hasNoDryRun,
+  isKubeletRefusal,
+  isNamespaceMissing,
+  isNamespaceTerminating,
+  isNotReady,
+  isNotServed,
+  isOfWebhook,
+  type MissingObject,
+  missingObject,
+  pluginMessage,
+  type QuotaRefusal,
+  quotaRefusal,
+  withoutAmounts,
+  withoutPodName,
+} from "../../../src/kube/messages.ts";
+
+const denied =
+  'pods "web-0" is forbidden: User "legation" cannot patch resource "pods/status" in API group "" in the namespace "team"';
+
+test.each<[string, DeniedRight | undefined]>([
+  [denied, { verb: "patch", resource: "pods/status" }],
+  [
+    '{"message":"pods is forbidden: User \\"legation\\" cannot create resource \\"pods/exec\\""}',
+    { verb: "create", resource: "pods/exec" },
+  ],
+  ['forbidden: User "system:anonymous" cannot get path "/readyz"', { verb: "get", resource: "/readyz" }],
+  ['pods "web-0" is forbidden: exceeded quota: small', undefined],
+])("the right denied by %s is read", (message, right) => {
+  expect(deniedRight(message)).toEqual(right);
+});
+
+test.each<[string, QuotaRefusal | undefined]>([
+  ["exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1", "exceeded"],
+  ["status unknown for quota: small, resources: pods", "unknown"],
+  ["failed quota: small: must specify cpu for: main", "unmet"],
+  ["insufficient quota to consume: requests.nvidia.com/gpu", "unmet"],
+  ['admission webhook "q" denied the request: exceeded quota: small', undefined],
+])("%s is a quota's refusal: %s", (message, refusal) => {
+  expect(quotaRefusal(message)).toBe(refusal);
+});
+
+test.each<[string, MissingObject | undefined]>([
+  ['error looking up service account team/a: serviceaccount "a" not found', { kind: "ServiceAccount", name: "a" }],
+  ["no PriorityClass with name gold was found", { kind: "PriorityClass", name: "gold" }],
+  ['pod rejected: RuntimeClass "gvisor" not found', { kind: "RuntimeClass", name: "gvisor" }],
+  ['secrets "token" not found', undefined],
+])("%s names the missing object", (message, missing) => {
+  expect(missingObject(message)).toEqual(missing);
+});
+
+test.each<[(message: string) => boolean, string, string]>([
+  [isNotReady, 'pods "web-0" is forbidden: not yet ready to handle request', denied],
+  [isOfWebhook, 'Internal error occurred: failed calling webhook "q": failed to call webhook: timeout', denied],
+  [isOfWebhook, 'admission webhook "q" denied the request: no', 'pods "web-0" is forbidden: denied the request'],
+  [hasNoDryRun, 'admission webhook "q" does not support dry run', denied],
+  [
+    isNamespaceTerminating,
+    'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated',
+    denied,
+  ],
+  [isNamespaceMissing, 'namespaces "team" not found', 'pods "web-0" not found'],
+  [isNotServed, "the server could not find the requested resource", 'pods "web-0" not found'],
+  [isKubeletRefusal, "Forbidden (user=kubernetes, verb=get, resource=nodes, subresource=proxy)", denied],
+  [
+    dependsOnPodLabels,
+    "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints.",
+    "0/3 nodes are available: 3 Insufficient cpu.",
+  ],
+])("%o holds for %s and not for %s", (holds, message, other) => {
+  expect([holds(message), holds(other)]).toEqual([true, false]);
+});
+
+describe("the message of an admission plugin", () => {
+  test("is told without the name of the pod", () => {
+    expect(pluginMessage('pods "web-0" is forbidden: exceeded quota: small')).toBe("exceeded quota: small");
+    expect(withoutPodName('pods "web-0" is forbidden: exceeded quota: small')).toBe("exceeded quota: small");
+  });
+
+  test("is told apart from that of a webhook", () => {
+    const ofWebhook = 'admission webhook "q" denied the request: pods "web-0" is forbidden: no';
+    expect(pluginMessage(ofWebhook)).toBeUndefined();
+    expect(withoutPodName(ofWebhook)).toBe(ofWebhook);
+  });
+});
+
+test.each([
+  ["used: pods=5, limited: pods=5", "used: pods=6, limited: pods=6", true],
+  ["0/5 nodes are available: 3 Insufficient cpu.", "0/5 nodes are available: 4 Insufficient cpu.", true],
+  ["memory: 2Gi requested, 1.5e9 left", "memory: 2Gi requested, 123456Ki left", true],
+  ["node-1m is full", "node-2m is full", false],
+  ['serviceaccount "1" not found', 'serviceaccount "2" not found', false],
+  ["5 minutes", "5 months", false],
+])("%s and %s differ in amounts only: %s", (one, other, same) => {
+  expect(withoutAmounts(one) === withoutAmounts(other)).toBe(same);
+});
