@@ -6,6 +6,7 @@ import {
   missingObject,
   pluginMessage,
   quotaRefusal,
+  withoutAmounts,
   withoutPodName,
 } from "../kube/messages.ts";
 import type { RefusalReason } from "../placement/candidate.ts";
@@ -18,6 +19,8 @@ export const PASSES_MS = 10_000;
 export interface PodRefusal {
   readonly reason: RefusalReason;
   readonly message: string;
+  /** Equal for refusals that differ in amounts only. Default: the message. */
+  readonly dedupe?: string;
 }
 
 /** Why a member's API server refused a delegate; undefined when the same request may work next time. */
@@ -103,5 +106,10 @@ function lacksNamespace(error: unknown): error is KubeError {
 }
 
 function refusedFor({ detail }: KubeError): PodRefusal {
-  return { reason: "RefusedByMember", message: `its API server refused the pod: ${withoutPodName(detail)}` };
+  const words = withoutPodName(detail);
+  return {
+    reason: "RefusedByMember",
+    message: `its API server refused the pod: ${words}`,
+    dedupe: withoutAmounts(words),
+  };
 }

@@ -174,7 +174,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Why | undefined {
 }
 
 /** Formats refusals for a condition or event: `west: cpu: 4 requested, 2 left; east: not selected`. */
-export function explain(refusals: readonly Refusal[]): string {
+export function explain(refusals: readonly Pick<Refusal, "cluster" | "message">[]): string {
   if (refusals.length === 0) return "no member cluster has joined: see `legation join`";
   return [...refusals]
     .sort((a, b) => (a.cluster < b.cluster ? -1 : 1))

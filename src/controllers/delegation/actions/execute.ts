@@ -272,7 +272,7 @@ export class Executor {
   async #report(action: ActionOf<"report">, context: Context): Result {
     const { memories, clock, recorder } = this.#options;
     const { key, log } = context;
-    const { proxyUid, reason, message, again } = action;
+    const { proxyUid, reason, message, refusals, again } = action;
     // When it is told the next time, the next decision says.
     let shown: Awaited<Result> = () => true;
     try {
@@ -284,7 +284,8 @@ export class Executor {
     const { namespace = "", name } = objectRef(key);
     const seeAlso = `legation status pod ${name} -n ${namespace}`;
     recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
-    memories.noteReported(proxyUid, { reason, message }, clock.now());
+    const told = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
+    memories.noteReported(proxyUid, told, clock.now());
     return shown;
   }
 

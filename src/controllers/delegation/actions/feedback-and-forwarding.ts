@@ -109,10 +109,8 @@ export class DelegateSync {
 
   /** An event for the author, unless it says what the last one said, which is still there to be read. */
   tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
-    const { recorder, clock, memories } = this.#options;
-    if (memories.isTold(proxyUid, message, clock.now())) return;
-    recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.noteReported(proxyUid, { message }, clock.now());
+    const dedupe = `${proxyUid} ${reason} ${message}`;
+    this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message, dedupe });
   }
 
   /**

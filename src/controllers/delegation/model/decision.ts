@@ -2,6 +2,7 @@ import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
+import type { MemberReason } from "./needs.ts";
 import type { Purpose } from "./purpose.ts";
 import type { PodView } from "./view.ts";
 
@@ -151,6 +152,7 @@ export type Action =
       readonly proxyUid: string;
       readonly reason: string;
       readonly message: string;
+      readonly refusals?: readonly MemberReason[];
       /** The proxy is bound, and waits in its member. */
       readonly bound?: true;
       readonly again?: true;

@@ -1,9 +1,10 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import type { RefusedSince } from "../../../pods/proxy-conditions.ts";
-import { Rewrites, type Wanted } from "../../rewrites.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
+import { Rewrites, type Wanted } from "../../rewrites.ts";
 import { toldNow } from "../../told-for.ts";
+import type { MemberReason, Why } from "./needs.ts";
 import { type Rest, restAfterRefusal } from "./refusal-backoff.ts";
 
 /** One try to run a proxy in a member. */
@@ -84,6 +85,7 @@ export interface Told {
   readonly at?: number;
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
+  readonly refusals?: readonly MemberReason[];
 }
 
 /** A write that a cluster goes on refusing, as the author was told. */
@@ -283,10 +285,8 @@ export class Memories {
   }
 
   /** The author was told this. */
-  noteReported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
-    const { reason: before } = this.of(proxyUid).told ?? {};
-    const { message, reason = before } = told;
-    const next = { message, at: now, ...(reason === undefined ? {} : { reason }) };
+  noteReported(proxyUid: string, { reason, message, refusals }: Why, now: number): void {
+    const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
     this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
   }
 

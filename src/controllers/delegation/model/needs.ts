@@ -1,10 +1,23 @@
+import type { Refusal } from "../../../placement/candidate.ts";
+import { explain } from "../../../placement/rank.ts";
+
 /** How far a member is in having what a pod needs of its namespace: ConfigMaps, Secrets, its service account. */
 export type Readiness = "ready" | "unprepared" | { readonly refused: string };
 
-/** A reason in the kubelet's or the scheduler's words. */
+/** A reason to wait, in the kubelet's or the scheduler's words. */
 export interface Why {
   readonly reason: string;
   readonly message: string;
+  /** The reason in each member that the message names. Reasons are compared by these, never by their words. */
+  readonly refusals?: readonly MemberReason[];
+}
+
+/** The reason in one member. */
+export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
+
+/** Returns the reason to wait that is made of the reasons in members. */
+export function because(reason: string, refusals: readonly MemberReason[]): Why {
+  return { reason, message: explain(refusals), refusals };
 }
 
 /** What a pod needs beside a node, as the host has it. `awaited`: not read yet. `missing`: not there, or unreadable. */
@@ -62,5 +75,6 @@ export function whyUnprepared(
 ): Why | undefined {
   if (needs?.state === "missing") return { reason: needs.reason, message: needs.message };
   const refused = refusalIn(readiness);
-  return refused === undefined ? undefined : { reason: "RefusedByMember", message: `${name}: ${refused}` };
+  const reason = "RefusedByMember";
+  return refused === undefined ? undefined : because(reason, [{ cluster: name, reason, message: refused }]);
 }

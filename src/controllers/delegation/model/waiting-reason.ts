@@ -1,8 +1,8 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { isBound } from "../../../pods/phase.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
-import { inWords } from "../../told-for.ts";
 import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
+import type { Told } from "./memory.ts";
 import type { Why } from "./needs.ts";
 import type { MemberView, PodView } from "./view.ts";
 
@@ -11,10 +11,6 @@ const REPORT_AGAIN_MS = 60_000;
 // Spreads the repeated events of pods that began to wait together.
 const SPREAD_MS = 9 * 60_000;
 const NOT_READY = "ClusterNotReady";
-// The seam between two members in the messages of `explain`.
-const BETWEEN_MEMBERS = /; (?=[a-z0-9][a-z0-9-]*: )/;
-const NOT_HEARD =
-  /^[a-z0-9-]+: its (?:API server does not answer|pods and nodes are still being read|\w+ cannot be read)/;
 
 /** What to tell the author of a pod that waits, and when to tell it again. */
 export interface Report {
@@ -55,11 +51,12 @@ export function report(why: Why, view: PodView, now: number): Report {
   return { actions, ...(againAt === undefined ? {} : { againAt }) };
 }
 
-function reportAction({ reason, message }: Why, { proxy, memory }: PodView): Action {
+function reportAction({ reason, message, refusals }: Why, { proxy, memory }: PodView): Action {
   const { uid: proxyUid } = proxy.metadata;
   const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
   const again: { again?: true } = memory.told?.message === message ? { again: true } : {};
-  return { type: "report", proxyUid, reason, message, ...bound, ...again };
+  const named = refusals === undefined ? {} : { refusals };
+  return { type: "report", proxyUid, reason, message, ...named, ...bound, ...again };
 }
 
 function isDue(why: Why, { proxy, memory: { told }, members }: PodView, now: number): boolean {
@@ -89,30 +86,25 @@ type Novelty = "none" | "little" | "news";
  * Returns how much a reason differs from the last one. A member that is lost or recovers changes the reasons of all pods that
  * wait. Where nothing else differs, a probe that failed once is not reported: most such members are back in a moment.
  */
-function noveltyOf(
-  { reason, message }: Why,
-  told: { readonly message: string; readonly reason?: string },
-  members: readonly MemberView[],
-): Novelty {
-  if (inWords(told.message) === inWords(message)) return "little";
-  if (told.reason !== reason) return "news";
-  const [before, after] = [wordsOf(told.message), wordsOf(message)];
+function noveltyOf(why: Why, told: Told, members: readonly MemberView[]): Novelty {
+  if (isSame(told, why)) return "little";
+  if (told.reason !== why.reason) return "news";
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
-  if (isSame(before, after, faltering)) return "none";
-  const notHeard = [...before, ...after].filter((words) => NOT_HEARD.test(words)).map(memberIn);
-  return reason === NOT_READY || isSame(before, after, new Set([...faltering, ...notHeard])) ? "little" : "news";
+  if (isSame(told, why, faltering)) return "none";
+  const notReady = [told, why].flatMap(({ refusals = [] }) => refusals.filter(({ reason }) => reason === NOT_READY));
+  const except = new Set([...faltering, ...notReady.map(({ cluster }) => cluster)]);
+  return why.reason === NOT_READY || isSame(told, why, except) ? "little" : "news";
 }
 
-function wordsOf(message: string): readonly string[] {
-  return inWords(message).split(BETWEEN_MEMBERS);
+/** Reports whether all members but these have the same reason. */
+function isSame(before: Told | Why, now: Why, except: ReadonlySet<string> = new Set()): boolean {
+  return comparable(before, except) === comparable(now, except);
 }
 
-function memberIn(words: string): string {
-  return words.slice(0, Math.max(0, words.indexOf(":")));
-}
-
-/** Reports whether all members but these say the same. */
-function isSame(before: readonly string[], now: readonly string[], except: ReadonlySet<string>): boolean {
-  const rest = (words: readonly string[]): string => words.filter((each) => !except.has(memberIn(each))).join("; ");
-  return rest(before) === rest(now);
+function comparable({ message, refusals }: Told | Why, except: ReadonlySet<string>): string {
+  if (refusals === undefined) return message;
+  const parts = refusals.filter(({ cluster }) => !except.has(cluster));
+  return JSON.stringify(
+    parts.map(({ cluster, reason, message, dedupe = message }) => [cluster, reason, dedupe]).sort(),
+  );
 }

@@ -1,12 +1,12 @@
-import { silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
+import { unschedulableMessage } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import { boundMember, createIn } from "../model/delegates.ts";
 import { forwards } from "../model/forwarding.ts";
-import { isReady, whyUnprepared } from "../model/needs.ts";
+import { because, isReady, whyUnprepared } from "../model/needs.ts";
 import { unknownPlacement } from "../model/view.ts";
 import { report, waitFor } from "../model/waiting-reason.ts";
 import { writeAgainAt } from "../model/writes.ts";
-import { unschedulableFor } from "./await-scheduling.ts";
+import { refusalBy, unschedulableFor } from "./await-scheduling.ts";
 
 /** Pause between two looks at what a bound proxy waits for, as no event tells; ms. */
 export const LOOK_AGAIN_MS = 1000;
@@ -20,7 +20,8 @@ export const awaitBoundScheduling: Phase = (view, now) => {
   const member = boundMember(view);
   if (member?.delegate === undefined) return undefined;
   const { name, delegate, reachableSince, scheduleTimeoutMs, nodesVersion } = member;
-  const reason = "NotPlaced";
+  const refusal = refusalBy({ ...member, delegate });
+  const why = because("NotPlaced", [refusal]);
   const changes = forwards(proxy, name, delegate, view, now);
   const again = writeAgainAt(memory, changes, now);
   const attempt = memory.attempts[name];
@@ -28,16 +29,14 @@ export const awaitBoundScheduling: Phase = (view, now) => {
   const message = unschedulableMessage(delegate);
   if (message === undefined) {
     if (now < deadline) return decided("Scheduling", changes, deadline, again);
-    const silence = `${name}: ${silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000)}`;
-    const { actions, againAt } = report({ reason, message: silence }, view, now);
+    const { actions, againAt } = report(why, view, now);
     return decided("Scheduling", [...actions, ...changes], againAt, again);
   }
-  const { actions, againAt } = report({ reason, message: `${name}: ${message}` }, view, now);
+  const { actions, againAt } = report(why, view, now);
   const told = [...actions, ...changes];
   if (attempt === undefined || attempt.refusal !== undefined) return decided("Scheduling", told, againAt, again);
   if (now < deadline) return decided("Scheduling", told, deadline, againAt, again);
   const { uid: proxyUid } = proxy.metadata;
-  const refusal = { cluster: name, reason: "Unschedulable", message } as const;
   const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
   return decided("Scheduling", [...told, refuse], againAt, again);
 };
@@ -56,11 +55,12 @@ export const createBound: Phase = (view, now) => {
     return why === undefined ? decided("Preparing", [], now + LOOK_AGAIN_MS) : waitFor(why, view, now, soon);
   }
   if (misfit !== undefined) {
-    return waitFor({ reason: "RefusedByMember", message: `${name}: ${misfit}` }, view, now, soon);
+    const reason = "RefusedByMember";
+    return waitFor(because(reason, [{ cluster: name, reason, message: misfit }]), view, now, soon);
   }
   const { refusal, until = 0 } = memory.attempts[name] ?? {};
   if (refusal !== undefined && now < until) {
-    return waitFor({ reason: refusal.reason, message: `${name}: ${refusal.message}` }, view, now, { requeueAt: until });
+    return waitFor(because(refusal.reason, [refusal]), view, now, { requeueAt: until });
   }
   return decided("Placing", [createIn(proxy, name)]);
 };

@@ -1,11 +1,13 @@
 import type { Pod } from "../../../api/kubernetes.ts";
+import { dependsOnPodLabels, withoutAmounts } from "../../../kube/messages.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
-import { explain, type Ranking } from "../../../placement/rank.ts";
+import type { Ranking } from "../../../placement/rank.ts";
 import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
 import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../model/decision.ts";
 import { type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
 import { forwards } from "../model/forwarding.ts";
+import { because } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../model/open-members.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
 import { report } from "../model/waiting-reason.ts";
@@ -13,8 +15,6 @@ import { writeAgainAt } from "../model/writes.ts";
 
 // A scheduler that has nominated a node preempts pods there, and those may take long to end.
 const PREEMPTION_MS = 10 * 60_000;
-// kube-scheduler's plugins that compare pods' labels: pkg/scheduler/framework/plugins/{interpodaffinity,podtopologyspread}.
-const BY_LABELS = /affinity rules|pod topology spread constraints/;
 
 /** The member's scheduler has its time to find a node. After that the next member with room gets the pod. */
 export const awaitScheduling: Phase = (view, now) => {
@@ -36,7 +36,7 @@ function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): De
   const withdrawal = withdrawWaiting(holder);
   const forbidden = forbiddenIn(holder, ranking.refusals);
   if (forbidden !== undefined) {
-    const { actions, againAt } = report({ reason: "NotPlaced", message: explain([forbidden]) }, view, now);
+    const { actions, againAt } = report(because("NotPlaced", [forbidden]), view, now);
     return decided("Withdrawing", [...actions, ...withdrawal], againAt);
   }
   if (removed !== true) return undefined;
@@ -101,9 +101,10 @@ function progressOf(
   return { message: unschedulableMessage(delegate), preempts, deadline };
 }
 
-function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
+/** Returns the refusal of the member whose scheduler finds no node, or does not answer. */
+export function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
   const message = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
-  return { cluster: name, reason: "Unschedulable", message };
+  return { cluster: name, reason: "Unschedulable", message, dedupe: withoutAmounts(message) };
 }
 
 function reportRefusals(
@@ -114,7 +115,7 @@ function reportRefusals(
   earlier: readonly Refusal[] = [],
 ): ReturnType<typeof report> {
   const refusals = [...allRefusals(ranking, view, now), refusalBy(holder)].reduce(withRefusal, [...earlier]);
-  return report({ reason: "NotPlaced", message: explain(refusals) }, view, now);
+  return report(because("NotPlaced", refusals), view, now);
 }
 
 /** The last refusal of each member that had the pod, whether it still holds or not. */
@@ -135,5 +136,5 @@ export function unschedulableFor(delegate: Pod): SharedBy | undefined {
   // A scheduler that does not answer is one that the spec names.
   if (message === undefined) return "spec";
   if ((delegate.spec?.schedulerName ?? "default-scheduler") !== "default-scheduler") return undefined;
-  return BY_LABELS.test(message) ? "labels" : "spec";
+  return dependsOnPodLabels(message) ? "labels" : "spec";
 }

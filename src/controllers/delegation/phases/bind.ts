@@ -4,6 +4,7 @@ import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
+import { because } from "../model/needs.ts";
 import type { PodView } from "../model/view.ts";
 import { waitFor } from "../model/waiting-reason.ts";
 
@@ -12,8 +13,7 @@ export const bind: Phase = (view, now) => {
   const holder = holderOf(view);
   if (holder === undefined || !(isBound(holder.delegate) || isTerminal(holder.delegate))) return undefined;
   if (holder.lacksNode === true) {
-    const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;
-    return waitFor({ reason: NO_VIRTUAL_NODE.reason, message }, view, now);
+    return waitFor(because(NO_VIRTUAL_NODE.reason, [{ cluster: holder.name, ...NO_VIRTUAL_NODE }]), view, now);
   }
   return decided("Binding", [bindTo(view.proxy, holder.name, holder.delegate), ...announce(holder.name, view)]);
 };
@@ -30,9 +30,9 @@ export const bindDeparted: Phase = ({ proxy, members }) => {
 /** Tells the author which members refused the pod before this one took it, unless a report has. */
 function announce(holder: string, { proxy, memory: { attempts, told } }: PodView): Action[] {
   const refusals: Refusal[] = Object.values(attempts).flatMap(({ refusal }) => refusal ?? []);
-  const untold = refusals.filter(
-    ({ cluster, message }) => cluster !== holder && told?.message.includes(message) !== true,
-  );
+  const isTold = ({ cluster, message, dedupe = message }: Refusal): boolean =>
+    told?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) === true;
+  const untold = refusals.filter((refusal) => refusal.cluster !== holder && !isTold(refusal));
   if (untold.length === 0) return [];
   const message = `${explain(untold)}; placed in ${holder}`;
   return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];

@@ -1,7 +1,7 @@
-import { explain } from "../../../placement/rank.ts";
+import type { Refusal } from "../../../placement/candidate.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { createIn } from "../model/delegates.ts";
-import { isReady } from "../model/needs.ts";
+import { because, isReady } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
 import { type PodView, requestsIn } from "../model/view.ts";
 import { quietFor, waitFor, waitingSince } from "../model/waiting-reason.ts";
@@ -31,11 +31,12 @@ export const choose: Phase = (view, now) => {
   // The delegate of an earlier pod of that name ends with an event of its own, but may never end.
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
-  if (best === undefined) return awaitRoom(explain(allRefusals(ranking, view, now)), view, now);
+  if (best === undefined) return awaitRoom(allRefusals(ranking, view, now), view, now);
   if (occupied.has(best)) {
     if (now < awaitUntil) return decided("Withdrawing", [], awaitUntil);
-    const message = `${best}: still has the delegate of an earlier pod of that name`;
-    return waitFor({ reason: "NotPlaced", message }, view, now, { requeueAt: nextRetry(view, now) });
+    const message = "still has the delegate of an earlier pod of that name";
+    const why = because("NotPlaced", [{ cluster: best, reason: "NameTaken", message }]);
+    return waitFor(why, view, now, { requeueAt: nextRetry(view, now) });
   }
   if (!isReady(members.find(({ name }) => name === best)?.readiness)) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
@@ -51,8 +52,8 @@ function awaitBest(member: string, view: PodView, until: number): DelegationDeci
   return decided("Waiting", memory.promised === member ? [] : [promise], until);
 }
 
-function awaitRoom(message: string, view: PodView, now: number): DelegationDecision {
+function awaitRoom(refusals: readonly Refusal[], view: PodView, now: number): DelegationDecision {
   const quiet = quietFor(READ_QUIETLY_MS, view, now);
   if (quiet !== undefined && view.members.some(({ faltering }) => faltering)) return quiet;
-  return waitFor({ reason: "NotPlaced", message }, view, now, { requeueAt: nextRetry(view, now) });
+  return waitFor(because("NotPlaced", refusals), view, now, { requeueAt: nextRetry(view, now) });
 }

@@ -2,6 +2,7 @@ import { virtualNodeName } from "../../../api/keys.ts";
 import { isBound, unschedulableMessage } from "../../../pods/phase.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { bindTo, holderOf } from "../model/delegates.ts";
+import { because } from "../model/needs.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 import { waitFor } from "../model/waiting-reason.ts";
 
@@ -30,15 +31,16 @@ export function bindToLostNode(
   const { name, delegate, notReady = false } = member;
   const { proxy } = view;
   const { uid: proxyUid } = proxy.metadata;
-  const what = `${name}: ${has} the pod and does not answer`;
+  const what = `${has} the pod and does not answer`;
   // A short loss must not confine a pod without a node there, since another member may get room.
   const isUnscheduled = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
   // When most members are lost, their nodes stay Ready and no pod is evicted.
   if (isUnscheduled || !notReady) {
     const message = `${what}; no other member gets it before that is known`;
-    return waitFor({ reason: "ClusterNotReady", message }, view, now, { outcome: "Unreachable" });
+    const reason = "ClusterNotReady";
+    return waitFor(because(reason, [{ cluster: name, reason, message }]), view, now, { outcome: "Unreachable" });
   }
-  const message = `${what}; it is bound to the lost node ${virtualNodeName(name)}, and leaves it when it does not tolerate that any longer`;
+  const message = `${name}: ${what}; it is bound to the lost node ${virtualNodeName(name)}, and leaves it when it does not tolerate that any longer`;
   const bind: Action =
     delegate !== undefined && isBound(delegate)
       ? bindTo(proxy, name, delegate)

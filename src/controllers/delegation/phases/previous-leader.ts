@@ -24,10 +24,12 @@ export const awaitPreviousLeader: Phase = (view, now) => {
 function awaitRead(unread: readonly MemberView[], view: PodView, now: number): DelegationDecision {
   const quiet = quietFor(READ_QUIETLY_MS, view, now);
   if (quiet !== undefined && unread.every(({ faltering }) => faltering)) return quiet;
-  const names = unread.map(({ name }) => name).join(", ");
+  const reason = "ClusterNotReady";
+  const names = unread.map(({ name }) => name);
   const since = view.memory.fresh ? "its address changed" : "the controller started";
-  const message = `${names}: may have the pod from before ${since}, and has not answered since`;
-  return waitFor({ reason: "ClusterNotReady", message }, view, now);
+  const message = `may have the pod from before ${since}, and has not answered since`;
+  const refusals = names.map((cluster) => ({ cluster, reason, message }));
+  return waitFor({ reason, message: `${names.join(", ")}: ${message}`, refusals }, view, now);
 }
 
 /**

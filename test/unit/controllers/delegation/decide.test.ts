@@ -4,11 +4,12 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../../src/controllers/delegation/model/decision.ts";
 import type { Attempt } from "../../../../src/controllers/delegation/model/memory.ts";
-import type { Why } from "../../../../src/controllers/delegation/model/needs.ts";
+import { because, type Why } from "../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy, type View } from "../../../../src/controllers/delegation/model/view.ts";
 import { report } from "../../../../src/controllers/delegation/model/waiting-reason.ts";
 import type { Rule } from "../../../../src/placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
+import { notEnoughLeft } from "../../../../src/placement/refusals.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
 
@@ -108,8 +109,8 @@ describe("a proxy without a node", () => {
     const { actions } = decide(world(proxy, members, { memory: memory({ attempts }) }), now);
     expect(names(actions)).toEqual(["bind east", "announce"]);
     expect(actions[1]).toMatchObject({ message: "west: no; placed in east" });
-    const reported = "east: full; west: no";
-    expect(names(decide(world(proxy, members, { memory: memory({ attempts, reported }) }), now).actions)).toEqual([
+    const told = because("NotPlaced", [{ cluster: "west", reason: "RefusedByMember", message: "no" }]);
+    expect(names(decide(world(proxy, members, { memory: memory({ attempts, told }) }), now).actions)).toEqual([
       "bind east",
     ]);
   });
@@ -127,6 +128,10 @@ describe("a proxy without a node", () => {
         proxyUid: "uid-1",
         reason: "NotPlaced",
         message: "east: not named; west: its API server does not answer",
+        refusals: [
+          { cluster: "west", ...closed },
+          { cluster: "east", reason: "NotSelected", message: "not named" },
+        ],
       },
     ]);
   });
@@ -181,7 +186,7 @@ describe("a proxy without a node", () => {
 
   test("says the same thing once only", () => {
     const observed = world(proxyPod(), [], {
-      memory: memory({ reported: "no member cluster has joined: see `legation join`" }),
+      memory: memory({ told: because("NotPlaced", []) }),
     });
     expect(decide(observed, now).actions).toEqual([]);
   });
@@ -387,24 +392,26 @@ describe("a proxy without a node", () => {
   });
 
   test("is told anew why it waits once a minute at most, where only numbers differ", () => {
-    const reported = "west: full: 500m cpu requested, 400m of 2 left";
-    const told = world(proxyPod(), [], { memory: memory({ reported, reportedAt: now }) });
-    const about = (message: string, at: number): number => reports(told, { reason: "NotPlaced", message }, at);
-    expect(about(reported, now + 60_000)).toBe(0);
-    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 59_999)).toBe(0);
-    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 60_000)).toBe(1);
-    expect(about("west: full: 500m memory requested, 400m of 2 left", now)).toBe(1);
-    const socket = (port: number): string => `west: fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
-    const cut = world(proxyPod(), [], { memory: memory({ reported: socket(43512), reportedAt: now }) });
-    expect(reports(cut, { reason: "ClusterNotReady", message: socket(43513) }, now)).toBe(0);
-    const named = world(proxyPod(), [], {
-      memory: memory({ reported: 'configmap "app-1" not found', reportedAt: now }),
-    });
-    const missing = 'configmap "app-2" not found';
-    expect(reports(named, { reason: "FailedMount", message: missing }, now)).toBe(1);
+    const full = (left: number, resource = "cpu"): Why =>
+      because("NotPlaced", [{ cluster: "west", ...notEnoughLeft({ resource, wanted: 0.5, left }) }]);
+    const lately = (why: Why) => world(proxyPod(), [], { memory: memory({ told: { ...why, at: now } }) });
+    const told = lately(full(0.4));
+    expect(reports(told, full(0.4), now + 60_000)).toBe(0);
+    expect([59_999, 60_000].map((ms) => reports(told, full(0.3005), now + ms))).toEqual([0, 1]);
+    expect(reports(told, full(0.4, "memory"), now)).toBe(1);
+    const cut = (port: number): Why => {
+      const message = `fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
+      return because("ClusterNotReady", [{ cluster: "west", reason: "ClusterNotReady", message }]);
+    };
+    expect(reports(lately(cut(43512)), cut(43513), now)).toBe(0);
+    const missing = (name: string): Why => ({ reason: "FailedMount", message: `configmap "${name}" not found` });
+    expect(reports(lately(missing("app-1")), missing("app-2"), now)).toBe(1);
     // What is not told now is told when it may be.
-    const full = member("west", { used: 100 });
-    const waiting = world(proxyPod(), [full], { memory: memory({ reported, reportedAt: now }), excludes: () => "no" });
+    const west = member("west", { used: 100 });
+    const waiting = world(proxyPod(), [west], {
+      memory: memory({ told: { ...full(0.4), at: now } }),
+      excludes: () => "no",
+    });
     expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
     expect(decide(waiting, now + 60_000).requeueAt).toBeGreaterThan(now + 30 * 60_000);
   });

@@ -114,30 +114,11 @@ export interface MemoryParts
   readonly refused?: Entries<LastingRefusal>;
   readonly denied?: Iterable<string>;
   readonly unproven?: Iterable<string>;
-  /** The message, time and reason of the last report. */
-  readonly reported?: string;
-  readonly reportedAt?: number | undefined;
-  readonly reportedReason?: string | undefined;
 }
 
 /** A memory; its records may be given as maps, and its lists as sets. */
 export function memory(parts: MemoryParts = {}): Memory {
-  const {
-    attempts = {},
-    ineffective,
-    refused,
-    denied,
-    unproven,
-    reported,
-    reportedAt,
-    reportedReason,
-    ...rest
-  } = parts;
-  const told = {
-    message: reported ?? "",
-    ...(reportedAt === undefined ? {} : { at: reportedAt }),
-    ...(reportedReason === undefined ? {} : { reason: reportedReason }),
-  };
+  const { attempts = {}, ineffective, refused, denied, unproven, ...rest } = parts;
   return {
     fresh: true,
     attempts: recordOf(attempts),
@@ -145,7 +126,6 @@ export function memory(parts: MemoryParts = {}): Memory {
     ...(refused === undefined ? {} : { refused: recordOf(refused) }),
     ...(denied === undefined ? {} : { denied: [...denied] }),
     ...(unproven === undefined ? {} : { unproven: [...unproven] }),
-    ...(reported === undefined ? {} : { told }),
     ...rest,
   };
 }

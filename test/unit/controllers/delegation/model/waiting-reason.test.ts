@@ -1,18 +1,22 @@
 import { describe, expect, test } from "vitest";
 import { unreadable } from "../../../../../src/clusters/watch-health.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
+import { because, type MemberReason } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy } from "../../../../../src/controllers/delegation/model/view.ts";
 import { report } from "../../../../../src/controllers/delegation/model/waiting-reason.ts";
 import { isFaltering } from "../../../../../src/controllers/delegation/observe.ts";
-import { notAnswering } from "../../../../../src/placement/member-candidate.ts";
+import { withoutAmounts } from "../../../../../src/kube/messages.ts";
+import type { Refusal } from "../../../../../src/placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, notAnswering } from "../../../../../src/placement/member-candidate.ts";
+import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusals.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
-const full = "west: cpu: 4 requested, 2 left";
-const silent = notAnswering("connect ECONNREFUSED 10.0.0.1:6443").message;
-const lost = `west: ${silent}`;
-const east = "east: its virtual node is cordoned";
+const full: Refusal = { cluster: "west", ...notEnoughLeft({ resource: "cpu", wanted: 4, left: 2 }) };
+const silent = notAnswering("connect ECONNREFUSED 10.0.0.1:6443");
+const lost: Refusal = { cluster: "west", ...silent };
+const east: Refusal = { cluster: "east", ...CORDONED };
 
 interface Told {
   readonly afterMs: number;
@@ -21,14 +25,16 @@ interface Told {
   readonly members?: readonly TestMember[];
 }
 
-/** How many reports there are of a pod that was told the first, and now the second. */
-function told(reported: string, message: string, { afterMs, reasons = ["NotPlaced"], members = [] }: Told): number {
+/** How many reports there are of a pod that was told the first refusals, and now the second. */
+function told(
+  before: readonly MemberReason[],
+  after: readonly MemberReason[],
+  { afterMs, reasons = ["NotPlaced"], members = [] }: Told,
+): number {
   const [first] = reasons;
-  const proxy = proxyPod();
-  const observed = world(proxy, members, { memory: memory({ reported, reportedAt: now, reportedReason: first }) });
-  return hasProxy(observed)
-    ? report({ reason: reasons.at(-1) ?? first, message }, observed, now + afterMs).actions.length
-    : 0;
+  const observed = world(proxyPod(), members, { memory: memory({ told: { ...because(first, before), at: now } }) });
+  if (!hasProxy(observed)) return 0;
+  return report(because(reasons.at(-1) ?? first, after), observed, now + afterMs).actions.length;
 }
 
 describe("a pod that waits", () => {
@@ -43,27 +49,39 @@ describe("a pod that waits", () => {
   );
 
   test.each([
-    ["does not answer", silent],
+    ["does not answer", silent.message],
     ["cannot be read of its pods", pods],
     ["cannot be read of its nodes", nodes],
     ["is being read", "its pods and nodes are still being read"],
   ])("hears once a minute at most of a member that %s, and that it answers again", (_case, words) => {
-    const [before, gone] = [`${east}; ${full}`, `${east}; west: ${words}`];
+    const unheard = { cluster: "west", reason: "ClusterNotReady", message: words ?? "" };
+    const [before, gone] = [
+      [east, full],
+      [east, unheard],
+    ];
     for (const [from, to] of [
       [before, gone],
       [gone, before],
-      [gone, `${east}; ${lost} and more`],
+      [gone, [east, { ...lost, message: `${lost.message} and more` }]],
     ] as const) {
       expect([59_999, 60_000].map((afterMs) => told(from, to, { afterMs }))).toEqual([0, 1]);
     }
   });
 
-  test.each([
-    ["west: cpu: 2 requested, 1 left", "west: cpu: 2 requested, 500m left"],
-    ["west: memory: 2Gi requested, 1Gi left", "west: memory: 2Gi requested, 1536Mi left"],
-    ["west: memory: 2Gi requested, 1Gi of 4Gi left", "west: memory: 2Gi requested, 123456Ki of 4Gi left"],
-    ["west: memory: 2Gi requested, 1G left", "west: memory: 2Gi requested, 1.5e9 left"],
-  ])("hears once a minute at most of other amounts, whatever their units: %s", (from, to) => {
+  const west = (why: Why): Refusal[] => [{ cluster: "west", ...why }];
+  const cpu = (left: number): Refusal[] => west(notEnoughLeft({ resource: "cpu", wanted: 2, left }));
+  const memoryLeft = (left: number): Refusal[] =>
+    west(overLimit({ resource: "memory", wanted: 2 ** 31, left, limit: 2 ** 32 }));
+  const quota = (pods: number): Refusal[] => {
+    const message = `exceeded quota: small, used: pods=${pods}`;
+    return west({ reason: "RefusedByMember", message, dedupe: withoutAmounts(message) });
+  };
+
+  test.each<[string, Refusal[], Refusal[]]>([
+    ["cores", cpu(1), cpu(0.5)],
+    ["bytes", memoryLeft(2 ** 30), memoryLeft(123_456)],
+    ["pods of a quota", quota(5), quota(6)],
+  ])("hears once a minute at most of other amounts of %s", (_what, from, to) => {
     for (const [before, after] of [
       [from, to],
       [to, from],
@@ -72,36 +90,44 @@ describe("a pod that waits", () => {
     }
   });
 
-  test.each([
-    ["west: cpu: 2 requested, 1 left", "west: memory: 2 requested, 1 left"],
-    ["west: Secret 1m is missing", "west: Secret 1mx is missing"],
-    ["west: node-1m is full", "west: node-2m is full"],
-    ["west: too full, 5 minutes", "west: too full, 5 months"],
-  ])("hears at once of what only looks like another amount: %s", (from, to) => {
+  test.each<[string, Refusal[], Refusal[]]>([
+    ["resource", cpu(1), west(notEnoughLeft({ resource: "memory", wanted: 2, left: 1 }))],
+    ["reason", cpu(1), west(tooLarge({ resource: "cpu", wanted: 2, largest: 1 }))],
+    [
+      "name",
+      west({ reason: "RefusedByMember", message: "Secret 1m is missing" }),
+      west({ reason: "RefusedByMember", message: "Secret 2m is missing" }),
+    ],
+  ])("hears at once of another %s", (_what, from, to) => {
     expect(told(from, to, { afterMs: 1 })).toBe(1);
   });
 
   test("hears at once of anything else, also of another member at the same time", () => {
-    expect(told(`${east}; ${full}`, `east: its Cluster is being deleted; ${lost}`, { afterMs: 1 })).toBe(1);
-    expect(told(full, "west: its virtual node is cordoned", { afterMs: 1 })).toBe(1);
-    expect(told(full, `${east}; ${full}`, { afterMs: 1 })).toBe(1);
+    expect(told([east, full], [{ cluster: "east", ...BEING_REMOVED }, lost], { afterMs: 1 })).toBe(1);
+    expect(told([full], west(CORDONED), { afterMs: 1 })).toBe(1);
+    expect(told([full], [east, full], { afterMs: 1 })).toBe(1);
   });
 
   test("hears at once when the reason is another one, and later when it is not", () => {
-    const held = "west: has the pod and does not answer; no other member gets it before that is known";
-    expect(told(full, held, { afterMs: 1, reasons: ["Unschedulable", "ClusterNotReady"] })).toBe(1);
-    expect(told(held, lost, { afterMs: 1, reasons: ["ClusterNotReady", "NotPlaced"] })).toBe(1);
-    const [slow, busy] = ["no leader", "timed out"].map((why) => `west: may have the pod, and fails to say so: ${why}`);
-    expect(told(slow ?? "", busy ?? "", { afterMs: 1, reasons: ["ClusterNotReady"] })).toBe(0);
-    expect(told(slow ?? "", busy ?? "", { afterMs: 60_000, reasons: ["ClusterNotReady"] })).toBe(1);
+    const reason = "ClusterNotReady";
+    const held = west({
+      reason,
+      message: "has the pod and does not answer; no other member gets it before that is known",
+    });
+    expect(told([full], held, { afterMs: 1, reasons: ["Unschedulable", reason] })).toBe(1);
+    expect(told(held, [lost], { afterMs: 1, reasons: [reason, "NotPlaced"] })).toBe(1);
+    const doubt = (why: string): Refusal[] =>
+      west({ reason, message: `may have the pod, and fails to say so: ${why}` });
+    expect(told(doubt("no leader"), doubt("timed out"), { afterMs: 1, reasons: [reason] })).toBe(0);
+    expect(told(doubt("no leader"), doubt("timed out"), { afterMs: 60_000, reasons: [reason] })).toBe(1);
   });
 
   test("hears nothing of a member that has failed to answer once, however long ago the last word was", () => {
     const afterMs = 3_600_000;
     const faltering = [member("west", { faltering: true })];
-    expect(told(full, lost, { afterMs, members: faltering })).toBe(0);
-    expect(told(full, lost, { afterMs, members: [member("west")] })).toBe(1);
-    expect(told(`${east}; ${full}`, lost, { afterMs, members: faltering })).toBe(1);
+    expect(told([full], [lost], { afterMs, members: faltering })).toBe(0);
+    expect(told([full], [lost], { afterMs, members: [member("west")] })).toBe(1);
+    expect(told([east, full], [lost], { afterMs, members: faltering })).toBe(1);
   });
 
   test("hears what it was not told when the minute is over", () => {
@@ -109,7 +135,7 @@ describe("a pod that waits", () => {
     const west = member("west");
     const closed = { ...west, candidate: { ...west.candidate, closed: notAnswering("reset") } };
     const observed = world(proxy, [closed], {
-      memory: memory({ reported: full, reportedAt: now, reportedReason: "NotPlaced" }),
+      memory: memory({ told: { ...because("NotPlaced", [full]), at: now } }),
     });
     expect(decide(observed, now + 1)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
     expect(decide(observed, now + 60_000).actions).toMatchObject([
@@ -120,11 +146,11 @@ describe("a pod that waits", () => {
 
 describe("a pod that has waited for long", () => {
   const excluded = { excludes: () => "not named by legation.dev/clusters" };
-  const message = "west: not named by legation.dev/clusters";
+  const message = "not named by legation.dev/clusters";
+  const why = because("NotPlaced", [{ cluster: "west", reason: "NotSelected", message }]);
   const waiting = (uid: string) => {
     const proxy = proxyPod({ uid });
-    const reported = memory({ reported: message, reportedAt: now, reportedReason: "NotPlaced" });
-    return world(proxy, [member("west")], { memory: reported, ...excluded });
+    return world(proxy, [member("west")], { memory: memory({ told: { ...why, at: now } }), ...excluded });
   };
 
   test("hears the same again, in an event alone, before the last one is forgotten", () => {
@@ -133,9 +159,7 @@ describe("a pod that has waited for long", () => {
     expect(requeueAt).toBeGreaterThanOrEqual(now + 50 * 60_000);
     expect(requeueAt).toBeLessThan(now + 60 * 60_000);
     expect(decide(waiting(uid), requeueAt - 1).actions).toEqual([]);
-    expect(decide(waiting(uid), requeueAt).actions).toEqual([
-      { type: "report", proxyUid: uid, reason: "NotPlaced", message, again: true },
-    ]);
+    expect(decide(waiting(uid), requeueAt).actions).toEqual([{ type: "report", proxyUid: uid, ...why, again: true }]);
   });
 
   test("hears it at another time than others that wait for as long", () => {

@@ -43,7 +43,7 @@ describe("a pod that has overflowed", () => {
     ]);
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const waiting = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
-    expect(decide(world(held, [waiting]), now).actions).toEqual([
+    expect(decide(world(held, [waiting]), now).actions).toMatchObject([
       { type: "report", proxyUid: "uid-1", reason: "NotPlaced", message: "west: too full", bound: true },
     ]);
   });
@@ -62,7 +62,7 @@ describe("a pod that has overflowed", () => {
     const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
     const attempts = new Map([["west", { since: now, refusals: 0 }]]);
     const at = (time: number) =>
-      decide(world(held, [west], { memory: memory({ attempts, reported: "west: too full" }) }), time);
+      decide(world(held, [west], { memory: memory({ attempts, told: { message: "west: too full" } }) }), time);
     expect(at(now)).toMatchObject({ actions: [], requeueAt: now + 30_000 });
     const refusal = { cluster: "west", reason: "Unschedulable", message: "too full" };
     expect(at(now + 30_000).actions).toMatchObject([{ type: "refuse", proxyUid: "uid-1", refusal }]);

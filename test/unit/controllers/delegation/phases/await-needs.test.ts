@@ -45,7 +45,7 @@ describe("a proxy that uses something of its namespace", () => {
   test("says what is missing once, in kubelet's words", () => {
     const observed = world(proxyPod(), [member("west")], { needs: lacking });
     expect(decide(observed, now).actions).toEqual([{ type: "report", proxyUid: "uid-1", ...missing }]);
-    const memoryOfIt = memory({ reported: missing.message });
+    const memoryOfIt = memory({ told: missing });
     expect(decide({ ...observed, memory: memoryOfIt }, now).actions).toEqual([]);
   });
 

@@ -65,7 +65,7 @@ test.each([
         if (action.type === "delete") holder = undefined;
         if (action.type === "refuse") memories.noteRefusal(uid, action.refusal, action.nodesVersion, now);
         if (action.type === "report") {
-          memories.noteReported(uid, { reason: action.reason, message: action.message }, now);
+          memories.noteReported(uid, action, now);
           const hour = Math.floor((now - begin) / 3_600_000);
           told[hour] = (told[hour] ?? 0) + 1;
         }
