@@ -5,8 +5,7 @@ import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import { ClaimController } from "./claims/controller.ts";
-import type { Copier, CopyingOptions } from "./copying/options.ts";
-import { together } from "./copying/together.ts";
+import { type PodCopier, type PodCopierOptions, together } from "./copying/pod-copier.ts";
 import type { Refusals } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
@@ -39,7 +38,7 @@ export class Controllers {
   readonly #recorder: EventRecorder;
   readonly #tokens: MemberTokenController;
   readonly #homeApi: HomeApiController;
-  readonly #copiers: readonly Copier[];
+  readonly #copiers: readonly PodCopier[];
   readonly #virtualNodes: VirtualNodeController;
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
@@ -74,7 +73,7 @@ export class Controllers {
       ...running,
     });
     const memberNamespaces = new MemberNamespaces(identity, clock);
-    const copying: CopyingOptions = {
+    const copying: PodCopierOptions = {
       host,
       identity,
       registry,

@@ -1,9 +1,9 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import type { HostIdentity } from "../pods/delegate.ts";
-import { type DependencyKind, isClass } from "../pods/dependencies.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
+import { configMaps, priorityClasses, runtimeClasses, secrets, serviceAccounts } from "../kube/resources.ts";
+import type { DependencyKind } from "../pods/dependencies.ts";
+import type { CopiedKind } from "./kind.ts";
 
-/** An object that pods use, as far as it is copied. */
+/** An object that pods name, as far as one is copied. */
 export interface DependencyObject extends KubeObject {
   type?: string;
   immutable?: boolean;
@@ -18,135 +18,102 @@ export interface DependencyObject extends KubeObject {
   overhead?: object | null;
 }
 
-/** Copied fields beside labels and annotations. */
-export type Content = Pick<
-  DependencyObject,
-  | "type"
-  | "immutable"
-  | "data"
-  | "binaryData"
-  | "imagePullSecrets"
-  | "automountServiceAccountToken"
-  | "value"
-  | "preemptionPolicy"
-  | "description"
-  | "handler"
-  | "overhead"
->;
+type Kind = CopiedKind<DependencyObject>;
+type Body = { [Field in keyof DependencyObject]: DependencyObject[Field] | undefined };
 
-// The member's token controller would fill such a Secret with its own tokens, or delete it.
+// The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
 const TOKEN_TYPE = "kubernetes.io/service-account-token";
+// Authorities that a controller of each cluster writes into all namespaces: a pod trusts those of where it runs.
+const EACH_CLUSTERS_OWN: ReadonlySet<string> = new Set(["istio-ca-root-cert", "openshift-service-ca.crt"]);
 
-/** Returns the content of an object's copy. Token Secrets that an account names stay on the host. */
-export function contentOf(kind: DependencyKind, object: DependencyObject): Content {
-  const { type, immutable, data, binaryData, imagePullSecrets, automountServiceAccountToken } = object;
-  switch (kind) {
-    case "ConfigMap":
-      return filled({ immutable, data, binaryData });
-    case "Secret":
-      return filled({ type: type === TOKEN_TYPE ? "Opaque" : (type ?? "Opaque"), immutable, data });
-    case "ServiceAccount":
-      return {
-        ...filled({ imagePullSecrets }),
-        ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
-      };
-    case "PriorityClass": {
-      // A global default would change other tenants' pods.
-      const { value, preemptionPolicy, description } = object;
-      return filled({ value, preemptionPolicy, description: description === "" ? undefined : description });
-    }
-    case "RuntimeClass":
-      // The class's scheduling selects nodes of the host.
-      return filled({ handler: object.handler, overhead: object.overhead ?? undefined });
-  }
-}
-
-/** Content fields by kind. */
-const CONTENT_FIELDS = {
-  ConfigMap: { data: {}, binaryData: {}, immutable: false },
-  Secret: { data: {}, immutable: false },
-  ServiceAccount: { imagePullSecrets: [], automountServiceAccountToken: null },
-  // The other fields are immutable.
-  PriorityClass: { description: "" },
-  RuntimeClass: { overhead: null },
-} as const;
-
-const API_VERSIONS: Partial<Record<DependencyKind, string>> = {
-  PriorityClass: "scheduling.k8s.io/v1",
-  RuntimeClass: "node.k8s.io/v1",
+const configMap: Kind = {
+  resource: configMaps,
+  body: ({ immutable, data, binaryData }) => filled({ immutable, data, binaryData }),
+  content: ({ data = {}, binaryData = {}, immutable = false }) => ({
+    "/data": data,
+    "/binaryData": binaryData,
+    "/immutable": immutable,
+  }),
+  isFrozen: ({ immutable }) => immutable === true,
+  carried: withoutAnnotations,
+  isUsedInPlace: (name) => EACH_CLUSTERS_OWN.has(name),
+  withoutContent: ({ data: _, binaryData: __, ...rest }) => rest,
 };
 
-export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
-  const { name, namespace = "" } = source.metadata;
-  const place = isClass(kind) ? { name } : { name, namespace };
-  return {
-    apiVersion: API_VERSIONS[kind] ?? "v1",
-    kind,
-    metadata: { ...place, ...copyMetadata(told(kind, source), host) },
-    ...contentOf(kind, source),
-  };
-}
+/** Token Secrets that an account names stay on the host. */
+const secret: Kind = {
+  resource: secrets,
+  body: ({ type = "Opaque", immutable, data }) =>
+    filled({ type: type === TOKEN_TYPE ? "Opaque" : type, immutable, data }),
+  content: ({ data = {}, immutable = false }) => ({ "/data": data, "/immutable": immutable }),
+  fixed: ({ type = "Opaque" }) => type,
+  isFrozen: ({ immutable }) => immutable === true,
+  carried: withoutAnnotations,
+  // Helm keeps releases in Secrets of up to a megabyte, many for each installation, which no pod mounts.
+  sources: { fieldSelector: "type!=helm.sh/release.v1" },
+  withoutContent: ({ data: _, ...rest }) => rest,
+};
 
-/** Reports whether the copy differs from its source in a field that the API server never changes. */
-export function mustBeReplaced(kind: DependencyKind, copy: DependencyObject, source: DependencyObject): boolean {
-  const [there, wanted] = [contentOf(kind, copy), contentOf(kind, source)];
-  return (
-    copy.type !== wanted.type ||
-    there.value !== wanted.value ||
-    there.preemptionPolicy !== wanted.preemptionPolicy ||
-    there.handler !== wanted.handler
-  );
-}
+const serviceAccount: Kind = {
+  resource: serviceAccounts,
+  body: ({ imagePullSecrets, automountServiceAccountToken }) => ({
+    ...filled({ imagePullSecrets }),
+    ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
+  }),
+  content: ({ imagePullSecrets = [], automountServiceAccountToken = null }) => ({
+    "/imagePullSecrets": imagePullSecrets,
+    "/automountServiceAccountToken": automountServiceAccountToken,
+  }),
+  // An account's annotations are its identity in a cloud, whose webhook reads them when a pod is created.
+  metadataMatters: true,
+  // An account is who the pod is in that member: the member's administrator may have said so.
+  isUsedInPlace: () => true,
+};
 
-/** Reports whether the copy's labels and annotations are up to date. */
-export function hasMetadataOf(
-  kind: DependencyKind,
-  copy: Stored<KubeObject>,
-  source: Stored<KubeObject>,
-  host: HostIdentity,
-): boolean {
-  return wantedMetadata(copy, told(kind, source), host) === undefined;
-}
+const priorityClass: Kind = {
+  resource: priorityClasses,
+  // Without `globalDefault`: as the default of all pods it would change those of others in the member.
+  body: ({ value, preemptionPolicy, description }) =>
+    filled({ value, preemptionPolicy, description: description === "" ? undefined : description }),
+  content: ({ description = "" }) => ({ "/description": description }),
+  fixed: ({ value, preemptionPolicy }) => ({ value, preemptionPolicy }),
+  carried: withoutAnnotations,
+  isUsedInPlace: () => true,
+};
 
-/** Returns the JSON patch of a copy's metadata. */
-export function metadataPatch(
-  kind: DependencyKind,
-  copy: Stored<KubeObject>,
-  source: Stored<KubeObject>,
-  host: HostIdentity,
-): object[] {
-  return copyMetadataPatch(copy, told(kind, source), host);
-}
+const runtimeClass: Kind = {
+  resource: runtimeClasses,
+  // Without `scheduling`, which selects nodes of the host.
+  body: ({ handler, overhead }) => filled({ handler, overhead: overhead ?? undefined }),
+  content: ({ overhead }) => ({ "/overhead": overhead ?? null }),
+  fixed: ({ handler }) => handler,
+  carried: withoutAnnotations,
+  isUsedInPlace: () => true,
+};
 
-/** Returns the JSON patch of a copy's content, each field as a whole, and of its metadata. */
-export function copyPatch(
-  kind: DependencyKind,
-  copy: Stored<KubeObject>,
-  source: Stored<DependencyObject>,
-  host: HostIdentity,
-): object[] {
-  const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
-  return [
-    ...metadataPatch(kind, copy, source, host),
-    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
-  ];
-}
+/** What pods name, by kind. */
+export const DEPENDENCIES: Readonly<Record<DependencyKind, Kind>> = {
+  ConfigMap: configMap,
+  Secret: secret,
+  ServiceAccount: serviceAccount,
+  PriorityClass: priorityClass,
+  RuntimeClass: runtimeClass,
+};
 
 /**
- * Returns the source with the metadata that is copied. Annotations go with accounts alone: on a Secret or ConfigMap
- * they are orders to controllers, such as replicators.
+ * The kubelet reads no annotations of a Secret or ConfigMap, and controllers of the member would do there what they say:
+ * replicators spread it over all namespaces.
  */
-function told<T extends KubeObject>(kind: DependencyKind, source: Stored<T>): Stored<T> {
-  if (kind === "ServiceAccount") return source;
+function withoutAnnotations<T extends KubeObject>(source: Stored<T>): Stored<T> {
   const { annotations: _, ...metadata } = source.metadata;
   return { ...source, metadata };
 }
 
-/** Removes `{}` and `false`, which API servers may keep or drop. */
-function filled(content: { [Field in keyof Content]: Content[Field] | undefined }): Content {
+/** Leaves out fields that say nothing: API servers store `{}` and `false` as they were written, or not at all. */
+function filled(body: Partial<Body>): DependencyObject {
   const says = (value: unknown): boolean =>
     typeof value === "object" && value !== null
       ? Object.keys(value).length > 0
       : value !== undefined && value !== false;
-  return Object.fromEntries(Object.entries(content).filter(([, value]) => says(value)));
+  return Object.fromEntries(Object.entries(body).filter(([, value]) => says(value)));
 }

@@ -1,11 +1,9 @@
-import { jsonEqual } from "../api/json.ts";
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
+import { endpointSlices, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
-
-/** Kinds that are copied for the names of Services. */
-export type ServiceKind = "Service" | "EndpointSlice";
+import { copyMetadata, setField } from "./copy.ts";
+import type { CopiedKind } from "./kind.ts";
 
 type Spec = NonNullable<Service["spec"]>;
 type Copied =
@@ -36,24 +34,24 @@ export interface ServiceObject extends KubeObject, SliceContent {
 }
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-// KEP-1645: names the imported Service on an implementation's objects.
+// KEP-1645: names the imported Service, on what an implementation makes for it.
 const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
-/** Label on an EndpointSlice: its manager. */
-export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
-/** Manager of slices made from a selector; each member's controller makes its own. */
-export const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
+const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
+const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 
+/** Reports whether the Service has a selector. */
 export function hasSelector({ spec }: ServiceObject): boolean {
   return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
 }
 
+/** Reports whether the Service selects pods with these labels. */
 export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
   return (
     hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
   );
 }
 
-/** Reports whether the object may be copied: not the API server's Service, and no imports. */
+/** True for what may be copied at all: every cluster has a Service of its own for its API server, and imports for itself. */
 export function mayBeCopied(object: Stored<KubeObject>): boolean {
   const { namespace, name } = object.metadata;
   return !(namespace === "default" && name === "kubernetes") && !isImported(object);
@@ -64,76 +62,67 @@ function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<
   return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
 }
 
+/** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
 }
 
-/** Returns the immutable type: `Headless`, `ClusterIP` or `ExternalName`; a slice's address type. */
-export function shapeOf(kind: ServiceKind, { spec, addressType = "" }: ServiceObject): string {
-  if (kind === "EndpointSlice") return addressType;
+/** Services. Addresses, node ports and load balancers belong to each cluster; ingress traffic enters the host. */
+const service: CopiedKind<ServiceObject> = {
+  resource: services,
+  body: (source, host) => {
+    const shape = shapeOf(source);
+    const spec: ServiceSpec = {
+      type: shape === "ExternalName" ? shape : "ClusterIP",
+      clusterIP: shape === "Headless" ? "None" : undefined,
+      ...serviceContent(inMember(source.spec ?? {}, host)),
+    };
+    return { spec };
+  },
+  content: ({ spec = {} }) =>
+    Object.fromEntries(Object.entries(serviceContent(spec)).map(([field, value]) => [`/spec/${field}`, value])),
+  fixed: shapeOf,
+  isCopied: mayBeCopied,
+  // Each version of Kubernetes knows other values.
+  fallback: (detail) =>
+    /\bspec\.trafficDistribution: /.test(detail)
+      ? { object: withoutTrafficDistribution, patch: [setField("/spec/trafficDistribution", null)] }
+      : undefined,
+};
+
+/** EndpointSlices of Services without a selector. Nodes, zones and objects that endpoints name are the host's. */
+const endpointSlice: CopiedKind<ServiceObject> = {
+  resource: endpointSlices,
+  body: (source) => ({ addressType: source.addressType ?? "IPv4", ...sliceContent(source) }),
+  content: (slice) => {
+    const { endpoints, ports } = sliceContent(slice);
+    return { "/endpoints": endpoints, "/ports": ports };
+  },
+  fixed: ({ addressType = "" }) => addressType,
+  carried: (source) => {
+    const labels = { ...source.metadata.labels, [SLICE_MANAGER_LABEL]: GROUP };
+    return { ...source, metadata: { ...source.metadata, labels } };
+  },
+  isCopied: mayBeCopied,
+  // The host's controller makes one for every Service with a selector, and so does each member's.
+  sources: { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` },
+};
+
+/** Kinds by which names of Services lead somewhere in members. */
+export const SERVICES: Readonly<Record<"Service" | "EndpointSlice", CopiedKind<ServiceObject>>> = {
+  Service: service,
+  EndpointSlice: endpointSlice,
+};
+
+/** Returns what of a Service the API server never changes. */
+function shapeOf({ spec }: ServiceObject): "ExternalName" | "Headless" | "ClusterIP" {
   if (spec?.type === "ExternalName") return "ExternalName";
   return spec?.clusterIP === "None" ? "Headless" : "ClusterIP";
 }
 
-export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, host: HostIdentity): ServiceObject {
-  const { name, namespace = "" } = source.metadata;
-  const metadata = { name, namespace, ...copyMetadata(marked(kind, source), host) };
-  if (kind === "EndpointSlice") {
-    const { addressType = "IPv4" } = source;
-    return { apiVersion: "discovery.k8s.io/v1", kind, metadata, addressType, ...sliceContent(source) };
-  }
-  const shape = shapeOf(kind, source);
-  const spec: ServiceSpec = {
-    type: shape === "ExternalName" ? shape : "ClusterIP",
-    clusterIP: shape === "Headless" ? "None" : undefined,
-    ...serviceContent(inMember(source.spec ?? {}, host)),
-  };
-  return { apiVersion: "v1", kind, metadata, spec };
-}
-
-/** Reports whether the copy equals its source. Fields that the member's API server fills in do not count. */
-export function isLike(
-  kind: ServiceKind,
-  copy: Stored<ServiceObject>,
-  source: Stored<ServiceObject>,
-  host: HostIdentity,
-): boolean {
-  return (
-    jsonEqual(contentOf(kind, copy), wantedContent(kind, source, host)) &&
-    wantedMetadata(copy, marked(kind, source), host) === undefined
-  );
-}
-
-/** Returns the JSON patch of a copy, with uid and resourceVersion as preconditions. It sets whole fields. */
-export function serviceCopyPatch(
-  kind: ServiceKind,
-  copy: Stored<ServiceObject>,
-  source: Stored<ServiceObject>,
-  host: HostIdentity,
-): object[] {
-  const content: Record<string, unknown> = { ...wantedContent(kind, source, host) };
-  const there: Record<string, unknown> = { ...contentOf(kind, copy) };
-  const fields = Object.keys({ ...there, ...content }).filter((field) => !jsonEqual(there[field], content[field]));
-  return [
-    ...copyMetadataPatch(copy, marked(kind, source), host),
-    ...fields.map((field) => setField(kind === "Service" ? `/spec/${field}` : `/${field}`, content[field] ?? null)),
-  ];
-}
-
-/** Reports whether a member refused a Service's trafficDistribution: versions of Kubernetes know different values. */
-export function refusesTrafficDistribution(detail: string): boolean {
-  return /\bspec\.trafficDistribution: /.test(detail);
-}
-
-/** Returns the Service without trafficDistribution. */
-export function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
+function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
   const { trafficDistribution: _, ...known } = spec ?? {};
   return { ...rest, spec: known };
-}
-
-/** Returns the patch without trafficDistribution. */
-export function patchWithoutTrafficDistribution(patch: readonly object[]): object[] {
-  return [...patch, setField("/spec/trafficDistribution", null)];
 }
 
 /** Returns the ServiceExport of a copy, which owns it, in the member's API version. */
@@ -155,15 +144,6 @@ export function toExport(
 /** Reports whether the copy's ServiceExport was, or is about to be, created. */
 export function isExported({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[EXPORTED_ANNOTATION] !== undefined;
-}
-
-/** Returns the copied fields. Addresses, node ports and load balancers are each cluster's own. */
-function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | SliceContent {
-  return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
-}
-
-function wantedContent(kind: ServiceKind, source: ServiceObject, host: HostIdentity): ServiceSpec | SliceContent {
-  return kind === "Service" ? serviceContent(inMember(source.spec ?? {}, host)) : sliceContent(source);
 }
 
 /**
@@ -191,7 +171,6 @@ function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
   };
 }
 
-/** Removes names of the host's nodes, zones and objects. */
 function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
   const copied = (endpoints ?? []).map(({ addresses, conditions, hostname }) => ({
     addresses,
@@ -199,11 +178,4 @@ function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
     ...(hostname === undefined ? {} : { hostname }),
   }));
   return { endpoints: copied, ports };
-}
-
-/** Labels the slice with Legation as its manager. */
-function marked(kind: ServiceKind, source: Stored<KubeObject>): Stored<KubeObject> {
-  if (kind === "Service") return source;
-  const labels = { ...source.metadata.labels, [SLICE_MANAGER_LABEL]: GROUP };
-  return { ...source, metadata: { ...source.metadata, labels } };
 }

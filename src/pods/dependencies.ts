@@ -27,11 +27,17 @@ export interface Dependency {
 
 export type DependencyRef = Pick<Dependency, "kind" | "namespace" | "name">;
 
+interface ObjectName {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
 declare const dependencyKeyBrand: unique symbol;
 /** `Kind/namespace/name` of a dependency. */
 export type DependencyKey = string & { readonly [dependencyKeyBrand]: true };
 
-export function dependencyKey({ kind, namespace, name }: DependencyRef): DependencyKey {
+export function dependencyKey({ kind, namespace, name }: ObjectName): DependencyKey {
   return `${kind}/${namespace}/${name}` as DependencyKey;
 }
 
@@ -78,7 +84,7 @@ export function dependencyKeys(pod: Pod): DependencyKey[] {
   return allDependenciesOf(pod).map(dependencyKey);
 }
 
-export function isClass(kind: DependencyKind): kind is ClassKind {
+export function isClass(kind: string): kind is ClassKind {
   return CLASS_KINDS.some((one) => one === kind);
 }
 
@@ -187,7 +193,7 @@ export function usesOf(proxy: Stored<Pod>): string[] {
 }
 
 /** Returns the index value of proxies that use a kind in a namespace. */
-export function kindIn(kind: DependencyKind, namespace: string): string {
+export function kindIn(kind: string, namespace: string): string {
   return `${kind}/${namespace}`;
 }
 

@@ -214,7 +214,7 @@ describe.concurrent("a Service of the host", () => {
     }, PATIENT);
     await scene.service("web");
     await scene.run("web-0", { app: "web" });
-    await scene.saysOn("Service", "web", "west: its API server refused the Service: ");
+    await scene.saysOn("Service", "web", "west: its API server refused Service web: ");
   });
 
   test("without a selector is where pods of its namespace are, with the endpoints that it was given", async (context) => {

@@ -1,12 +1,13 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import { NETWORK_POLICY } from "../../copies/network-policies.ts";
+import { SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
-  endpointSlices,
   namespaces,
-  networkPolicies,
   persistentVolumeClaims,
   priorityClasses,
   type Resource,
@@ -58,14 +59,12 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
 
 // A new Cluster of the same name gets no pods within this time.
 const ASKED_EACH_MS = 1000;
-// API groups of Legation's objects in members.
+const COPIED = [...Object.values(DEPENDENCIES), ...Object.values(SERVICES), NETWORK_POLICY];
+// API groups of the objects that Legation makes in members.
 const OWN_GROUPS: ReadonlySet<string> = new Set([
   "",
-  endpointSlices.group,
-  networkPolicies.group,
-  priorityClasses.group,
-  runtimeClasses.group,
   serviceExports.group,
+  ...COPIED.map(({ resource }) => resource.group),
 ]);
 
 function mayHold({ group }: Resource<KubeObject>): boolean {

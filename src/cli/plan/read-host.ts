@@ -1,8 +1,8 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, PersistentVolumeClaim, Pod, ResourceQuota, Stored } from "../../api/kubernetes.ts";
 import { placementDefaults } from "../../api/resources.ts";
-import { RESOURCES } from "../../controllers/dependencies/digest.ts";
 import { claimNames } from "../../copies/claims.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
@@ -160,9 +160,11 @@ async function readAbsent(
   const keys = new Set(templates.flatMap(dependencyKeys));
   const absent = [...keys].map(async (key) => {
     const { kind, namespace, name } = dependencyRef(key);
-    const { plural } = RESOURCES[kind];
+    const { plural } = DEPENDENCIES[kind].resource;
     try {
-      const found = await host.find(RESOURCES[kind], isClass(kind) ? { name } : { namespace, name }, { signal });
+      const found = await host.find(DEPENDENCIES[kind].resource, isClass(kind) ? { name } : { namespace, name }, {
+        signal,
+      });
       return found === undefined ? [key] : [];
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
@@ -180,7 +182,7 @@ async function readAbsent(
 function keysOf(objects: readonly WrittenObject[], current: string): ReadonlySet<DependencyKey> {
   const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
     const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
-    if (kind === undefined || apiVersionOf(RESOURCES[kind]) !== apiVersion) return [];
+    if (kind === undefined || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
     return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];
   });
   return new Set(keys);

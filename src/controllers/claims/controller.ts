@@ -15,8 +15,8 @@ import { Controller } from "../../runtime/controller.ts";
 import { wasLeaderless } from "../../runtime/leaderless-intervals.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
-import { REFUSED_FOR_MS } from "../copying/failures.ts";
-import type { Copier, CopyingOptions } from "../copying/options.ts";
+import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { REFUSED_FOR_MS } from "../copying/writer.ts";
 import type { Needs, Readiness } from "../delegation/model/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { inWords } from "../told-for.ts";
@@ -26,7 +26,7 @@ import type { Action, Observed } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
-export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "leaderless" | "confirmLease"> {
+export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "leaderless" | "confirmLease"> {
   /** A member's claims have been read. */
   readonly onRead: () => void;
 }
@@ -48,7 +48,7 @@ const UNREAD =
  * Claims of the host stand for claims in members: each is made in the member that its first pod goes to, and keeps all
  * its pods there. The member's name is written on the host's claim before anything is made.
  */
-export class ClaimController implements Copier {
+export class ClaimController implements PodCopier {
   readonly #options: ClaimOptions;
   readonly #claims: Reflector<PersistentVolumeClaim>;
   readonly #copies: Copies<typeof KIND, PersistentVolumeClaim>;
@@ -89,9 +89,7 @@ export class ClaimController implements Copier {
     });
     this.#copies = new Copies({
       hostId: identity.id,
-      resources: new Map([[KIND, persistentVolumeClaims]]),
-      unowned: true,
-      transform: (_, claim) => claim,
+      kinds: new Map([[KIND, { resource: persistentVolumeClaims, knownByLabels: true }]]),
       onCopy: (_, { namespace, name }) => {
         this.#start();
         this.#onClaim(objectKey({ namespace, name }));

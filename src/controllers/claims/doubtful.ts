@@ -1,7 +1,7 @@
 import type { ObjectKey } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { isOfNamespace } from "../copying/failures.ts";
+import { isOfNamespace } from "../copying/writer.ts";
 import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
 import { leavesDoubt } from "../refusal.ts";
 

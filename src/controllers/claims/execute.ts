@@ -18,12 +18,9 @@ import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { Contests } from "../copying/contests.ts";
-import { Failures } from "../copying/failures.ts";
-import { inMember } from "../copying/in-member.ts";
-import { type Made, makeCopy } from "../copying/make-copy.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import { inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import { Denials } from "../denials.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { DoubtfulClaims } from "./doubtful.ts";
 import type { Action, Observed } from "./model.ts";
@@ -48,31 +45,36 @@ type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
+// The writes of one claim in a member, to the write guard; its creation has the member's name.
+const MARKS = "marks";
+const SIZE = "size";
+const UNDONE_FOR_MS = 10 * 60_000;
+// Longer than a refused size is held.
+const FORGET_DENIAL_MS = 15 * 60_000;
+
 /** Carries out the claim controller's writes. */
 export class Executor {
   readonly #options: ExecutorOptions;
-
-  readonly #contests: Contests<ObjectKey>;
-  readonly #failures: Failures<ObjectKey>;
+  readonly #guard: WriteGuard<ObjectKey>;
+  readonly #sizes: WriteGuard<ObjectKey>;
   readonly #doubtful: DoubtfulClaims;
-  readonly #denials: Denials;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    this.#contests = new Contests(options.clock);
-    this.#failures = new Failures(options.clock);
-    this.#doubtful = new DoubtfulClaims(options.clock);
-    this.#denials = new Denials(options.clock);
+    const { clock } = options;
+    this.#guard = new WriteGuard({ clock });
+    this.#sizes = new WriteGuard({ clock, forgetFailureMs: FORGET_DENIAL_MS });
+    this.#doubtful = new DoubtfulClaims(clock);
   }
 
-  /** Until when a claim in a member is left without the word of whose it is. */
+  /** Returns until when another manager may keep a member's claim without its owner annotation; epoch ms. */
   contestedUntil(key: ObjectKey, uid: string): number | undefined {
-    return this.#contests.until(key, uid);
+    return this.#guard.heldUntil(key, MARKS, uid);
   }
 
   /** Nothing is left of the claim. */
   forget(key: ObjectKey): void {
-    this.#contests.forget(key);
+    this.#guard.forget(key);
     this.#doubtful.forget(key);
   }
 
@@ -129,7 +131,8 @@ export class Executor {
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
     const { uid } = action;
     const { key, log } = context;
-    const made = await this.#failures.outlast(key, member, () => this.#make(member, action, context));
+    const write = { object: key, write: member.name, member };
+    const made = await outlast(this.#guard, write, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
       this.#doubtful.settle(key, uid, member.name, true);
       return shows(member, made.uid);
@@ -210,7 +213,10 @@ export class Executor {
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
-      this.#contests.noteAndTell(key, uid, { member: member.name, kind: "PersistentVolumeClaim", ...ref }, log);
+      if (this.#guard.written(key, MARKS, { uid }, { content: uid, holdMs: UNDONE_FOR_MS })) {
+        const words = `another manager keeps taking the owner annotation off claim ${ref.name} there`;
+        log.warn({ member: member.name, namespace: ref.namespace }, `${words}: it is left so for ten minutes`);
+      }
     } catch (error) {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
@@ -223,7 +229,7 @@ export class Executor {
     try {
       await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
     } catch (error) {
-      if (isRefusal(error) && !this.#denials.mayPass(error)) {
+      if (isRefusal(error) && this.#sizes.failed(key, SIZE, error) !== "transient") {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
         this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;

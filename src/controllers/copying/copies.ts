@@ -3,8 +3,8 @@ import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
+import type { CopiedKind } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
-import type { Resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -17,29 +17,29 @@ export interface CopyName<Kind extends string> {
   readonly name: string;
 }
 
+/** What the watch of a kind's copies must know of it. */
+export type WatchedKind<T extends KubeObject> = Pick<CopiedKind<T>, "resource" | "knownByLabels" | "withoutContent">;
+
 export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly hostId: string;
-  /** What is copied, each as a kind of its own. */
-  readonly resources: ReadonlyMap<Kind, Resource<T>>;
-  /** Those that do not say whose they are, too. What only has the labels of one may be somebody else's. */
-  readonly unowned?: boolean;
-  /** Makes copies smaller before they are kept. */
-  readonly transform: (kind: Kind, object: Stored<T>) => Stored<T>;
-  /** How many objects to ask for at once; default: what the reflector asks for. */
-  readonly pageSize?: number;
-  /** A copy came, changed or went. */
+  readonly kinds: ReadonlyMap<Kind, WatchedKind<T>>;
+  /** Shrinks copies before they are stored. Default: they are stored as they are. */
+  readonly transform?: (kind: Kind, object: Stored<T>) => Stored<T>;
+  /** A copy was added, updated or deleted. */
   readonly onCopy: (member: Member, copy: CopyName<Kind>) => void;
-  /** A member's copies have been read. */
+  /** All kinds of a member's copies were read. */
   readonly onRead: (member: Member) => void;
-  /** Whether what is shown of a member is current may have another answer. */
+  /** `isCurrent` may have another answer. */
   readonly onState?: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
+// Large objects may have a megabyte each, and all responses of a member share one budget.
+const LARGE_PAGE_SIZE = 20;
 const NAMESPACE_INDEX = "namespace";
 
-/** The copies of some kinds of objects in all members, by watch. */
+/** Watches the copies of some kinds in all members. */
 export class Copies<Kind extends string, T extends KubeObject> {
   readonly #options: CopiesOptions<Kind, T>;
   readonly #watches: ReadonlyMap<Kind, MemberWatches<Reflector<T>>>;
@@ -47,9 +47,9 @@ export class Copies<Kind extends string, T extends KubeObject> {
   constructor(options: CopiesOptions<Kind, T>) {
     this.#options = options;
     this.#watches = new Map(
-      [...options.resources].map(([kind, resource]) => [
+      [...options.kinds].map(([kind, record]) => [
         kind,
-        new MemberWatches((member) => this.#reflector(member, kind, resource)),
+        new MemberWatches((member) => this.#reflector(member, kind, record)),
       ]),
     );
   }
@@ -63,28 +63,28 @@ export class Copies<Kind extends string, T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** The member's copies have been listed since it was connected. */
+  /** Reports whether the member's copies were listed since it was connected. */
   read(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.store.synced === true);
   }
 
-  /** What is shown of the member is what is there, but for what is on its way. */
+  /** Reports whether the stores follow the member's copies. */
   isCurrent(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.state === "watching");
   }
 
-  /** Why the member's copies cannot be read at present. */
+  /** Returns why the member's copies cannot be read at present. */
   failing(member: Member): string | undefined {
     return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
   }
 
   of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    const isOurs = this.#options.unowned === true ? isLabelled : isCopy;
+    const isOurs = this.#options.kinds.get(kind)?.knownByLabels === true ? isLabelled : isCopy;
     return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
-  /** Names of all copies in a member. */
+  /** Names all copies in a member. */
   in(member: Member): CopyName<Kind>[] {
     return [...this.#watches.keys()].flatMap((kind) => {
       const copies = this.#store(member, kind)?.list() ?? [];
@@ -92,13 +92,13 @@ export class Copies<Kind extends string, T extends KubeObject> {
     });
   }
 
-  /** Names of the copies of a kind in one namespace of a member. */
+  /** Names the copies of a kind in one namespace of a member. */
   inNamespace(member: Member, kind: Kind, namespace: string): CopyName<Kind>[] {
     const copies = this.#store(member, kind)?.byIndex(NAMESPACE_INDEX, namespace) ?? [];
     return copies.map(({ metadata }) => nameOf(kind, metadata));
   }
 
-  /** One for each kind; undefined when the member is not followed. */
+  /** Returns one reflector per kind; undefined if the member is not followed. */
   #of(member: Member): (Reflector<T> | undefined)[] {
     return [...this.#watches.values()].map((watches) => watches.of(member));
   }
@@ -107,16 +107,16 @@ export class Copies<Kind extends string, T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: Kind, resource: Resource<T>): Reflector<T> {
-    const { hostId, transform, pageSize, onCopy, onRead, onState, clock } = this.#options;
+  #reflector(member: Member, kind: Kind, { resource, withoutContent }: WatchedKind<T>): Reflector<T> {
+    const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
     const reflector = new Reflector<T>({
       client: member.client,
       resource,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
-      transform: (object) => transform(kind, object),
-      ...(pageSize === undefined ? {} : { pageSize }),
+      ...(transform === undefined ? {} : { transform: (object) => transform(kind, object) }),
+      ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE }),
       budget: member.memory,
-      // Of large objects the content is dropped as it comes.
+      // The transform drops the content of large objects.
       sizeOf: heapBytesOfObject,
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,

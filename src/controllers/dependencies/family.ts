@@ -1,5 +1,5 @@
 import type { ClusterSpec } from "../../api/cluster.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import {
@@ -10,18 +10,17 @@ import {
   dependenciesOf,
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
-import type { Digested } from "./model.ts";
 
-/** Kinds that one controller copies, and whether a member is given an object of them. */
+/** Kinds that one controller copies, and the rule by which a member is given an object of them. */
 export interface Family {
-  /** Name of the controller, in logs and metrics. */
+  /** Name of the work queue, in logs and metrics. */
   readonly name: string;
   readonly kinds: readonly DependencyKind[];
   /** The kinds, for people. */
   readonly title: string;
   /** Returns what a pod uses of these kinds. */
   readonly of: (pod: Pod) => readonly Dependency[];
-  /** Returns the labels of objects that the member is given. Absent: it is given all. What it is not given, it judges itself. */
+  /** Returns the labels of objects that the member is given. Absent: it is given all. Of others the member is the judge. */
   readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
 }
 
@@ -46,7 +45,7 @@ export const CLASSES: Family = {
 export function follows(
   { selector }: Family,
   spec: ClusterSpec,
-  { metadata: { labels = {} } }: Stored<Digested>,
+  { metadata: { labels = {} } }: Stored<KubeObject>,
 ): boolean {
   const selected = selector?.(spec);
   return selected !== undefined && selectorMatches(selectorOf(selected), labels);

@@ -1,29 +1,33 @@
-import { virtualNodeName } from "../../api/keys.ts";
+import { HOST_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { listPages } from "../../kube/list.ts";
+import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
-  type DependencyKind,
+  type DependencyRef,
   dependencyKey,
+  dependencyKeys,
+  dependencyRef,
   kindIn,
   USES_INDEX,
   useOn,
 } from "../../pods/dependencies.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { type CopyKey, copyKey } from "./model.ts";
+import { type CopyKey, type CopyRef, copyKey, copyRef, type ObjectName } from "../copying/model.ts";
 
-/** A member, and which of its delegates use a dependency. */
+/** A member, and its delegates by the dependencies that they use. */
 interface MemberUsers {
   readonly name: string;
   readonly delegates: Pick<Member["delegates"], "using">;
 }
 
 /**
- * Who uses what: by the host's proxies, and by what delegates mount. A delegate alone gets nothing that its proxy does not
- * name, whatever somebody in the member has written into it.
+ * Index of the pods that use a dependency: the host's proxies, and the delegates that mount it. A delegate gets nothing that
+ * its proxy does not name, whatever a client of the member wrote into it.
  */
 export class Users {
   readonly #proxies: () => ReadStore<Pod>;
@@ -38,42 +42,42 @@ export class Users {
     this.#of = of;
   }
 
-  /** Whether a proxy of the namespace uses an object of the kind. */
-  anyIn(kind: DependencyKind, namespace: string): boolean {
+  /** Reports whether a proxy of the namespace uses an object of the kind. */
+  anyIn(kind: string, namespace: string): boolean {
     return this.#proxies().countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
   }
 
-  /** What proxies of a namespace that have no node use of the kind, each once. */
-  wantedIn(kind: DependencyKind, namespace: string): ReadonlySet<DependencyKey> {
+  /** Returns the dependencies of a kind that proxies of the namespace wait for, each once. */
+  wantedIn(kind: string, namespace: string): readonly DependencyRef[] {
     const waiting = this.#proxies()
       .byIndex(USES_INDEX, kindIn(kind, namespace))
       .filter((proxy) => !isBound(proxy));
     const used = waiting.flatMap((proxy) => this.#of(proxy)).filter((dependency) => dependency.kind === kind);
-    return new Set(used.map(dependencyKey));
+    return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
-  /** The proxies without a node that use it. */
+  /** Returns the proxies without a node that use it. */
   waitingFor(key: DependencyKey): ObjectKey[] {
     return this.#proxies()
       .byIndex(USES_INDEX, useOn("", key))
       .map(({ metadata }) => objectKey(metadata));
   }
 
-  /** The pod is about to be given to the member. Returns the copies that are used more, or less, than before. */
-  place(proxy: Stored<Pod>, member: string): readonly CopyKey[] {
+  /** Notes that the pod is about to be given to the member. Returns the copies whose users changed. */
+  place(proxy: Stored<Pod>, member: string): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
-    const copies = this.#keysOf(proxy).map((key) => copyKey(member, key));
+    const copies = this.#of(proxy).map((dependency) => copyKey({ member, ...dependency }));
     this.#placements.set(uid, copies);
     for (const copy of copies) {
       const uids = this.#placed.get(copy) ?? new Set<string>();
       this.#placed.set(copy, uids.add(uid));
     }
-    return [...before, ...copies];
+    return [...before, ...copies.map(copyRef)];
   }
 
-  /** The pod is where it is to be, or gone. Returns the copies that are used less than before. */
-  forget(uid: string): readonly CopyKey[] {
+  /** Notes that the pod is bound, or gone. Returns the copies that it was on its way to. */
+  forget(uid: string): readonly CopyRef[] {
     const copies = this.#placements.get(uid) ?? [];
     this.#placements.delete(uid);
     for (const copy of copies) {
@@ -81,27 +85,27 @@ export class Users {
       uids?.delete(uid);
       if (uids?.size === 0) this.#placed.delete(copy);
     }
-    return copies;
+    return copies.map(copyRef);
   }
 
-  /** The copies in a member that pods on their way to it use. */
-  placedIn(member: string): CopyKey[] {
-    return [...this.#placed.keys()].filter((key) => key.startsWith(`${member}/`));
+  /** Returns the copies in a member that pods on their way to it use. */
+  placedIn(member: string): CopyRef[] {
+    return [...this.#placed.keys()].map(copyRef).filter((ref) => ref.member === member);
   }
 
-  /** Whether a proxy that uses it was given to the member, or is about to be. */
+  /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
-    if (this.#placed.has(copyKey(member.name, key))) return true;
+    if (this.#placed.has(keyIn(member.name, key))) return true;
     if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
-  /** Whether one of those cannot be without it. */
+  /** Reports whether one of those cannot start without it. */
   requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
     const proxies = this.#proxies();
-    const placed = [...(this.#placed.get(copyKey(member.name, key)) ?? [])];
+    const placed = [...(this.#placed.get(keyIn(member.name, key)) ?? [])];
     return (
       proxies.byIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
       proxies
@@ -116,8 +120,8 @@ export class Users {
   }
 
   /**
-   * The proxies without a node whose delegates, of an earlier leader, mount it in the member. Of a proxy that has one, its node says where
-   * it is: who shows a delegate of it elsewhere gets nothing by that.
+   * Returns the proxies without a node whose delegates, of an earlier leader, mount it in the member. A bound proxy's node says
+   * where it is: a delegate elsewhere gets nothing.
    */
   #heldIn({ delegates }: MemberUsers, key: DependencyKey): Stored<Pod>[] {
     return delegates.using(key).flatMap((delegate) => {
@@ -126,4 +130,27 @@ export class Users {
       return isBound(proxy) ? [] : [proxy];
     });
   }
+}
+
+function keyIn(member: string, key: DependencyKey): CopyKey {
+  return copyKey({ member, ...dependencyRef(key) });
+}
+
+/** Reports whether a delegate of another host that has not ended names the class. Rejects with KubeError. */
+export async function isUsedByOtherHost(
+  member: Pick<Member, "client">,
+  ref: ObjectName,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const key = dependencyKey(ref);
+  const options = {
+    labelSelector: `${HOST_LABEL},${HOST_LABEL}!=${hostId}`,
+    fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+    signal,
+  };
+  for await (const page of listPages(member.client, pods, options)) {
+    if (page.some((pod) => dependencyKeys(pod).includes(key))) return true;
+  }
+  return false;
 }

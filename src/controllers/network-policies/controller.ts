@@ -1,167 +1,131 @@
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { hasRulesOf, policyCopyName, staysOnHost } from "../../copies/network-policies.ts";
-import { networkPolicies } from "../../kube/resources.ts";
+import { NETWORK_POLICY } from "../../copies/network-policies.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { Controller } from "../../runtime/controller.ts";
-import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import { Copies } from "../copying/copies.ts";
-import { IdleTimes } from "../copying/idle.ts";
-import type { Copier, CopyingOptions } from "../copying/options.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import { Copier } from "../copying/copier.ts";
 import { Placements } from "../copying/placements.ts";
+import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement/placement-rules.ts";
 import { inWords } from "../told-for.ts";
-import { decide } from "./decide.ts";
-import { Executor } from "./execute.ts";
-import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
-export interface NetworkPolicyOptions extends CopyingOptions {
-  /** A member's copies have been read: it can be given pods of namespaces that have policies. */
+export interface NetworkPolicyOptions extends PodCopierOptions {
+  /** A member's copies were read: it can be given pods of namespaces that have policies. */
   readonly onRead: () => void;
 }
 
-const KIND = "NetworkPolicy";
-// A watch that is cut comes back within seconds; one that cannot may miss rules for as long as it likes.
-const STALE_AFTER_MS = 60_000;
+/** One namespace in one member. */
+interface Place {
+  readonly member: string;
+  readonly namespace: string;
+}
+
+const { kind: KIND } = NETWORK_POLICY.resource;
 const UNREAD =
   "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
   "Legation was given does not include them";
 
 /**
- * Keeps in each member, for the delegates there, the NetworkPolicies of their namespaces: a pod is under the same rules wherever it
+ * Gives each member, for its delegates, the NetworkPolicies of their namespaces: a pod is under the same rules wherever it
  * runs, and starts nowhere before them.
  */
-export class NetworkPolicyController implements Copier {
+export class NetworkPolicyController implements PodCopier {
   readonly #options: NetworkPolicyOptions;
-  readonly #sources: Reflector<NetworkPolicy>;
-  readonly #copies: Copies<typeof KIND, NetworkPolicy>;
-  readonly #executor: Executor;
-  readonly #loop: Controller<PlaceKey, Observed, Action>;
+  readonly #copier: Copier<NetworkPolicy>;
   /** Pods that are in a member, or on their way there. */
   readonly #placements = new Placements();
-  /** Whether pods may start in a place, as those that wait were last told. */
-  readonly #assessed = new Map<PlaceKey, string>();
-  readonly #idle: IdleTimes<PlaceKey>;
+  /** The readiness of `member/namespace`, as waiting pods were last told. */
+  readonly #assessed = new Map<string, string>();
 
   constructor(options: NetworkPolicyOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, recorder, clock, log } = options;
-    this.#idle = new IdleTimes(clock);
-    this.#sources = new Reflector<NetworkPolicy>({
-      client: host,
-      resource: networkPolicies,
-      indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
-      clock,
-      log,
-      onEvent: ({ object }) => this.#onSource(object.metadata.namespace ?? ""),
-      onState: (state) => {
-        if (state === "watching") this.#onSourcesRead();
-        if (state === "backing-off") this.#wakeAll();
+    this.#copier = new Copier<NetworkPolicy>({
+      ...options,
+      name: "network-policies",
+      kinds: [NETWORK_POLICY],
+      clause: ", which may concern the pod",
+      users: {
+        areKnown: () => options.proxies().synced,
+        use: (member, { namespace }) => ({
+          demand: this.#isUsed(member, namespace) ? "needed" : "unused",
+          // A deleted policy ends for pods that run, and a namespace without pods keeps its copies a moment longer.
+          outlivesSource: !this.#isUsed(member, namespace),
+        }),
+        anyNeeds: () => options.proxies().size > 0,
+        onCopy: (member, { namespace }) => this.#reassess({ member, namespace }),
+        onSource: (_kind, { metadata: { namespace = "" } }) => this.#onSource(namespace),
+        onSources: () => {
+          for (const member of options.registry.members()) this.#copier.onMember(member);
+          this.#tell(options.proxies().list());
+        },
+        onMember: (member) => this.#onMember(member),
+        onRead: () => options.onRead(),
+        onMemberState: (member) => {
+          for (const namespace of this.#namespacesOf(member)) this.#reassess({ member: member.name, namespace });
+          // Pods of other namespaces may have been told that the member cannot be read.
+          if (this.#copier.copies.isCurrent(member)) options.onRead();
+        },
       },
     });
-    this.#copies = new Copies<typeof KIND, NetworkPolicy>({
-      hostId: identity.id,
-      resources: new Map([[KIND, networkPolicies]]),
-      unowned: true,
-      transform: (_kind, policy) => policy,
-      onCopy: ({ name: member }, { namespace }) => {
-        this.#enqueue({ member, namespace });
-        this.#reassess({ member, namespace });
-      },
-      onState: (member) => {
-        for (const namespace of this.#namespacesOf(member)) this.#reassess({ member: member.name, namespace });
-        // Of other namespaces, pods may have been told that it cannot be read.
-        if (this.#copies.isCurrent(member)) options.onRead();
-      },
-      onRead: (member) => {
-        this.#onRead(member);
-        options.onRead();
-      },
-      clock,
-      log,
-    });
-    this.#executor = new Executor({
-      recorder,
-      registry,
-      memberNamespaces,
-      hostId: identity.id,
-      onRefusal: (place) => this.#reassess(place),
-      clock,
-    });
-    this.#loop = new Controller<PlaceKey, Observed, Action>(
-      {
-        name: "network-policies",
-        observe: (key) => this.#observe(key),
-        decide,
-        execute: (action, context) => this.#executor.execute(action, context),
-      },
-      options,
-    );
   }
 
-  async stop(): Promise<void> {
-    await Promise.all([this.#sources.stop(), this.#copies.stop()]);
-    await this.#loop.stop();
+  stop(): Promise<void> {
+    return this.#copier.stop();
   }
 
-  /** The host's proxies have been read: who is in a member is known. */
   onProxies(member: Member): void {
-    this.#onRead(member);
+    this.#copier.onMember(member);
   }
 
-  /** Members were connected, or left. */
   onMembers(): void {
-    const { registry } = this.#options;
-    this.#copies.follow(registry.members());
-    const hasLeft = (key: PlaceKey): boolean => registry.member(placeOf(key).member) === undefined;
-    // Not all of these have been looked at.
-    for (const key of this.#assessed.keys()) if (hasLeft(key)) this.#assessed.delete(key);
-    this.#loop.enqueueKnown(hasLeft);
+    this.#copier.onMembers();
+    for (const place of this.#assessed.keys()) {
+      const [member = ""] = place.split("/");
+      if (this.#options.registry.member(member) === undefined) this.#assessed.delete(place);
+    }
   }
 
-  /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (member.reachable) this.#onRead(member);
+    if (member.reachable) this.#copier.onMember(member);
   }
 
-  /** A delegate has ended or gone: its namespace may be of no use there any more. */
   onEnded({ name: member }: Member, { metadata: { namespace = "" } }: Stored<Pod>): void {
-    this.#enqueue({ member, namespace });
+    this.#onLeft({ member, namespace });
   }
 
-  /** A proxy came, changed or went. */
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
-    this.#sources.start();
-    const member = memberOf(proxy);
+    const { uid, namespace = "" } = proxy.metadata;
     if (type !== "deleted" && !isTerminal(proxy)) {
+      this.#copier.sources.need(KIND, namespace);
+      const member = memberOf(proxy);
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
-    const left = this.#placements.forget(proxy.metadata.uid);
-    if (left !== undefined) this.#enqueue(left);
+    const left = this.#placements.forget(uid);
+    if (left !== undefined) this.#onLeft(left);
+    this.#copier.sources.release(KIND, namespace);
   }
 
-  /** The policies that a proxy must find in its member, and who has them; undefined when there are none. */
+  /** Returns the policies that a proxy must find in its member; undefined if there are none. */
   needs({ metadata: { namespace = "" } }: Stored<Pod>): Needs | undefined {
-    const sources = this.#sourcesIn(namespace);
-    if (sources?.length === 0) return undefined;
-    if (sources !== undefined)
-      return { state: "there", in: (member) => this.#readiness({ member, namespace }, sources) };
-    const { state, failing } = this.#sources;
-    if (state !== "backing-off") return { state: "awaited" };
-    const message = `networkpolicies cannot be read on the host: ${failing?.reason ?? "not yet"}; if it is for want of access, run \`legation install\` again`;
-    return { state: "missing", reason: "NetworkNotReady", message };
+    const { sources } = this.#copier;
+    if (sources.isRead(KIND, namespace)) {
+      const policies = sources.inNamespace(KIND, namespace);
+      if (policies.length === 0) return undefined;
+      return { state: "there", in: (member) => this.#readiness({ member, namespace }, policies) };
+    }
+    const message = sources.failure(KIND, namespace);
+    return message === undefined ? { state: "awaited" } : { state: "missing", reason: "NetworkNotReady", message };
   }
 
-  /** Why the member cannot have them, as far as is known before the pod is given to it. */
+  /** Returns why the member cannot have the pod's policies, as far as is known before the pod is given to it. */
   refusal(pod: Stored<Pod>, member: string): string | undefined {
-    this.#sources.start();
+    this.#copier.sources.need(KIND, pod.metadata.namespace ?? "");
     return refusedIn(this.needs(pod), member);
   }
 
-  /** Has them made in the member; true when they are there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies().get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
@@ -169,149 +133,93 @@ export class NetworkPolicyController implements Copier {
     return isPrepared(this.needs(proxy), member);
   }
 
-  /** Nothing is started before it is under the rules that it would be under here. */
-  #readiness(place: Place, sources: readonly Stored<NetworkPolicy>[]): Readiness {
-    const { registry, identity } = this.#options;
-    const member = registry.member(place.member);
+  /** No pod starts before it is under the rules that it would be under here. */
+  #readiness({ member: name }: Place, policies: readonly Stored<NetworkPolicy>[]): Readiness {
+    const member = this.#options.registry.member(name);
+    const { copies } = this.#copier;
     if (member === undefined) return "unprepared";
-    if (!this.#copies.read(member)) return { refused: UNREAD };
-    // What is shown may be gone: with its namespace, say.
-    if (!this.#copies.isCurrent(member)) {
-      const reason = this.#copies.failing(member);
+    if (!copies.read(member)) return { refused: UNREAD };
+    // Copies that the store shows may be gone, with their namespace for example.
+    if (!copies.isCurrent(member)) {
+      const reason = copies.failing(member);
       return reason === undefined ? "unprepared" : { refused: `its NetworkPolicies cannot be read: ${reason}` };
     }
     let readiness: Readiness = "ready";
-    for (const source of sources) {
-      const { name } = source.metadata;
-      const copy = this.#copies.of(member, KIND, place.namespace, policyCopyName(source, identity.id));
-      const there = copy?.metadata.deletionTimestamp === undefined ? copy : undefined;
-      const stays = there !== undefined && !this.#executor.isLeaving(place, there);
-      if (stays && hasRulesOf(there, source, identity)) continue;
-      const refusal = this.#executor.refusal(place, source);
-      if (refusal !== undefined) return { refused: refusal };
-      if (this.#executor.contestedUntil(place, source) !== undefined) {
-        return { refused: `somebody there keeps changing or deleting its copy of NetworkPolicy ${name}` };
-      }
+    for (const policy of policies) {
+      const { stays, drift, refusal, held } = this.#copier.standing(member, this.#copier.nameOf(KIND, policy));
+      if (stays && (drift === "none" || drift === "metadata")) continue;
+      const what = `NetworkPolicy ${policy.metadata.name}`;
+      if (refusal !== undefined) return { refused: refusal.message };
+      if (held === "Undone") return { refused: `another client there keeps changing or deleting its copy of ${what}` };
+      if (held === "NoEffect") return { refused: `its API server does not keep ${what} as the host has it` };
       readiness = "unprepared";
     }
     return readiness;
   }
 
-  /** Those that wait look again when their answer is another. */
-  #reassess(place: Place): void {
-    const key = placeKey(place);
-    const sources = this.#sourcesIn(place.namespace);
-    if (sources?.length === 0) return;
-    const answer = sources === undefined ? "unread" : inWords(JSON.stringify(this.#readiness(place, sources)));
+  /** Wakes the waiting pods of a namespace if their answer changed. */
+  #reassess({ member, namespace }: Place): void {
+    const key = `${member}/${namespace}`;
+    const { sources } = this.#copier;
+    const policies = sources.isRead(KIND, namespace) ? sources.inNamespace(KIND, namespace) : undefined;
+    if (policies?.length === 0) return;
+    const readiness = policies && this.#readiness({ member, namespace }, policies);
+    const answer = readiness === undefined ? "unread" : inWords(JSON.stringify(readiness));
     if (this.#assessed.get(key) === answer) return;
     this.#assessed.set(key, answer);
-    this.#wake(place.namespace);
-  }
-
-  #place(proxy: Stored<Pod>, member: string): void {
-    const { uid, namespace = "" } = proxy.metadata;
-    const from = this.#placements.memberOf(uid);
-    if (!this.#placements.place(proxy, member)) return;
-    if (from !== undefined && from !== member) this.#enqueue({ member: from, namespace });
-    this.#enqueue({ member, namespace });
-  }
-
-  #onSource(namespace: string): void {
-    for (const member of this.#options.registry.members()) {
-      const place = { member: member.name, namespace };
-      const key = placeKey(place);
-      this.#assessed.delete(key);
-      // A host has many namespaces, and many members: only what is there, or remembered, is looked at.
-      if (this.#isUsed(member, namespace) || this.#loop.knows(key)) this.#enqueue(place);
-    }
     this.#wake(namespace);
   }
 
-  #onSourcesRead(): void {
-    for (const member of this.#options.registry.members()) this.#onRead(member);
-    this.#wakeAll();
+  #place(proxy: Stored<Pod>, name: string): void {
+    const { uid, namespace = "" } = proxy.metadata;
+    const from = this.#placements.memberOf(uid);
+    const isFirst = !this.#placements.any(name, namespace);
+    if (!this.#placements.place(proxy, name)) return;
+    if (from !== undefined && from !== name) this.#onLeft({ member: from, namespace });
+    if (isFirst) this.#enqueue({ member: name, namespace });
   }
 
-  #onRead(member: Member): void {
-    if (!this.#copies.read(member)) return;
-    const pods = [...member.delegates.list()].map(({ metadata }) => metadata.namespace ?? "");
-    for (const namespace of new Set([...pods, ...this.#namespacesOf(member)])) {
+  #onLeft(place: Place): void {
+    const member = this.#options.registry.member(place.member);
+    if (member !== undefined && !this.#isUsed(member, place.namespace)) this.#enqueue(place);
+  }
+
+  #onSource(namespace: string): void {
+    for (const { name } of this.#options.registry.members()) this.#assessed.delete(`${name}/${namespace}`);
+    this.#wake(namespace);
+  }
+
+  #onMember(member: Member): void {
+    const pods = member.delegates.list().map(({ metadata }) => metadata.namespace ?? "");
+    for (const namespace of new Set([...pods, ...this.#placements.namespacesIn(member.name)])) {
       this.#enqueue({ member: member.name, namespace });
     }
   }
 
-  /** The namespaces of which the member has copies, or pods that this controller knows of. */
+  /** Returns the namespaces of which the member has copies, or was given pods. */
   #namespacesOf(member: Member): ReadonlySet<string> {
-    const copies = this.#copies.in(member).map(({ namespace }) => namespace);
+    const copies = this.#copier.copies.in(member).map(({ namespace }) => namespace);
     return new Set([...copies, ...this.#placements.namespacesIn(member.name)]);
+  }
+
+  #enqueue({ member: name, namespace }: Place): void {
+    const member = this.#options.registry.member(name);
+    if (member !== undefined) this.#copier.enqueueNamespace(member, namespace);
+    for (const policy of this.#copier.sources.inNamespace(KIND, namespace)) {
+      this.#copier.enqueue({ member: name, ...this.#copier.nameOf(KIND, policy) });
+    }
   }
 
   #wake(namespace: string): void {
     this.#tell(this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace));
   }
 
-  #wakeAll(): void {
-    this.#tell(this.#options.proxies().list());
-  }
-
-  /** Those that have a node look again by themselves. */
+  /** Bound proxies look again by themselves. */
   #tell(proxies: readonly Stored<Pod>[]): void {
     for (const proxy of proxies) if (!isBound(proxy)) this.#options.onProxy(objectKey(proxy.metadata));
   }
 
   #isUsed(member: Member, namespace: string): boolean {
     return member.delegates.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
-  }
-
-  #enqueue(place: Place): void {
-    this.#loop.enqueue(placeKey(place));
-  }
-
-  /** The host's policies of the namespace that members get; undefined before they have been read. */
-  #sourcesIn(namespace: string): Stored<NetworkPolicy>[] | undefined {
-    const { store, failing } = this.#sources;
-    const isStale = failing !== undefined && this.#options.clock.now() - failing.since > STALE_AFTER_MS;
-    if (!store.synced || isStale) return undefined;
-    return store.byIndex(NAMESPACE_INDEX, namespace).filter((policy) => !staysOnHost(policy));
-  }
-
-  #observe(key: PlaceKey): Observed | undefined {
-    const { registry, proxies, identity } = this.#options;
-    const place = placeOf(key);
-    const { namespace } = place;
-    const member = registry.member(place.member);
-    if (member === undefined) return this.#forget(key);
-    // Before the host's proxies are known, nobody would seem to be anywhere.
-    if (!proxies().synced) return undefined;
-    const copies = this.#copies
-      .inNamespace(member, KIND, namespace)
-      .flatMap(({ name }) => this.#copies.of(member, KIND, namespace, name) ?? []);
-    const used = this.#isUsed(member, namespace);
-    const refusedUntil = this.#executor.refusedUntil(place);
-    if (copies.length === 0 && !used && refusedUntil === undefined) {
-      this.#forget(key);
-      // What pods were told, that somebody there keeps deleting copies, say, is forgotten with it.
-      if (this.#assessed.delete(key)) this.#wake(namespace);
-      return undefined;
-    }
-    const sources = this.#sourcesIn(namespace);
-    if (sources !== undefined) this.#executor.noteSources(place, sources);
-    return {
-      place,
-      host: identity,
-      usable: member.reachable && member.read && this.#copies.read(member),
-      ...(sources === undefined ? {} : { sources }),
-      copies,
-      leaving: this.#executor.leaving(place, copies),
-      used,
-      idleSince: this.#idle.note(key, used),
-      ...(refusedUntil === undefined ? {} : { refusedUntil }),
-      restsUntil: (source) => this.#executor.restsUntil(place, source),
-    };
-  }
-
-  #forget(key: PlaceKey): undefined {
-    this.#idle.forget(key);
-    this.#executor.forget(placeOf(key));
   }
 }

@@ -1,13 +1,14 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isCopy } from "../../copies/copy.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
-import { RESOURCES } from "../dependencies/digest.ts";
-import { foreignMessage, isUsedInPlace } from "../dependencies/in-place.ts";
+import { foreignMessage } from "../copying/executor.ts";
+import { NEEDED } from "../dependencies/controller.ts";
 
 /** Where a pod's dependencies are looked for. */
 export interface Places {
@@ -23,7 +24,7 @@ export interface Places {
  */
 export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promise<Refusal | undefined> {
   for (const dependency of dependenciesOf(pod)) {
-    if (isUsedInPlace(dependency.kind, dependency.name)) continue;
+    if (DEPENDENCIES[dependency.kind].isUsedInPlace?.(dependency.name) === true) continue;
     const message = await obstacle(dependency, places);
     if (message !== undefined) return { cluster: places.member.name, reason: "RefusedByMember", message };
   }
@@ -32,7 +33,7 @@ export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promi
 
 async function obstacle(dependency: Dependency, { host, hostId, member, signal }: Places): Promise<string | undefined> {
   const { kind, name } = dependency;
-  const resource = RESOURCES[kind];
+  const { resource } = DEPENDENCIES[kind];
   try {
     const there = await member.answerOf(findByList(member.client, resource, dependency, signal));
     if (there === undefined || isCopy(there, hostId)) return undefined;
@@ -43,5 +44,5 @@ async function obstacle(dependency: Dependency, { host, hostId, member, signal }
   }
   // What the host does not have is not copied, and the pod uses what is there.
   const source = await findByList(host, resource, dependency, signal);
-  return source === undefined ? undefined : foreignMessage(dependency);
+  return source === undefined ? undefined : foreignMessage(kind, name, NEEDED);
 }

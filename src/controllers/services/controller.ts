@@ -1,152 +1,142 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSlice } from "../../copies/services.ts";
+import {
+  hasSelector,
+  isExported,
+  SERVICES,
+  type ServiceObject,
+  selects,
+  serviceOfSlice,
+} from "../../copies/services.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
-import { Copies } from "../copying/copies.ts";
-import { IdleTimes } from "../copying/idle.ts";
-import type { Copier, CopyingOptions } from "../copying/options.ts";
+import { Copier } from "../copying/copier.ts";
+import type { CopyRef, Source, Use } from "../copying/model.ts";
 import { Placements } from "../copying/placements.ts";
+import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
-import { decide } from "./decide.ts";
-import { Executor } from "./execute.ts";
-import { ExportStatus } from "./export-status.ts";
-import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed, type Source } from "./model.ts";
+import { ExportController } from "./export-controller.ts";
 import { Patience } from "./patience.ts";
-import { RESOURCES, Sources } from "./sources.ts";
 
-/** Keeps in each member the Services by whose names pods there find each other. */
-export class ServiceController implements Copier {
-  readonly #options: CopyingOptions;
-  readonly #sources: Sources;
-  readonly #copies: Copies<ServiceKind, ServiceObject>;
+const SERVICE = "Service";
+const SLICE = "EndpointSlice";
+const SERVICE_INDEX = "service";
+
+/** Gives each member the Services by whose names pods there find each other. */
+export class ServiceController implements PodCopier {
+  readonly #options: PodCopierOptions;
+  readonly #copier: Copier<ServiceObject>;
+  readonly #exports: ExportController;
   readonly #placements = new Placements();
   readonly #patience: Patience;
-  readonly #executor: Executor;
-  readonly #exportStatus: ExportStatus;
-  readonly #loop: Controller<CopyKey, Observed, Action>;
-  readonly #idle: IdleTimes<CopyKey>;
 
-  constructor(options: CopyingOptions) {
+  constructor(options: PodCopierOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, recorder, clock, log } = options;
+    const { clock, proxies, registry } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
-    this.#idle = new IdleTimes(clock);
-    this.#sources = new Sources({
-      host,
-      onService: (service) => this.#onService(service),
-      onSlice: (slice) => this.#onSlice(slice),
-      onExport: (namespace, name) => {
-        this.#enqueueEverywhere("Service", namespace, name);
-        this.#exportStatus.onExport(namespace, name);
-      },
-      onState: () => {
-        this.#patience.wakeAll();
-        for (const member of registry.members()) this.#onRead(member);
-      },
-      clock,
-      log,
-    });
-    this.#copies = new Copies<ServiceKind, ServiceObject>({
-      hostId: identity.id,
-      resources: RESOURCES,
-      transform: (_kind, object) => object,
-      onCopy: (member, copy) => {
-        this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
-        if (copy.kind !== "Service") return;
-        this.#patience.wake(copy.namespace);
-        // Its endpoints wait for it.
-        const source = this.#sources.of("Service", copy.namespace, copy.name);
-        if (source.state === "present") this.#enqueueIn(member.name, source.object);
-      },
-      onRead: (member) => {
-        this.#onRead(member);
-        this.#patience.wakeAll();
-      },
-      clock,
-      log,
-    });
-    this.#executor = new Executor({
-      recorder,
-      hostId: identity.id,
-      hostName: identity.name,
-      registry,
-      memberNamespaces,
-      onRefusal: ({ namespace }) => this.#patience.wake(namespace),
-      onExported: (member) => this.#exportStatus.listenTo(member),
-      clock,
-    });
-    this.#exportStatus = new ExportStatus({
+    this.#copier = new Copier<ServiceObject>({
       ...options,
-      hostId: identity.id,
-      exportOf: (namespace, name) => this.#sources.exportOf(namespace, name),
+      name: "services",
+      kinds: Object.values(SERVICES),
+      indexes: { [SERVICE_INDEX]: (slice) => [`${slice.metadata.namespace ?? ""}/${serviceOfSlice(slice)}`] },
+      clause: "",
+      whenForeign: (member) => `pods in ${member} see that one`,
+      beforeDelete: async (member, ref, { copy, signal }) => {
+        if (ref.kind === SERVICE && isExported(copy)) await this.#exports.removeExport(member, ref, signal);
+        return undefined;
+      },
+      users: {
+        areKnown: () => proxies().synced,
+        use: (member, ref, source) => this.#use(member, ref, source),
+        anyNeeds: () => proxies().size > 0,
+        sourceFor: (member, ref, source) => this.#sourceFor(member, ref, source),
+        onCopy: (member, { kind, namespace, name }) => {
+          if (kind !== SERVICE) return;
+          this.#patience.wake(namespace);
+          this.#exports.onCopy(member, namespace, name);
+          // Its endpoints wait for it.
+          const source = this.#copier.sources.of({ kind, namespace, name });
+          if (source.state === "present") this.#enqueueSlices(member, source.object);
+        },
+        onSource: (kind, object) => {
+          if (kind !== SERVICE) return;
+          for (const slice of this.#slicesOf(object)) this.#copier.enqueueConcerned(this.#copier.nameOf(SLICE, slice));
+        },
+        onSources: () => {
+          this.#patience.wakeAll();
+          for (const member of registry.members()) this.#copier.onMember(member);
+        },
+        onMember: (member) => {
+          for (const namespace of this.#placements.namespacesIn(member.name)) {
+            for (const service of this.#servicesIn(namespace)) this.#enqueueIn(member.name, service);
+          }
+        },
+        onRead: () => {
+          this.#patience.wakeAll();
+          this.#exports.onRead();
+        },
+      },
+    });
+    this.#exports = new ExportController({
+      ...options,
+      copier: this.#copier,
       hasPods: (member, namespace) => this.#placements.any(member, namespace),
     });
-    this.#loop = new Controller<CopyKey, Observed, Action>(
-      {
-        name: "services",
-        observe: (key) => this.#observe(key),
-        decide,
-        execute: (action, context) => this.#executor.execute(action, context),
-      },
-      options,
-    );
   }
 
   async stop(): Promise<void> {
     this.#patience.stop();
-    await Promise.all([this.#sources.stop(), this.#copies.stop()]);
-    await Promise.all([this.#exportStatus.stop(), this.#loop.stop()]);
+    await this.#exports.stop();
+    await this.#copier.stop();
   }
 
-  /** The host's proxies have been read: who is where in a member is known. */
   onProxies(member: Member): void {
     for (const delegate of member.delegates.list()) this.#onHeld(member, delegate);
-    this.#onRead(member);
+    this.#copier.onMember(member);
   }
 
-  /** Members were connected, or left. */
   onMembers(): void {
-    const { registry } = this.#options;
-    const members = registry.members();
-    this.#copies.follow(members);
+    const members = this.#options.registry.members();
+    this.#copier.onMembers();
     this.#patience.follow(members);
-    this.#exportStatus.onMembers(members);
-    this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
+    this.#exports.onMembers(members);
   }
 
-  /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (member.reachable) this.#onRead(member);
+    if (!member.reachable) return;
+    this.#copier.onMember(member);
+    this.#exports.onRead();
   }
 
-  /** A delegate came, changed or went. */
   onDelegate(member: Member, key: ObjectKey): void {
     const delegate = member.delegates.get(key);
     if (delegate !== undefined) this.#onHeld(member, delegate);
   }
 
-  /** A proxy came, changed or went. */
+  onEnded(member: Member, { metadata }: Stored<Pod>): void {
+    const { namespace = "" } = metadata;
+    if (member.delegates.liveIn(namespace) === 0) this.#onLeft(member.name, namespace);
+  }
+
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
     const { uid } = proxy.metadata;
     if (type === "deleted" || isTerminal(proxy)) {
       this.#patience.forget(uid);
       const left = this.#placements.forget(uid);
       if (left !== undefined) this.#onLeft(left.member, left.namespace);
-      if (this.#options.proxies().size === 0) this.#sources.release();
+      if (this.#options.proxies().size === 0) this.#release();
       return;
     }
-    this.#sources.need();
+    this.#need();
     if (!isBound(proxy)) {
       const member = this.#placements.memberOf(uid);
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
-    // One that has overflowed waits for its delegate with its node.
+    // A pod that overflowed is bound before its delegate is made.
     if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
       this.#patience.wait(objectKey(proxy.metadata), uid);
     else this.#patience.forget(uid);
@@ -154,20 +144,19 @@ export class ServiceController implements Copier {
     if (member !== undefined) this.#place(proxy, member);
   }
 
-  /** The Services that a proxy should find in its member, and who has them; undefined when there are none. */
+  /** Returns the Services that a proxy should find in its member; undefined if there are none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
-    const { uid, namespace = "", annotations } = proxy.metadata;
-    // It has waited before its first delegate, and not for long: for another one nobody waits.
+    const { uid, annotations } = proxy.metadata;
+    // It waited before its first delegate; for another delegate it does not wait again.
     if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
-    if (this.#sources.pending) {
+    if (this.#copier.sources.isPending(SERVICE, "")) {
       return { state: "there", in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
     }
     const services = this.#servicesOf(proxy);
     if (services.length === 0) return undefined;
-    return { state: "there", in: (member) => this.#readiness(uid, namespace, member, services) };
+    return { state: "there", in: (member) => this.#readiness(uid, member, services) };
   }
 
-  /** Has them made in the member; true when they are there, or have been waited for long enough. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies().get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
@@ -177,27 +166,63 @@ export class ServiceController implements Copier {
     return false;
   }
 
-  #readiness(uid: string, namespace: string, name: string, services: readonly Stored<ServiceObject>[]): Readiness {
+  #readiness(uid: string, name: string, services: readonly Stored<ServiceObject>[]): Readiness {
     const member = this.#options.registry.member(name);
     if (member === undefined || this.#patience.over(uid)) return "ready";
-    // One that joined with an earlier version never gives the right to read them: nobody waits for that.
-    if (!this.#copies.read(member)) return this.#patience.overFor(member) ? "ready" : "unprepared";
+    // A member that joined with an earlier version never gives the right to read its Services.
+    if (!this.#copier.copies.read(member)) return this.#patience.overFor(member) ? "ready" : "unprepared";
     const isThere = (service: Stored<ServiceObject>): boolean => {
-      const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
-      const key = copyKey(ref);
-      const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
-      if (this.#executor.isRefused(key)) return true;
-      // What somebody there keeps deleting is not waited for.
-      if (copy === undefined) return this.#executor.contestedUntil(key, service) !== undefined;
-      return copy.metadata.deletionTimestamp === undefined && !this.#executor.isLeaving(key, copy);
+      const { exists, stays, refusal, held } = this.#copier.standing(member, this.#copier.nameOf(SERVICE, service));
+      // No pod waits for a copy that is refused, or that another client keeps deleting.
+      return stays || refusal !== undefined || (!exists && held !== undefined);
     };
     return services.every(isThere) ? "ready" : "unprepared";
   }
 
-  /** Those whose endpoint the pod is, and those that have no selector. */
+  #need(): void {
+    for (const kind of Object.keys(SERVICES)) this.#copier.sources.need(kind, "");
+    this.#exports.need();
+  }
+
+  #release(): void {
+    for (const kind of Object.keys(SERVICES)) this.#copier.sources.release(kind, "");
+    this.#exports.release();
+  }
+
+  /** A copy is made for its endpoints, or for any pod if it has no selector. It is kept for all pods of its namespace. */
+  #use(member: Member, { namespace }: CopyRef, source: Source<ServiceObject>): Use {
+    const isPlaced = this.#placements.any(member.name, namespace);
+    if (isPlaced && source.state === "present" && this.#isWanted(member, source.object)) return { demand: "needed" };
+    return { demand: isPlaced || member.delegates.liveIn(namespace) > 0 ? "kept" : "unused" };
+  }
+
+  #isWanted(member: Member, object: Stored<ServiceObject>): boolean {
+    if (!hasSelector(object)) return true;
+    for (const labels of this.#placements.labelsIn(member.name, object.metadata.namespace ?? "")) {
+      if (selects(object, labels)) return true;
+    }
+    return false;
+  }
+
+  /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
+  #sourceFor(member: Member, { kind, namespace }: CopyRef, source: Source<ServiceObject>): Source<ServiceObject> {
+    if (kind === SERVICE || source.state !== "present") return source;
+    const name = serviceOfSlice(source.object);
+    const service = this.#copier.sources.of({ kind: SERVICE, namespace, name });
+    if (service.state !== "present") return service;
+    // The member's own Service of that name must not get endpoints that its authors did not give it.
+    if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
+    return hasSelector(service.object) ? { state: "missing" } : source;
+  }
+
+  /** Returns the Services whose endpoint the pod is, and those without a selector. */
   #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {
     const { namespace = "", labels = {} } = metadata;
-    return this.#sources.servicesIn(namespace).filter((service) => !hasSelector(service) || selects(service, labels));
+    return this.#servicesIn(namespace).filter((service) => !hasSelector(service) || selects(service, labels));
+  }
+
+  #servicesIn(namespace: string): Stored<ServiceObject>[] {
+    return this.#copier.sources.inNamespace(SERVICE, namespace);
   }
 
   #place(proxy: Stored<Pod>, member: string): void {
@@ -208,7 +233,7 @@ export class ServiceController implements Copier {
     for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
   }
 
-  /** A delegate of an earlier leader: its proxy is on its way there, though nothing on the host says so yet. */
+  /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way there. */
   #onHeld(member: Member, delegate: Stored<Pod>): void {
     const owner = ownerOf(delegate);
     const proxy = owner && this.#options.proxies().get(objectKey(delegate.metadata));
@@ -216,123 +241,23 @@ export class ServiceController implements Copier {
     if (this.#placements.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
   }
 
-  /** A delegate has ended or gone. */
-  onEnded(member: Member, { metadata }: Stored<Pod>): void {
-    const { namespace = "" } = metadata;
-    if (member.delegates.liveIn(namespace) === 0) this.#onLeft(member.name, namespace);
-  }
-
   #onLeft(name: string, namespace: string): void {
     const member = this.#options.registry.member(name);
-    if (member === undefined) return;
-    for (const copy of this.#copies.in(member)) {
-      if (copy.namespace === namespace) this.#loop.enqueue(copyKey({ member: name, ...copy }));
-    }
-  }
-
-  #onService(service: Stored<ServiceObject>): void {
-    const { namespace = "", name } = service.metadata;
-    for (const { name: member } of this.#options.registry.members()) {
-      if (this.#placements.any(member, namespace)) this.#enqueueIn(member, service);
-      else this.#enqueueKnown({ member, kind: "Service", namespace, name });
-    }
-  }
-
-  #onSlice(slice: Stored<ServiceObject>): void {
-    this.#enqueueEverywhere("EndpointSlice", slice.metadata.namespace ?? "", slice.metadata.name);
-  }
-
-  #enqueueEverywhere(kind: ServiceKind, namespace: string, name: string): void {
-    for (const { name: member } of this.#options.registry.members()) {
-      const ref = { member, kind, namespace, name };
-      if (this.#placements.any(member, namespace)) this.#loop.enqueue(copyKey(ref));
-      else this.#enqueueKnown(ref);
-    }
-  }
-
-  /** A host has many Services that no pod needs, and many members: only what is there, or remembered, is looked at. */
-  #enqueueKnown(ref: CopyRef): void {
-    const key = copyKey(ref);
-    if (this.#loop.knows(key)) this.#loop.enqueue(key);
+    if (member !== undefined) this.#copier.enqueueNamespace(member, namespace);
   }
 
   #enqueueIn(member: string, service: Stored<ServiceObject>): void {
-    const { namespace = "", name } = service.metadata;
-    this.#loop.enqueue(copyKey({ member, kind: "Service", namespace, name }));
-    for (const slice of this.#sources.slicesOf(service)) {
-      this.#loop.enqueue(copyKey({ member, kind: "EndpointSlice", namespace, name: slice.metadata.name }));
+    this.#copier.enqueue({ member, ...this.#copier.nameOf(SERVICE, service) });
+    this.#enqueueSlices(member, service);
+  }
+
+  #enqueueSlices(member: string, service: Stored<ServiceObject>): void {
+    for (const slice of this.#slicesOf(service)) {
+      this.#copier.enqueue({ member, ...this.#copier.nameOf(SLICE, slice) });
     }
   }
 
-  #onRead(member: Member): void {
-    if (!this.#copies.read(member)) return;
-    for (const copy of this.#copies.in(member)) this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
-    for (const namespace of this.#placements.namespacesIn(member.name)) {
-      for (const service of this.#sources.servicesIn(namespace)) this.#enqueueIn(member.name, service);
-    }
-  }
-
-  #observe(key: CopyKey): Observed | undefined {
-    const { registry, proxies, identity } = this.#options;
-    const ref = copyRef(key);
-    const { kind, namespace, name } = ref;
-    const member = registry.member(ref.member);
-    if (member === undefined) return this.#forget(key);
-    // Before the host's proxies are known, nobody would seem to be anywhere.
-    if (!proxies().synced) return undefined;
-    const copy = this.#copies.of(member, kind, namespace, name);
-    const source = this.#sourceOf(member, kind, namespace, name);
-    const used = this.#placements.any(member.name, namespace);
-    // What runs keeps what it has, whatever the host knows of it.
-    const kept = used || member.delegates.liveIn(namespace) > 0;
-    const wanted =
-      used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
-    if (copy === undefined && !wanted) return this.#forget(key);
-    const refused = source.state === "present" ? this.#executor.refusal(key, source.object) : undefined;
-    const settled = this.#executor.settled(key);
-    const contestedUntil = source.state === "present" ? this.#executor.contestedUntil(key, source.object) : undefined;
-    return {
-      ref,
-      host: identity,
-      usable: member.reachable && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy, leaving: used && this.#executor.isLeaving(key, copy) }),
-      source,
-      wanted,
-      kept,
-      idleSince: this.#idle.note(key, kept),
-      ...(refused === undefined ? {} : { refused }),
-      ...(settled === undefined ? {} : { settled }),
-      ...(contestedUntil === undefined ? {} : { contestedUntil }),
-      exported: kind === "Service" ? this.#sources.exportOf(namespace, name) : { state: "missing" },
-      exportDue: copy === undefined ? 0 : this.#executor.exportDue(key, copy.metadata.uid),
-    };
-  }
-
-  #forget(key: CopyKey): undefined {
-    this.#idle.forget(key);
-    this.#executor.forget(key);
-  }
-
-  /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
-  #sourceOf(member: Member, kind: ServiceKind, namespace: string, name: string): Source {
-    const source = this.#sources.of(kind, namespace, name);
-    if (kind === "Service" || source.state !== "present") return source;
-    const owner = serviceOfSlice(source.object);
-    const service = this.#sources.of("Service", namespace, owner);
-    if (service.state !== "present") return service;
-    // A member's own Service of that name must not get endpoints that its authors did not give it.
-    if (this.#copies.of(member, "Service", namespace, owner) === undefined) return { state: "missing" };
-    return hasSelector(service.object) ? { state: "missing" } : source;
-  }
-
-  #selectsOneIn(member: string, service: Stored<ServiceObject>): boolean {
-    const all = this.#placements.labelsIn(member, service.metadata.namespace ?? "");
-    for (const labels of all) if (selects(service, labels)) return true;
-    return false;
-  }
-
-  /** What has no selector is wanted wherever there are pods. */
-  #isWanted(member: Member, kind: ServiceKind, object: Stored<ServiceObject>): boolean {
-    return kind === "EndpointSlice" || !hasSelector(object) || this.#selectsOneIn(member.name, object);
+  #slicesOf({ metadata: { namespace = "", name } }: Stored<ServiceObject>): Stored<ServiceObject>[] {
+    return this.#copier.sources.byIndex(SLICE, namespace, { index: SERVICE_INDEX, value: `${namespace}/${name}` });
   }
 }

@@ -9,8 +9,13 @@ import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import { decideReport, type LastReport, type ObservedExport, type ReportAction } from "./decide-export-status.ts";
-import type { ExportSource } from "./model.ts";
+import {
+  decideReport,
+  type ExportSource,
+  type LastReport,
+  type ObservedExport,
+  type ReportAction,
+} from "./decide-exports.ts";
 
 export interface ExportStatusOptions extends ControllerOptions {
   readonly host: ClusterClient;

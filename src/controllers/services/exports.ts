@@ -12,9 +12,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
-import { Denials } from "../denials.ts";
-import { type LastTold, toldNow } from "../told-for.ts";
-import type { ActionOf, CopyKey, Observed } from "./model.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { CopyKey } from "../copying/model.ts";
+import { inWords } from "../told-for.ts";
+import type { ExportAction, ObservedCopy } from "./decide-exports.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
@@ -25,10 +26,14 @@ export interface ExportsOptions {
 }
 
 type Context = ActionContext<CopyKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends ExportAction["type"]> = Extract<ExportAction, { readonly type: Type }>;
+type Result = Promise<Shown<ObservedCopy> | undefined>;
 
 // ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
 const AGAIN_MS = 10 * 60_000;
+// Longer than the pause between two attempts.
+const FORGET_DENIAL_MS = 15 * 60_000;
+const EXPORT = "export";
 const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
 
@@ -38,13 +43,13 @@ const UNDERSTOOD = serviceExports.versions.join(" or ");
  */
 export class Exports {
   readonly #options: ExportsOptions;
-  readonly #denials: Denials;
+  readonly #guard: WriteGuard<CopyKey>;
   readonly #served = new WeakMap<Member, ServedResource<ServiceExport>>();
-  readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: LastTold }>();
+  readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number }>();
 
   constructor(options: ExportsOptions) {
     this.#options = options;
-    this.#denials = new Denials(options.clock);
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
   }
 
   /** When the member is to be told next; epoch ms. */
@@ -55,6 +60,7 @@ export class Exports {
 
   forget(key: CopyKey): void {
     this.#made.delete(key);
+    this.#guard.forget(key);
   }
 
   async make(member: Member, { ref, copy, source }: ActionOf<"export">, { key, signal, log }: Context): Result {
@@ -72,24 +78,37 @@ export class Exports {
         problem = `it serves no ${API} as ${UNDERSTOOD}, so the Service ${ref.name} is not exported from there`;
       }
     } catch (error) {
-      if (isRefusal(error) && !this.#denials.mayPass(error)) {
+      if (isRefusal(error) && this.#guard.failed(key, EXPORT, error) !== "transient") {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
     if (problem === undefined) this.#options.onMade(member);
-    const last = this.#made.get(key)?.told;
-    const told = problem === undefined ? undefined : toldNow(problem, last, clock.now());
-    this.#made.set(key, { copyUid: uid, due, ...(told === undefined ? {} : { told }) });
-    if (told !== undefined && told !== last) {
-      log.info(told.message);
+    this.#made.set(key, { copyUid: uid, due });
+    if (problem === undefined) this.#guard.done(key, EXPORT);
+    else if (this.#guard.refuse(key, EXPORT, { message: problem, dedupe: inWords(problem) }, { holdMs: AGAIN_MS })) {
+      log.info(problem);
       const exported = referenceTo(resourceOf(serviceExports, source), source);
-      recorder.record(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
+      recorder.record(exported, { reason: "NotExported", message: `${ref.member}: ${problem}` });
     }
-    return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
+    return ({ copy: shown }) => shown.metadata.uid !== uid || isExported(shown);
   }
 
   async remove(member: Member, { ref, copy }: ActionOf<"unexport">, { key, signal }: Context): Result {
-    const { namespace, name } = ref;
+    await this.removeExport(member, ref, { key, signal });
+    await this.#mark(member, copy.metadata, null, signal);
+    const { uid } = copy.metadata;
+    return ({ copy: shown }) => shown.metadata.uid !== uid || !isExported(shown);
+  }
+
+  /**
+   * Removes the ServiceExport beside a copy before that goes: the member's garbage collector would leave it for a while, and
+   * might then take the export of a new copy.
+   */
+  async removeExport(
+    member: Member,
+    { namespace, name }: { readonly namespace: string; readonly name: string },
+    { key, signal }: Pick<Context, "key" | "signal">,
+  ): Promise<void> {
     this.#made.delete(key);
     try {
       await this.#in(member).use(async (resource) => {
@@ -99,11 +118,8 @@ export class Exports {
       }, signal);
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound", "Conflict")) throw error;
-      if (this.#denials.mayPass(error)) throw error;
+      if (isRefusal(error) && this.#guard.failed(key, EXPORT, error) === "transient") throw error;
     }
-    await this.#mark(member, copy.metadata, null, signal);
-    const { uid } = copy.metadata;
-    return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || !isExported(shown);
   }
 
   #in(member: Member): ServedResource<ServiceExport> {

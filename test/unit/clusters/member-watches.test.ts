@@ -158,8 +158,7 @@ describe("a member that answers again", () => {
     configmaps: () => {
       const copies = new Copies({
         hostId: "host-id",
-        resources: new Map([["ConfigMap", configMaps]]),
-        transform: (_kind, object) => object,
+        kinds: new Map([["ConfigMap", { resource: configMaps }]]),
         onCopy: () => {},
         onRead: () => {},
         clock,

@@ -33,6 +33,7 @@ export function surroundings(members: readonly { readonly name: string }[], cloc
   return {
     identity: HOST,
     registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+    recorder: { record: () => {} },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
     onRead: () => {},
     onProxy: () => {},

@@ -1,11 +1,12 @@
 import { expect, test } from "vitest";
 import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from "../../../src/copies/copy.ts";
-import { toCopy } from "../../../src/copies/dependencies.ts";
+import { DEPENDENCIES } from "../../../src/copies/dependencies.ts";
+import { toCopy } from "../../../src/copies/kind.ts";
 import { host, source, stored } from "./builders.ts";
 
 test("recognises a copy by its labels, and restores removed annotations", () => {
   const before = source();
-  const copy = stored(toCopy("Secret", before, host));
+  const copy = stored(toCopy(DEPENDENCIES.Secret, before, host));
   const { annotations: _, ...metadata } = copy.metadata;
   const stripped = { ...copy, metadata };
   expect(isLabelled(stripped, "host-id")).toBe(true);
@@ -19,7 +20,7 @@ test("recognises a copy by its labels, and restores removed annotations", () => 
 
 test("updates labels and annotations by key: others' additions stay, removed ones go", () => {
   const before = source({ metadata: { labels: { gone: "1", app: "web" } } });
-  const copy = stored(toCopy("ConfigMap", before, host));
+  const copy = stored(toCopy(DEPENDENCIES.ConfigMap, before, host));
   expect(wantedMetadata(copy, before, host)).toBeUndefined();
   copy.metadata.labels = { ...copy.metadata.labels, theirs: "1" };
   expect(wantedMetadata(copy, before, host)).toBeUndefined();
@@ -34,7 +35,7 @@ test("updates labels and annotations by key: others' additions stay, removed one
 
 test("a metadata patch names uid and version, and touches no content", () => {
   const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
-  const patch = copyMetadataPatch(stored(toCopy("ConfigMap", source(), host)), after, host);
+  const patch = copyMetadataPatch(stored(toCopy(DEPENDENCIES.ConfigMap, source(), host)), after, host);
   expect(patch).toEqual([
     { op: "add", path: "/metadata/uid", value: "copy-uid" },
     { op: "add", path: "/metadata/resourceVersion", value: "3" },

@@ -1,13 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../src/api/kubernetes.ts";
-import {
-  hasRulesOf,
-  isPolicyLike,
-  policyCopyName,
-  policyCopyPatch,
-  staysOnHost,
-  toPolicyCopy,
-} from "../../../src/copies/network-policies.ts";
+import { toCopy } from "../../../src/copies/kind.ts";
+import { NETWORK_POLICY, policyCopyName, staysOnHost } from "../../../src/copies/network-policies.ts";
+import { drift, patchOf, stored } from "./builders.ts";
 
 const HOST = { id: "0f8fad5b-d9cb-469f-a165-70867728950e", name: "cern" };
 const OURS = { "legation.dev/host": HOST.id };
@@ -21,18 +16,13 @@ function policy(spec: object, metadata: object = {}): Stored<NetworkPolicy> {
   };
 }
 
-/** A copy as the member has stored it. */
-function stored(copy: NetworkPolicy): Stored<NetworkPolicy> {
-  const { metadata, ...rest } = copy;
-  return { ...rest, metadata: { ...metadata, name: metadata?.name ?? "", uid: "c", resourceVersion: "3" } };
-}
-
 describe("a copy of a NetworkPolicy", () => {
   test("selects the host's delegates alone", () => {
-    const all = toPolicyCopy(policy({ podSelector: {}, policyTypes: ["Ingress"] }), HOST);
+    const all = toCopy(NETWORK_POLICY, policy({ podSelector: {}, policyTypes: ["Ingress"] }), HOST);
     expect(all.spec).toEqual({ podSelector: { matchLabels: OURS }, policyTypes: ["Ingress"] });
     const expressions = [{ key: "tier", operator: "In", values: ["front"] }];
-    const some = toPolicyCopy(
+    const some = toCopy(
+      NETWORK_POLICY,
       policy({ podSelector: { matchLabels: { app: "web" }, matchExpressions: expressions } }),
       HOST,
     );
@@ -47,7 +37,8 @@ describe("a copy of a NetworkPolicy", () => {
     const byName = { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "team" } } };
     const block = { ipBlock: { cidr: "10.0.0.0/8", except: ["10.1.0.0/16"] } };
     const ports = [{ port: 53, protocol: "UDP", endPort: 54 }];
-    const { spec } = toPolicyCopy(
+    const { spec } = toCopy(
+      NETWORK_POLICY,
       policy({
         podSelector: {},
         ingress: [{ from: [{ podSelector: { matchLabels: { app: "client" } } }, block] }, {}],
@@ -76,32 +67,28 @@ describe("a copy of a NetworkPolicy", () => {
 
   test("has no labels and annotations of its source", () => {
     const labels = { "app.kubernetes.io/instance": "shop" };
-    const { metadata } = toPolicyCopy(policy({}, { labels, annotations: { note: "kept" } }), HOST);
+    const { metadata } = toCopy(NETWORK_POLICY, policy({}, { labels, annotations: { note: "kept" } }), HOST);
     expect(metadata?.labels).toEqual({ ...OURS, "legation.dev/copy": "true" });
     expect(Object.keys(metadata?.annotations ?? {}).sort()).toEqual(["legation.dev/forwarded", "legation.dev/owner"]);
   });
 
   test("equals its source until either changes, and again after the patch", () => {
     const source = policy({ podSelector: {}, policyTypes: ["Ingress"] });
-    const copy = stored(toPolicyCopy(source, HOST));
-    const likes = (a: Stored<NetworkPolicy>, b: Stored<NetworkPolicy>) => [
-      hasRulesOf(a, b, HOST),
-      isPolicyLike(a, b, HOST),
-    ];
-    expect(likes(copy, source)).toEqual([true, true]);
+    const copy = stored(toCopy(NETWORK_POLICY, source, HOST));
+    const drifts = (a: Stored<NetworkPolicy>, b: Stored<NetworkPolicy>) => drift(NETWORK_POLICY, a, b, HOST);
+    expect(drifts(copy, source)).toBe("none");
     const changed = policy({ podSelector: {}, policyTypes: ["Egress"] });
-    expect(likes(copy, changed)).toEqual([false, false]);
-    expect(likes(copy, source)).toEqual([true, true]);
-    expect(likes({ ...copy, spec: { ...copy.spec, ingress: [{}] } }, source)).toEqual([false, false]);
+    expect(drifts(copy, changed)).toBe("content");
+    expect(drifts({ ...copy, spec: { ...copy.spec, ingress: [{}] } }, source)).toBe("content");
     const unowned = { ...copy, metadata: { ...copy.metadata, annotations: {} } };
-    expect(likes(unowned, source)).toEqual([true, false]);
-    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual({
+    expect(drifts(unowned, source)).toBe("metadata");
+    expect(patchOf(NETWORK_POLICY, copy, changed, HOST)).toContainEqual({
       op: "add",
       path: "/spec",
       value: { podSelector: { matchLabels: OURS }, policyTypes: ["Egress"] },
     });
     const version = { op: "add", path: "/metadata/resourceVersion", value: "3" };
-    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual(version);
+    expect(patchOf(NETWORK_POLICY, copy, changed, HOST)).toContainEqual(version);
   });
 });
 
@@ -113,6 +100,6 @@ test("keeps a policy on the host only if its author says so", () => {
 });
 
 test("does not copy another host's copy", () => {
-  const theirs = toPolicyCopy(policy({ podSelector: {} }), { id: "another-host", name: "fermi" });
+  const theirs = toCopy(NETWORK_POLICY, policy({ podSelector: {} }), { id: "another-host", name: "fermi" });
   expect(staysOnHost(theirs)).toBe(true);
 });

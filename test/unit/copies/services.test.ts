@@ -1,33 +1,24 @@
 import { describe, expect, test } from "vitest";
 import { EXPORTED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
+import { toCopy } from "../../../src/copies/kind.ts";
 import {
   hasSelector,
   isExported,
-  isLike,
   mayBeCopied,
+  SERVICES,
   type ServiceObject,
   type ServiceSpec,
   selects,
-  serviceCopyPatch,
-  shapeOf,
   toExport,
-  toServiceCopy,
 } from "../../../src/copies/services.ts";
-
-const host = { id: "host-id", name: "cern" };
+import { drift, host, stored as kept, patchOf } from "./builders.ts";
 
 function service(spec: ServiceSpec, metadata: object = {}): Stored<ServiceObject> {
   return {
     metadata: { name: "web", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata },
     spec,
   };
-}
-
-/** The copy as a member's API server stores it. */
-function kept(copy: ServiceObject): Stored<ServiceObject> {
-  const { name = "" } = copy.metadata ?? {};
-  return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3" } };
 }
 
 describe("the endpoints of a Service", () => {
@@ -81,7 +72,7 @@ describe("the copy of a Service", () => {
       { type: "ExternalName", externalName: "a.example" },
     ],
   ])("%s", (_, spec, expected) => {
-    expect(JSON.parse(JSON.stringify(toServiceCopy("Service", service(spec), host).spec))).toEqual(expected);
+    expect(JSON.parse(JSON.stringify(toCopy(SERVICES.Service, service(spec), host).spec))).toEqual(expected);
   });
 
   test.each<[string, Record<string, string>, Record<string, string>]>([
@@ -96,13 +87,13 @@ describe("the copy of a Service", () => {
     "selects the host's delegates where its source selects proxies by Legation's label, %s",
     (_, selector, expected) => {
       const source = service({ selector });
-      const copy = kept(toServiceCopy("Service", source, host));
+      const copy = kept(toCopy(SERVICES.Service, source, host));
       expect(copy.spec?.selector).toEqual(expected);
-      expect(isLike("Service", copy, source, host)).toBe(true);
+      expect(drift(SERVICES.Service, copy, source, host)).toBe("none");
       const before = { ...copy, spec: { ...copy.spec, selector } };
       const change = { op: "add", path: "/spec/selector", value: expected };
       const changes = selector["legation.dev/proxy"] === "true" ? [change] : [];
-      const patch = serviceCopyPatch("Service", before, source, host).filter(
+      const patch = patchOf(SERVICES.Service, before, source, host).filter(
         (one) => "path" in one && one.path === change.path,
       );
       expect(patch).toEqual(changes);
@@ -118,7 +109,7 @@ describe("the copy of a Service", () => {
       externalIPs: ["192.0.2.7"],
       loadBalancerIP: "192.0.2.8",
     };
-    const copy = toServiceCopy("Service", service(spec), host);
+    const copy = toCopy(SERVICES.Service, service(spec), host);
     expect(JSON.parse(JSON.stringify(copy.spec))).toEqual({
       type: "ClusterIP",
       selector: { a: "1" },
@@ -130,13 +121,13 @@ describe("the copy of a Service", () => {
 
   test("equals its source whatever the member fills in, and is patched if the source changes", () => {
     const source = service({ selector: { a: "1" }, ports: [{ port: 80, targetPort: 80, nodePort: 30_080 }] });
-    const copy = kept(toServiceCopy("Service", source, host));
+    const copy = kept(toCopy(SERVICES.Service, source, host));
     const filledIn = { ...copy, spec: { ...copy.spec, clusterIP: "10.9.9.9", ipFamilies: ["IPv4"] } };
-    expect(isLike("Service", filledIn, source, host)).toBe(true);
+    expect(drift(SERVICES.Service, filledIn, source, host)).toBe("none");
 
     const changed = service({ selector: { a: "2" }, sessionAffinity: "ClientIP" }, { labels: { tier: "front" } });
-    expect(isLike("Service", filledIn, changed, host)).toBe(false);
-    const patch = serviceCopyPatch("Service", filledIn, changed, host);
+    expect(drift(SERVICES.Service, filledIn, changed, host)).toBe("content");
+    const patch = patchOf(SERVICES.Service, filledIn, changed, host);
     expect(patch).toEqual(
       expect.arrayContaining([
         { op: "add", path: "/metadata/uid", value: "copy-uid" },
@@ -152,18 +143,18 @@ describe("the copy of a Service", () => {
 
   test("follows a source that was re-created", () => {
     const source = service({ selector: { a: "1" } });
-    const copy = kept(toServiceCopy("Service", source, host));
-    expect(isLike("Service", copy, service({ selector: { a: "1" } }, { uid: "other" }), host)).toBe(false);
+    const copy = kept(toCopy(SERVICES.Service, source, host));
+    expect(drift(SERVICES.Service, copy, service({ selector: { a: "1" } }, { uid: "other" }), host)).toBe("content");
   });
 
   test("keeps the mark of its ServiceExport when it changes", () => {
     const source = service({ selector: { a: "1" } });
-    const copy = kept(toServiceCopy("Service", source, host));
+    const copy = kept(toCopy(SERVICES.Service, source, host));
     const annotations = { ...copy.metadata.annotations, [EXPORTED_ANNOTATION]: "true" };
     const marked = { ...copy, metadata: { ...copy.metadata, annotations } };
     expect([isExported(copy), isExported(marked)]).toEqual([false, true]);
-    expect(isLike("Service", marked, source, host)).toBe(true);
-    const patch = serviceCopyPatch("Service", marked, service({ selector: { a: "2" } }), host);
+    expect(drift(SERVICES.Service, marked, source, host)).toBe("none");
+    const patch = patchOf(SERVICES.Service, marked, service({ selector: { a: "2" } }), host);
     expect(JSON.stringify(patch)).toContain(EXPORTED_ANNOTATION);
     const exported = toExport(marked, source, host, "multicluster.x-k8s.io/v1alpha1");
     expect(exported).toMatchObject({
@@ -192,25 +183,25 @@ describe("the copy of an EndpointSlice", () => {
   };
 
   test("has the addresses, and Legation as its manager", () => {
-    const copy = toServiceCopy("EndpointSlice", source, host);
+    const copy = toCopy(SERVICES.EndpointSlice, source, host);
     expect(copy).toMatchObject({ addressType: "IPv6", endpoints: source.endpoints, ports: [{ port: 80 }] });
     expect(copy.metadata?.labels).toMatchObject({
       "kubernetes.io/service-name": "web",
       "endpointslice.kubernetes.io/managed-by": "legation.dev",
     });
-    expect(isLike("EndpointSlice", kept(copy), source, host)).toBe(true);
+    expect(drift(SERVICES.EndpointSlice, kept(copy), source, host)).toBe("none");
   });
 
   test("names no node, zone or pod of the host", () => {
     const endpoint = { addresses: ["192.0.2.1"], nodeName: "n", zone: "z", targetRef: { kind: "Pod", name: "p" } };
-    const copy = toServiceCopy("EndpointSlice", { ...source, endpoints: [endpoint] }, host);
+    const copy = toCopy(SERVICES.EndpointSlice, { ...source, endpoints: [endpoint] }, host);
     expect(copy.endpoints).toEqual([{ addresses: ["192.0.2.1"] }]);
   });
 
   test("equals a slice whose API server writes null endpoints", () => {
     const empty = { ...source, endpoints: null };
-    const copy = kept(toServiceCopy("EndpointSlice", empty, host));
-    expect(isLike("EndpointSlice", { ...copy, endpoints: null }, empty, host)).toBe(true);
-    expect(shapeOf("EndpointSlice", copy)).toBe("IPv6");
+    const copy = kept(toCopy(SERVICES.EndpointSlice, empty, host));
+    expect(drift(SERVICES.EndpointSlice, { ...copy, endpoints: null }, empty, host)).toBe("none");
+    expect(drift(SERVICES.EndpointSlice, { ...copy, addressType: "IPv4" }, empty, host)).toBe("immutable");
   });
 });

@@ -2,10 +2,14 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { jsonEqual } from "../../../src/api/json.ts";
 import { LEADERLESS_ANNOTATION } from "../../../src/api/keys.ts";
-import type { Lease, Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { KubeObject, Lease, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { parseManifests } from "../../../src/cli/shared/manifests.ts";
+import { DEPENDENCIES } from "../../../src/copies/dependencies.ts";
+import { type CopiedKind, contentText, driftOf, toCopy } from "../../../src/copies/kind.ts";
+import { SERVICES } from "../../../src/copies/services.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 import type { ApiAccess } from "../../../src/pods/home-api.ts";
 import {
@@ -29,8 +33,7 @@ interface Version {
   readonly feedback: typeof import("../../../src/pods/feedback.ts");
   readonly homeApi: typeof import("../../../src/pods/home-api.ts");
   readonly copies: typeof import("../../../src/copies/copy.ts");
-  readonly dependencies: typeof import("../../../src/copies/dependencies.ts");
-  readonly services: typeof import("../../../src/copies/services.ts");
+  readonly copiers: Copiers;
   readonly names: Pick<typeof import("../../../src/cli/member/access.ts"), "credentialsSecretName" | "hostAccountName">;
   readonly leaderless: LeaderlessRecord;
   readonly admission: typeof import("../../../webhook/mutate-pod.ts");
@@ -49,6 +52,47 @@ const unled = await moduleOf<{
   readonly noteUnled: LeaderlessRecord["add"];
   readonly unledIn: LeaderlessRecord["parse"];
 }>(release, "src/runtime/unled.js");
+
+/** The copies that a version makes, and whether it would change one. */
+interface Copiers {
+  toCopy(kind: "ConfigMap" | "Service", source: Stored<KubeObject>): KubeObject;
+  isLike(kind: "ConfigMap" | "Service", copy: Stored<KubeObject>, source: Stored<KubeObject>): boolean;
+}
+
+/** The modules of the last release that copies were made by. */
+interface ReleasedCopies {
+  toCopy(kind: string, source: object, host: HostIdentity): KubeObject;
+  contentOf(kind: string, object: object): object;
+}
+interface ReleasedServices {
+  toServiceCopy(kind: string, source: object, host: HostIdentity): KubeObject;
+  isLike(kind: string, copy: object, source: object, host: HostIdentity): boolean;
+}
+
+const HOST: HostIdentity = { id: "0c1d5a1e-host", name: "berlin" };
+
+async function releasedCopiers(): Promise<Copiers> {
+  const others: ReleasedCopies = await moduleOf(release, "src/copies/dependencies.js", "src/pods/dependencies-copy.js");
+  const services: ReleasedServices = await moduleOf(release, "src/copies/services.js", "src/pods/services.js");
+  return {
+    toCopy: (kind, source) =>
+      kind === "Service" ? services.toServiceCopy(kind, source, HOST) : others.toCopy(kind, source, HOST),
+    isLike: (kind, copy, source) =>
+      kind === "Service"
+        ? services.isLike(kind, copy, source, HOST)
+        : jsonEqual(others.contentOf(kind, copy), others.contentOf(kind, source)),
+  };
+}
+
+const KINDS = { ConfigMap: DEPENDENCIES.ConfigMap, Service: SERVICES.Service };
+const currentCopiers: Copiers = {
+  toCopy: (kind, source) => toCopy<KubeObject>(KINDS[kind], source, HOST),
+  isLike: (kind, copy, source) => {
+    const record: CopiedKind<KubeObject> = KINDS[kind];
+    const sameContent = contentText(record, copy) === contentText(record, toCopy(record, source, HOST));
+    return driftOf(record, copy, { source, host: HOST, sameContent }) === "none";
+  },
+};
 const released: Version = {
   keys: await moduleOf(release, "src/api/keys.js"),
   proxies: await moduleOf(release, "src/pods/proxy.js"),
@@ -57,8 +101,7 @@ const released: Version = {
   feedback: await moduleOf(release, "src/pods/feedback.js"),
   homeApi: await moduleOf(release, "src/pods/home-api.js"),
   copies: await moduleOf(release, "src/copies/copy.js", "src/pods/dependencies-copy.js"),
-  dependencies: await moduleOf(release, "src/copies/dependencies.js", "src/pods/dependencies-copy.js"),
-  services: await moduleOf(release, "src/copies/services.js", "src/pods/services.js"),
+  copiers: await releasedCopiers(),
   names: await moduleOf(release, "src/cli/member/names.js"),
   leaderless: {
     annotation: unled.UNLED_ANNOTATION,
@@ -75,8 +118,7 @@ const current: Version = {
   feedback: await import("../../../src/pods/feedback.ts"),
   homeApi: await import("../../../src/pods/home-api.ts"),
   copies: await import("../../../src/copies/copy.ts"),
-  dependencies: await import("../../../src/copies/dependencies.ts"),
-  services: await import("../../../src/copies/services.ts"),
+  copiers: currentCopiers,
   names: await import("../../../src/cli/member/access.ts"),
   leaderless: {
     annotation: LEADERLESS_ANNOTATION,
@@ -85,8 +127,6 @@ const current: Version = {
   },
   admission: await import("../../../webhook/mutate-pod.ts"),
 };
-
-const HOST: HostIdentity = { id: "0c1d5a1e-host", name: "berlin" };
 
 const ACCESS: ApiAccess = { mode: "host", address: { host: "192.0.2.1", port: "6443" } };
 
@@ -198,23 +238,21 @@ describe.each([
   test("of copies for pods, the other need not change", () => {
     const metadata = { namespace: "team", name: "settings", uid: "uid-2", resourceVersion: "7", labels: { a: "b" } };
     const source = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } };
-    const copy = writer.dependencies.toCopy("ConfigMap", source, HOST);
+    const copy = writer.copiers.toCopy("ConfigMap", source);
     const there = { ...copy, metadata: { ...metadata, ...copy.metadata, uid: "uid-3" } };
     expect(reader.copies.isCopy(there, HOST.id)).toBe(true);
     expect(reader.copies.standsFor(there, source)).toBe(true);
     expect(reader.copies.wantedMetadata(there, source, HOST)).toBeUndefined();
-    expect(reader.dependencies.contentOf("ConfigMap", there)).toEqual(
-      reader.dependencies.contentOf("ConfigMap", source),
-    );
+    expect(reader.copiers.isLike("ConfigMap", there, source)).toBe(true);
   });
 
   test("of copies of Services, the other need not change", () => {
     const metadata = { namespace: "team", name: "web", uid: "uid-2", resourceVersion: "7" };
     const spec = { selector: { app: "web" }, ports: [{ port: 80 }], type: "ClusterIP", clusterIP: "10.0.0.1" };
     const source = { apiVersion: "v1", kind: "Service", metadata, spec };
-    const copy = writer.services.toServiceCopy("Service", source, HOST);
+    const copy = writer.copiers.toCopy("Service", source);
     const there = { ...copy, metadata: { ...metadata, ...copy.metadata, uid: "uid-3" } };
-    expect(reader.services.isLike("Service", there, source, HOST)).toBe(true);
+    expect(reader.copiers.isLike("Service", there, source)).toBe(true);
   });
 
   test("about the times in which nobody led, the other understands", () => {

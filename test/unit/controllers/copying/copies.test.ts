@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
-import { Copies, type CopiesOptions } from "../../../../src/controllers/copying/copies.ts";
+import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
@@ -24,7 +24,14 @@ function inMember(metadata: object): Stored<Secret> {
 /** The copies in a member that has this Secret, and what was asked of it; kinds of `failing` cannot be listed. */
 async function following(
   has: Stored<Secret>,
-  { failing = [], ...parts }: Partial<CopiesOptions<Kind, Secret>> & { readonly failing?: readonly string[] } = {},
+  {
+    failing = [],
+    knownByLabels = false,
+    ...parts
+  }: Partial<CopiesOptions<Kind, Secret>> & {
+    readonly failing?: readonly string[];
+    readonly knownByLabels?: boolean;
+  } = {},
 ) {
   const clock = new FakeClock();
   const asked: (string | undefined)[] = [];
@@ -40,11 +47,10 @@ async function following(
   const west = { name: "west", client, memory: new ByteBudget(1e6), watches: new Set() } as unknown as Member;
   const copies = new Copies<Kind, Secret>({
     hostId: HOST.id,
-    resources: new Map<Kind, Resource<Secret>>([
-      ["Secret", secrets],
-      ["ConfigMap", configMaps],
+    kinds: new Map<Kind, WatchedKind<Secret>>([
+      ["Secret", { resource: secrets, knownByLabels }],
+      ["ConfigMap", { resource: configMaps }],
     ]),
-    transform: (_kind, object) => object,
     onCopy: () => {},
     onRead: ({ name }) => read.push(name),
     clock,
@@ -73,7 +79,7 @@ describe("a copy is", () => {
       false,
     ],
   ])("%s", async (_, object, isUnowned, expected) => {
-    const { found } = await following(object, isUnowned === undefined ? {} : { unowned: isUnowned });
+    const { found } = await following(object, isUnowned === undefined ? {} : { knownByLabels: isUnowned });
     expect(found).toBe(expected ? object : undefined);
   });
 });

@@ -1,12 +1,10 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
-import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
-import { Executor as ServiceExecutor } from "../../../../src/controllers/services/execute.ts";
 import { copyMetadata } from "../../../../src/copies/copy.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
@@ -40,19 +38,13 @@ function clusterWith(plural?: string): ClusterClient {
 }
 
 test.each([
-  ["ConfigMaps", "configmaps", "west/ConfigMap/team/web", DependencyController, DependencyExecutor],
-  ["Services", "services", "west/Service/team/web", ServiceController, ServiceExecutor],
-  [
-    "NetworkPolicies",
-    "networkpolicies",
-    { member: "west", namespace: "team" },
-    NetworkPolicyController,
-    PolicyExecutor,
-  ],
+  ["ConfigMaps", "configmaps", "west/ConfigMap/team/web", DependencyController],
+  ["Services", "services", "west/Service/team/web", ServiceController],
+  ["NetworkPolicies", "networkpolicies", "west/NetworkPolicy/team/web", NetworkPolicyController],
 ] as const)(
   "what is remembered of copies of %s in a member is forgotten when it leaves",
-  async (_, plural, key, Kind, Executor) => {
-    const forget = vi.spyOn(Executor.prototype, "forget");
+  async (_, plural, key, Kind) => {
+    const forget = vi.spyOn(CopyExecutor.prototype, "forget");
     onTestFinished(() => forget.mockRestore());
     const clock = new FakeClock();
     const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inMember } from "../../../../src/controllers/copying/in-member.ts";
+import { inMember } from "../../../../src/controllers/copying/writer.ts";
 
 function west() {
   const noted: unknown[] = [];

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
+import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { copyMetadata } from "../../../../src/copies/copy.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { together } from "../../../../src/controllers/copying/together.ts";
+import { together } from "../../../../src/controllers/copying/pod-copier.ts";
 import { type Needs, type Readiness, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
 import type { Dependencies } from "../../../../src/controllers/delegation/options.ts";
 

@@ -3,14 +3,12 @@ import type { ClusterSpec } from "../../../../src/api/cluster.ts";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
-import { decide } from "../../../../src/controllers/dependencies/decide.ts";
-import { digested } from "../../../../src/controllers/dependencies/digest.ts";
 import { CLASSES } from "../../../../src/controllers/dependencies/family.ts";
-import type { Digested, Observed } from "../../../../src/controllers/dependencies/model.ts";
-import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
+import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { type ClassKind, classesOf, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
+import { classesOf, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
@@ -18,24 +16,9 @@ import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
-const now = 1_000_000;
-
-function source(kind: ClassKind, parts: Omit<DependencyObject, "metadata">): Stored<Digested> {
-  return digested(kind, { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7" }, ...parts });
+function source(parts: Omit<DependencyObject, "metadata">): Stored<DependencyObject> {
+  return { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7" }, ...parts };
 }
-
-function copyOf(kind: ClassKind, of: Stored<Digested>): Stored<Digested> {
-  const copy = toCopy(kind, of, HOST);
-  return digested(kind, {
-    ...copy,
-    metadata: { ...copy.metadata, name: "batch", uid: "copy-uid", resourceVersion: "3" },
-  });
-}
-
-const priority = (parts: Omit<DependencyObject, "metadata">): Stored<Digested> =>
-  source("PriorityClass", { value: 5, ...parts });
-const runtime = (parts: Omit<DependencyObject, "metadata">): Stored<Digested> =>
-  source("RuntimeClass", { handler: "runc", ...parts });
 
 test("a pod's classes are those that it names, but for those that every cluster has", () => {
   const named = (spec: object): string[] => classesOf(pod({ spec })).map(({ kind, name }) => `${kind} ${name}`);
@@ -47,61 +30,19 @@ test("a pod's classes are those that it names, but for those that every cluster 
 });
 
 test("a copy is never the member's default, and selects none of the host's nodes", () => {
-  const made = toCopy("PriorityClass", { ...priority({}), globalDefault: true } as never, HOST);
+  const made = toCopy(DEPENDENCIES.PriorityClass, { ...source({ value: 5 }), globalDefault: true } as never, HOST);
   expect(made).toMatchObject({ apiVersion: "scheduling.k8s.io/v1", value: 5, metadata: { name: "batch" } });
   expect(made).not.toHaveProperty("globalDefault");
   expect(made.metadata).not.toHaveProperty("namespace");
   const scheduling = { nodeSelector: { pool: "gpu" } };
   const overhead = { podFixed: { cpu: "10m" } };
-  const copy = toCopy("RuntimeClass", { ...runtime({ overhead }), scheduling } as never, HOST);
+  const copy = toCopy(
+    DEPENDENCIES.RuntimeClass,
+    { ...source({ handler: "runc", overhead }), scheduling } as never,
+    HOST,
+  );
   expect(copy).toMatchObject({ apiVersion: "node.k8s.io/v1", handler: "runc", overhead });
   expect(copy).not.toHaveProperty("scheduling");
-});
-
-describe("a class that changes on the host", () => {
-  const cases: [string, ClassKind, Stored<Digested>, Stored<Digested>, Partial<Observed>, string[]][] = [
-    [
-      "in what may be changed is patched",
-      "PriorityClass",
-      priority({}),
-      priority({ description: "x" }),
-      {},
-      ["Copying", "patch"],
-    ],
-    [
-      "in its overhead is patched",
-      "RuntimeClass",
-      runtime({}),
-      runtime({ overhead: { podFixed: {} } }),
-      {},
-      ["Copying", "patch"],
-    ],
-    ["in its value waits for its users", "PriorityClass", priority({}), priority({ value: 6 }), {}, ["InUse"]],
-    ["in its handler waits for its users", "RuntimeClass", runtime({}), runtime({ handler: "kata" }), {}, ["InUse"]],
-    [
-      "in its value is replaced once nobody uses it",
-      "PriorityClass",
-      priority({}),
-      priority({ value: 6 }),
-      { mounted: false },
-      ["Replacing", "delete"],
-    ],
-    [
-      "in its value is kept while another host's pods use it",
-      "PriorityClass",
-      priority({}),
-      priority({ value: 6 }),
-      { mounted: false, keptUntil: now + 1 },
-      ["UsedByOthers"],
-    ],
-  ];
-  test.each(cases)("%s", (_, kind, before, object, parts, expected) => {
-    const ref = { member: "west", kind, namespace: "", name: "batch" };
-    const observed = { ref, host: HOST, usable: true, used: true, mounted: true, idleSince: now };
-    const copy = copyOf(kind, before);
-    const { actions, outcome } = decide({ ...observed, copy, source: { state: "present", object }, ...parts }, now);
-    expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
-  });
 });
 
 interface Clusters {

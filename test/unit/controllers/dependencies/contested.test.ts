@@ -74,7 +74,7 @@ test("copies that somebody in the member deletes as they come are made five time
   await eventually(() => made("configmaps") === 5 && made("services") === 5, { intervalMs: 20 });
   await eventually(() => member?.get("configmaps", NAMESPACE, "settings") === undefined, { intervalMs: 20 });
   fleet.host.put("pods", user("web-1"));
-  await eventually(() => statusOf("web-1").includes("somebody there keeps deleting ConfigMap settings"), {
+  await eventually(() => statusOf("web-1").includes("another client there keeps deleting ConfigMap settings"), {
     intervalMs: 20,
   });
   expect([made("configmaps"), made("services")]).toEqual([5, 5]);

@@ -2,7 +2,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
-import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
+import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
@@ -38,7 +39,7 @@ const volumes = [{ name: "settings", configMap: { name: "settings" } }];
 const optional = [{ name: "settings", configMap: { name: "settings", optional: true } }];
 
 function copyOf(source: Settings, metadata: object = {}): Settings {
-  const copy = toCopy("ConfigMap", source, HOST);
+  const copy = toCopy(DEPENDENCIES.ConfigMap, source, HOST);
   return {
     ...copy,
     metadata: { ...copy.metadata, name: "settings", uid: "copy-uid", resourceVersion: "3", ...metadata },

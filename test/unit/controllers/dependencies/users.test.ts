@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
-import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { dependenciesOf, dependencyKey, USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
@@ -9,6 +8,7 @@ import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 
 const key = dependencyKey({ kind: "Secret", namespace: "team", name: "a" });
 const other = dependencyKey({ kind: "Secret", namespace: "team", name: "b" });
+const refIn = (member: string) => ({ member, kind: "Secret", namespace: "team", name: "a" });
 const spec: Partial<PodSpec> = { volumes: [{ name: "v", secret: { secretName: "a" } }] };
 const inWest = { ...spec, nodeName: "legation-west" };
 
@@ -36,12 +36,12 @@ describe("an object is used in a member", () => {
   test("by a proxy on its way there, which is on its way to one member only", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
-    expect(users.place(proxy, "west")).toEqual([copyKey("west", key)]);
+    expect(users.place(proxy, "west")).toEqual([refIn("west")]);
     expect(users.uses(member("west"), key)).toBe(true);
-    expect(users.place(proxy, "east")).toEqual([copyKey("west", key), copyKey("east", key)]);
+    expect(users.place(proxy, "east")).toEqual([refIn("west"), refIn("east")]);
     expect(users.uses(member("west"), key)).toBe(false);
-    expect(users.placedIn("east")).toEqual([copyKey("east", key)]);
-    expect(users.forget("uid-1")).toEqual([copyKey("east", key)]);
+    expect(users.placedIn("east")).toEqual([refIn("east")]);
+    expect(users.forget("uid-1")).toEqual([refIn("east")]);
     expect(users.uses(member("east"), key)).toBe(false);
   });
 

@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type NetworkPolicy, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
-import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
+import { NETWORK_POLICY } from "../../../../src/copies/network-policies.ts";
 import { networkPolicies } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -22,7 +23,7 @@ function policy(spec: object, metadata: object = {}): Policy {
 }
 
 function copyOf(source: Policy, metadata: object = {}): Policy {
-  const copy = toPolicyCopy(source, HOST);
+  const copy = toCopy(NETWORK_POLICY, source, HOST);
   const name = copy.metadata?.name ?? "";
   return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3", ...metadata } };
 }

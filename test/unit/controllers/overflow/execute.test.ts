@@ -5,7 +5,8 @@ import type { OverflowPlacement } from "../../../../src/controllers/delegation/p
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
 import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
-import { toCopy } from "../../../../src/copies/dependencies.ts";
+import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Refusal } from "../../../../src/placement/candidate.ts";
@@ -276,8 +277,8 @@ describe("a pod that needs a ConfigMap", () => {
     kind: "ConfigMap",
     metadata: { namespace: "team", name: "settings", uid: "source", resourceVersion: "1" },
   };
-  const copy = toCopy("ConfigMap", configMap, { id: "host-1", name: "host" });
-  const elsewhere = toCopy("ConfigMap", configMap, { id: "host-2", name: "another" });
+  const copy = toCopy(DEPENDENCIES.ConfigMap, configMap, { id: "host-1", name: "host" });
+  const elsewhere = toCopy(DEPENDENCIES.ConfigMap, configMap, { id: "host-2", name: "another" });
   const waiting = needing("settings");
   const FOREIGN =
     "west: RefusedByMember: ConfigMap settings, which the pod needs, is there already and was not made by Legation for this host";

@@ -2,9 +2,7 @@ import { describe, expect, test } from "vitest";
 import { KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../../src/kube/errors.ts";
 import { anExportsStatus, aSecretOfTokens, aVirtualNode } from "./loops.ts";
 import {
-  aChangedDependency,
-  aChangedPolicy,
-  aChangedService,
+  aChangedCopy,
   aForwardedChange,
   aLargerClaim,
   aNewCopy,
@@ -25,10 +23,8 @@ interface Expected {
 const sites: readonly [string, Site, Expected][] = [
   ["a new copy", aNewCopy, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
   ["what is in the way of a copy", whatIsInTheWay, { refused: ALL }],
-  ["a changed dependency", aChangedDependency, { refused: ALL, settled: ["Conflict", "NotFound"] }],
-  ["a changed policy", aChangedPolicy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
+  ["a changed copy", aChangedCopy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a larger claim", aLargerClaim, { refused: ALL, settled: ["NotFound"] }],
-  ["a changed Service", aChangedService, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a new ServiceExport", aNewExport, { refused: ALL, settled: ["AlreadyExists"] }],
   ["the status of a ServiceExport", anExportsStatus, { settled: [...ALL, "Conflict", "NotFound"] }],
   ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"] }],
@@ -52,10 +48,8 @@ describe("what an error of an API server means for", () => {
 
 test.each<[string, Site]>([
   ["a new copy", aNewCopy],
-  ["a changed dependency", aChangedDependency],
-  ["a changed policy", aChangedPolicy],
+  ["a changed copy", aChangedCopy],
   ["a larger claim", aLargerClaim],
-  ["a changed Service", aChangedService],
   ["a new ServiceExport", aNewExport],
   ["a Secret of tokens", aSecretOfTokens],
 ])("%s is tried again when an API server denies it that has just been started", async (_, site) => {

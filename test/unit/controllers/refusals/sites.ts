@@ -1,21 +1,17 @@
 import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
-import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
+import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
+import { copyKey } from "../../../../src/controllers/copying/model.ts";
+import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-refusal.ts";
-import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
-import { copyKey as dependencyCopyKey } from "../../../../src/controllers/dependencies/model.ts";
-import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
-import { placeKey } from "../../../../src/controllers/network-policies/model.ts";
 import { dependencyRefusal } from "../../../../src/controllers/overflow/dependency-refusal.ts";
 import { refusalOf } from "../../../../src/controllers/refusal.ts";
-import { Executor as ServiceExecutor } from "../../../../src/controllers/services/execute.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
-import { copyKey } from "../../../../src/controllers/services/model.ts";
+import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
-import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { pod } from "../../../support/builders/pod.ts";
@@ -98,30 +94,24 @@ export const whatIsInTheWay: Site = async (error) => {
   );
 };
 
-/** A ConfigMap's copy that is changed. */
-export const aChangedDependency: Site = async (error) => {
-  const key = dependencyCopyKey("west", dependencyKey({ kind: "ConfigMap", namespace: "team", name: "web" }));
-  const options = { registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
-  const executor = new DependencyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
-  const ref = { ...REF, kind: "ConfigMap" } as const;
-  const action = { type: "patch", ref, patch: [], version: "1", sourceVersion: "1" } as never;
+/** A copy that is changed. */
+export const aChangedCopy: Site = async (error) => {
+  const ref = { ...REF, kind: "ConfigMap" };
+  const key = copyKey(ref);
+  const executor = new CopyExecutor({
+    kinds: new Map([["ConfigMap", DEPENDENCIES.ConfigMap]]),
+    identity: HOST,
+    registry: { member: () => memberFailing(error) },
+    memberNamespaces: namespaces,
+    recorder: { record: () => {} },
+    clause: "",
+    isSameContent: () => false,
+    onChange: () => {},
+    clock,
+  });
   return outcomeOf(
-    executor.execute(action, { key, signal, heardAt: 0, log }),
+    executor.execute({ type: "patch", ref, copy: object, source: object }, { key, signal, heardAt: 0, log }),
     () => executor.refusal(key) !== undefined,
-  );
-};
-
-/** A NetworkPolicy's copy that is changed. */
-export const aChangedPolicy: Site = async (error) => {
-  const place = { member: "west", namespace: "team" };
-  const source = { ...object, spec: { podSelector: {} } };
-  const recorder = { record: () => {} };
-  const options = { recorder, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
-  const executor = new PolicyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
-  const context = { key: placeKey(place), signal, heardAt: 0, log };
-  return outcomeOf(
-    executor.execute({ type: "patch", place, copy: source, patch: [], source }, context),
-    () => executor.refusal(place, source) !== undefined,
   );
 };
 
@@ -142,23 +132,6 @@ export const aLargerClaim: Site = async (error) => {
   const action = { type: "grow", member: "west", uid: "uid-1", size: "2Gi" } as const;
   const context = { key: objectKey(object.metadata), signal, heardAt: 0, log };
   return outcomeOf(executor.execute(action, context), () => refused);
-};
-
-/** A Service's copy that is changed. */
-export const aChangedService: Site = async (error) => {
-  const ref = { ...REF, kind: "Service" } as const;
-  const executor = new ServiceExecutor({
-    recorder: { record: () => {} },
-    hostId: HOST.id,
-    hostName: HOST.name,
-    registry: { member: () => memberFailing(error) },
-    memberNamespaces: namespaces,
-    onRefusal: () => {},
-    clock,
-  } as never);
-  const key = copyKey(ref);
-  const action = { type: "patch", ref, patch: [], copy: object, source: object } as const;
-  return outcomeOf(executor.execute(action, { key, signal, heardAt: 0, log }), () => executor.isRefused(key));
 };
 
 /** A ServiceExport that is made beside a copy. */

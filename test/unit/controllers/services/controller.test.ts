@@ -1,7 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
-import { type ServiceKind, type ServiceObject, toServiceCopy } from "../../../../src/copies/services.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
+import { SERVICES, type ServiceObject } from "../../../../src/copies/services.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
@@ -39,8 +40,8 @@ function sliceOf(name: string): Stored<ServiceObject> {
   return { metadata, addressType: "IPv4", endpoints: [{ addresses: ["192.0.2.7"] }], ports: [] };
 }
 
-function copyOf(source: Stored<ServiceObject>, metadata: object = {}, kind: ServiceKind = "Service") {
-  const copy = toServiceCopy(kind, source, HOST);
+function copyOf(source: Stored<ServiceObject>, metadata: object = {}) {
+  const copy = toCopy(SERVICES.Service, source, HOST);
   const { name } = source.metadata;
   return { ...copy, metadata: { ...copy.metadata, name, uid: `copy of ${name}`, resourceVersion: "3", ...metadata } };
 }

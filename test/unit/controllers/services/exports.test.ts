@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { EXPORTED_ANNOTATION as MARK } from "../../../../src/api/keys.ts";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
-import { copyKey } from "../../../../src/controllers/services/model.ts";
-import { toExport, toServiceCopy } from "../../../../src/copies/services.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
+import { SERVICES, toExport } from "../../../../src/copies/services.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -13,7 +14,7 @@ import { noting, type Write } from "../writes.ts";
 
 const ref = { member: "west", kind: "Service", namespace: "team", name: "web" } as const;
 const source = { metadata: { name: "web", namespace: "team", uid: "source", resourceVersion: "7" } };
-const made = toServiceCopy("Service", source, HOST);
+const made = toCopy(SERVICES.Service, source, HOST);
 const copy = { ...made, metadata: { ...made.metadata, name: "web", uid: "copy", resourceVersion: "3" } };
 
 function exported(object: KubeObject): Stored<KubeObject> {

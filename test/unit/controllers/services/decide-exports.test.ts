@@ -1,6 +1,12 @@
 import { expect, test } from "vitest";
+import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { ExportCondition, ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
-import { decideReport, type ObservedExport } from "../../../../src/controllers/services/decide-export-status.ts";
+import {
+  decideExport,
+  decideReport,
+  type ObservedCopy,
+  type ObservedExport,
+} from "../../../../src/controllers/services/decide-exports.ts";
 import { hostConditions } from "../../../../src/copies/export-status.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
@@ -44,4 +50,29 @@ test.each<[string, Partial<ObservedExport>, string, number?]>([
   const decision = decideReport({ exported: exported(), reports, since: now, last: [], ...parts }, now);
   expect(decision).toMatchObject({ outcome, actions: outcome === "Reporting" ? [{}] : [] });
   expect(decision.requeueAt).toBe(requeueAt);
+});
+
+const serviceCopy = { metadata: { name: "web", namespace: "team", uid: "copy-uid", resourceVersion: "3" } };
+const marked = { metadata: { ...serviceCopy.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } } };
+const isExportedOnHost = { exported: { state: "present", object: serviceCopy } } as const;
+
+test.each<[string, Partial<ObservedCopy>, string[]]>([
+  ["is exported when the host exports it", isExportedOnHost, ["Exporting", "export"]],
+  ["is exported again later", { ...isExportedOnHost, due: 1_001 }, ["InStep"]],
+  ["is not exported when it is about to go", { ...isExportedOnHost, usable: false }, ["Unreachable"]],
+  ["is no longer exported when the host does not", { copy: marked }, ["Exporting", "unexport"]],
+  ["stays exported while the host is being read", { copy: marked, exported: { state: "unknown" } }, ["InStep"]],
+  ["is left alone when the host does not export it", {}, ["InStep"]],
+])("a Service's copy %s", (_, parts, expected) => {
+  const ref = { member: "west", kind: "Service", namespace: "team", name: "web" };
+  const observed: ObservedCopy = {
+    ref,
+    copy: serviceCopy,
+    usable: true,
+    exported: { state: "missing" },
+    due: 0,
+    ...parts,
+  };
+  const { actions, outcome } = decideExport(observed, 1_000);
+  expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
 });

@@ -1,0 +1,315 @@
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { standsFor } from "../../copies/copy.ts";
+import { type CopiedKind, type Drift, driftOf } from "../../copies/kind.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import type { HoldReason } from "../../runtime/held-writes.ts";
+import type { IndexFunction } from "../../runtime/store.ts";
+import { Copies } from "./copies.ts";
+import { decide } from "./decide.ts";
+import { ContentDigests } from "./digests.ts";
+import { CopyExecutor, type CopyRefusal, type ExecutorOptions } from "./executor.ts";
+import {
+  type Action,
+  type CopyKey,
+  type CopyRef,
+  copyKey,
+  copyRef,
+  type ObjectName,
+  type Observed,
+  type Source,
+  type Use,
+} from "./model.ts";
+import { Sources } from "./sources.ts";
+
+/**
+ * Who uses copies: pods today, any object tomorrow. The copier asks what they need, and tells them what changed; it knows
+ * nothing else of them.
+ */
+export interface CopyUsers<T extends KubeObject> {
+  /** Reports whether all users are known. Until then no copy is written or deleted. */
+  areKnown(): boolean;
+  /** Returns what users in the member want of the copy. Called often: reads indexes only. */
+  use(member: Member, ref: CopyRef, source: Source<T>): Use;
+  /** Reports whether any user needs objects of the kind there; an empty namespace stands for the whole cluster. */
+  anyNeeds(kind: string, namespace: string): boolean;
+  /** Returns the source as far as the member is given it. Default: each member is. */
+  sourceFor?(member: Member, ref: CopyRef, source: Source<T>): Source<T>;
+  /** The copy, or what is known of it, changed. */
+  onCopy(member: string, ref: ObjectName): void;
+  /** An object of the host was added, updated or deleted. */
+  onSource(kind: string, object: Stored<T>): void;
+  /** A kind was read on the host, or cannot be read; an empty namespace stands for the whole cluster. */
+  onSources(kind: string, namespace: string): void;
+  /** The member's copies were read, or it answers again: what its users need is to be enqueued. */
+  onMember(member: Member): void;
+  /** The member's copies were read for the first time. */
+  onRead?(member: Member): void;
+  /** The member's copies are current, or no longer. */
+  onMemberState?(member: Member): void;
+}
+
+export interface CopierOptions<T extends KubeObject>
+  extends ControllerOptions,
+    Pick<ExecutorOptions<T>, "clause" | "whenForeign" | "beforeDelete"> {
+  /** Name of the work queue, in logs and metrics. */
+  readonly name: string;
+  readonly kinds: readonly CopiedKind<T>[];
+  readonly users: CopyUsers<T>;
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  readonly recorder: EventRecorder;
+  /** Sources are watched in the namespaces of their users only. Default: one watch per kind covers the cluster. */
+  readonly perNamespace?: boolean;
+  /** Further indexes of sources. */
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+}
+
+/** A copy as its users see it. */
+export interface Standing {
+  /** There is a copy, though it may be on its way out. */
+  readonly exists: boolean;
+  /** There is a copy that stays. */
+  readonly stays: boolean;
+  /** The copy was made for this very source. */
+  readonly ofSource: boolean;
+  /** Absent without a copy or a source. */
+  readonly drift?: Drift;
+  readonly refusal?: CopyRefusal;
+  readonly held?: HoldReason;
+  /** Users that the host does not know keep the copy. */
+  readonly keptForOthers: boolean;
+}
+
+/**
+ * Keeps copies of the host's objects in members: creates them for their users, corrects drift, adopts what has lost its marks,
+ * leaves other owners' objects alone, and deletes a copy after its last user. One key is one copy in one member.
+ */
+export class Copier<T extends KubeObject> {
+  readonly sources: Sources<T>;
+  readonly copies: Copies<string, T>;
+  readonly #options: CopierOptions<T>;
+  readonly #kinds: ReadonlyMap<string, CopiedKind<T>>;
+  readonly #digests: ContentDigests<T>;
+  readonly #executor: CopyExecutor<T>;
+  readonly #loop: Controller<CopyKey, Observed<T>, Action<T>>;
+  /** By copy, the source that it was last compared with: each waiting user asks for the drift. */
+  readonly #drifts = new WeakMap<object, { readonly source: object; readonly drift: Drift }>();
+  /** When copies were first seen without users; epoch ms. */
+  readonly #idleSince = new Map<CopyKey, number>();
+
+  constructor(options: CopierOptions<T>) {
+    this.#options = options;
+    const { identity, users, clock, log } = options;
+    const kinds = new Map(options.kinds.map((kind) => [kind.resource.kind, kind]));
+    this.#kinds = kinds;
+    this.#digests = new ContentDigests(kinds, identity);
+    this.sources = new Sources<T>({
+      host: options.host,
+      hostId: identity.id,
+      kinds,
+      perNamespace: options.perNamespace ?? false,
+      ...(options.indexes === undefined ? {} : { indexes: options.indexes }),
+      onSource: (kind, object) => this.#onSource(kind, object),
+      onState: (kind, namespace) => this.#onSources(kind, namespace),
+      isNeeded: (kind, namespace) => users.anyNeeds(kind, namespace),
+      clock,
+      log,
+    });
+    this.copies = new Copies<string, T>({
+      hostId: identity.id,
+      kinds,
+      transform: (kind, copy) => this.#digests.storedCopy(kind, copy),
+      onCopy: (member, copy) => {
+        this.enqueue({ member: member.name, ...copy });
+        users.onCopy(member.name, copy);
+      },
+      onRead: (member) => {
+        this.onMember(member);
+        users.onRead?.(member);
+      },
+      onState: (member) => users.onMemberState?.(member),
+      clock,
+      log,
+    });
+    this.#executor = new CopyExecutor<T>({
+      ...options,
+      kinds,
+      isSameContent: (kind, copy, source) => this.#digests.isSame(kind, copy, source),
+      onChange: (ref) => users.onCopy(ref.member, ref),
+    });
+    this.#loop = new Controller<CopyKey, Observed<T>, Action<T>>(
+      {
+        name: options.name,
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#executor.execute(action, context),
+      },
+      options,
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.sources.stop(), this.copies.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** Members joined or left. */
+  onMembers(): void {
+    const { registry } = this.#options;
+    this.copies.follow(registry.members());
+    this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
+  }
+
+  /** Looks at all of a member's copies: they were read, it answers again, or its users became known. */
+  onMember(member: Member): void {
+    if (!this.copies.read(member)) return;
+    for (const copy of this.copies.in(member)) this.enqueue({ member: member.name, ...copy });
+    this.#loop.enqueueKnown((key) => copyRef(key).member === member.name);
+    this.#options.users.onMember(member);
+  }
+
+  enqueue(ref: CopyRef): void {
+    this.#loop.enqueue(copyKey(ref));
+  }
+
+  /** Enqueues the copies of an object in the members that have one, need one, or refused one. */
+  enqueueConcerned(name: ObjectName): void {
+    for (const member of this.#options.registry.members()) {
+      const ref = { member: member.name, ...name };
+      // A host has many objects without users, and many members.
+      const concerns =
+        this.#loop.knows(copyKey(ref)) ||
+        this.copies.of(member, name.kind, name.namespace, name.name) !== undefined ||
+        this.#options.users.use(member, ref, this.sourceFor(member, name)).demand === "needed";
+      if (concerns) this.enqueue(ref);
+    }
+  }
+
+  /** Enqueues the copies of a namespace in a member: users came or went. */
+  enqueueNamespace(member: Member, namespace: string): void {
+    for (const kind of this.#kinds.keys()) {
+      for (const copy of this.copies.inNamespace(member, kind, namespace))
+        this.enqueue({ member: member.name, ...copy });
+    }
+  }
+
+  /** Names the copies of an object. */
+  nameOf(kind: string, object: Stored<T>): ObjectName {
+    const { name, namespace = "" } = object.metadata;
+    const copyName = this.#kinds.get(kind)?.copyName?.(object, this.#options.identity.id);
+    return { kind, namespace, name: copyName ?? name };
+  }
+
+  /** Returns the host's object as far as the member is given it. */
+  sourceFor(member: Member, name: ObjectName): Source<T> {
+    const source = this.sources.of(name);
+    return this.#options.users.sourceFor?.(member, { member: member.name, ...name }, source) ?? source;
+  }
+
+  /** Returns how the copy stands in the member. */
+  standing(member: Member, name: ObjectName): Standing {
+    const key = copyKey({ member: member.name, ...name });
+    const copy = this.copies.of(member, name.kind, name.namespace, name.name);
+    const source = this.sourceFor(member, name);
+    const object = source.state === "present" ? source.object : undefined;
+    const refusal = this.#executor.refusal(key);
+    const held = object && this.#executor.held(key, object, copy);
+    const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
+    return {
+      exists: copy !== undefined,
+      stays: copy !== undefined && !isDeleting && !this.#executor.isLeaving(key, copy),
+      ofSource: copy !== undefined && object !== undefined && standsFor(copy, object),
+      ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(name.kind, copy, object) }),
+      ...(refusal === undefined ? {} : { refusal }),
+      ...(held === undefined ? {} : { held: held.reason }),
+      keptForOthers: this.#executor.keptUntil(key) !== undefined,
+    };
+  }
+
+  /** Forgets what the member refused, since that has changed. Reports whether it refused anything. */
+  reconsider(ref: CopyRef): boolean {
+    const isRefused = this.#executor.reconsider(copyKey(ref));
+    if (isRefused) this.enqueue(ref);
+    return isRefused;
+  }
+
+  #onSource(kind: string, object: Stored<T>): void {
+    this.enqueueConcerned(this.nameOf(kind, object));
+    this.#options.users.onSource(kind, object);
+  }
+
+  #onSources(kind: string, namespace: string): void {
+    for (const member of this.#options.registry.members()) {
+      const copies = namespace === "" ? this.copies.in(member) : this.copies.inNamespace(member, kind, namespace);
+      for (const copy of copies) if (copy.kind === kind) this.enqueue({ member: member.name, ...copy });
+    }
+    this.#options.users.onSources(kind, namespace);
+  }
+
+  #driftOf(kind: string, copy: Stored<T>, source: Stored<T>): Drift {
+    const known = this.#drifts.get(copy);
+    if (known?.source === source) return known.drift;
+    const record = this.#kinds.get(kind);
+    if (record === undefined) return "none";
+    const sameContent = this.#digests.isSame(kind, copy, source);
+    const drift = driftOf(record, copy, { source, host: this.#options.identity, sameContent });
+    this.#drifts.set(copy, { source, drift });
+    return drift;
+  }
+
+  #observe(key: CopyKey): Observed<T> | undefined {
+    const { registry, users } = this.#options;
+    const ref = copyRef(key);
+    const member = registry.member(ref.member);
+    if (member === undefined) return this.#forget(key);
+    if (!users.areKnown()) return undefined;
+    const copy = this.copies.of(member, ref.kind, ref.namespace, ref.name);
+    const source = this.sourceFor(member, ref);
+    const use = users.use(member, ref, source);
+    const refusedUntil = this.#executor.refusedUntil(key);
+    if (copy === undefined && refusedUntil === undefined && (use.demand !== "needed" || source.state === "missing")) {
+      return this.#forget(key);
+    }
+    const object = source.state === "present" ? source.object : undefined;
+    const held = object && this.#executor.held(key, object, copy);
+    const keptUntil = this.#executor.keptUntil(key);
+    return {
+      ref,
+      usable: member.reachable && member.read && this.copies.read(member),
+      source,
+      use,
+      idleSince: this.#noteIdle(key, use.demand === "unused"),
+      ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
+      ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(ref.kind, copy, object) }),
+      ...(held === undefined ? {} : { held }),
+      ...(refusedUntil === undefined ? {} : { refusedUntil }),
+      ...(keptUntil === undefined ? {} : { keptUntil }),
+    };
+  }
+
+  #noteIdle(key: CopyKey, isIdle: boolean): number {
+    const now = this.#options.clock.now();
+    if (!isIdle) {
+      this.#idleSince.delete(key);
+      return now;
+    }
+    const since = this.#idleSince.get(key) ?? now;
+    this.#idleSince.set(key, since);
+    return since;
+  }
+
+  #forget(key: CopyKey): undefined {
+    this.#idleSince.delete(key);
+    const ref = copyRef(key);
+    // Users may have been told that the member refuses the copy, or that another manager deletes it.
+    if (this.#executor.forget(key)) this.#options.users.onCopy(ref.member, ref);
+  }
+}

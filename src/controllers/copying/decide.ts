@@ -1,0 +1,60 @@
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Action, Observed } from "./model.ts";
+
+/** What to do for one copy now, and when to look again without an event. */
+export interface CopyDecision<T extends KubeObject> {
+  readonly actions: readonly Action<T>[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+/** How long a copy without users stays, so that users that follow each other share it; ms. */
+const LINGER_MS = 10_000;
+
+/** Creates a copy for its users, keeps it like its source, and deletes it after the last user. */
+export function decide<T extends KubeObject>(observed: Observed<T>, now: number): CopyDecision<T> {
+  // A member that becomes usable is an event of its own.
+  if (!observed.usable) return { actions: [], outcome: "Unreachable" };
+  const { copy } = observed;
+  return copy === undefined ? decideAbsent(observed, now) : decidePresent(observed, copy, now);
+}
+
+function decideAbsent<T extends KubeObject>(observed: Observed<T>, now: number): CopyDecision<T> {
+  const { ref, source, use, held, refusedUntil } = observed;
+  if (use.demand !== "needed" || source.state !== "present") {
+    if (refusedUntil === undefined) return { actions: [], outcome: "Idle" };
+    if (now < refusedUntil) return { actions: [], outcome: "Refused", requeueAt: refusedUntil };
+    return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
+  }
+  if (held !== undefined) return { actions: [], outcome: held.reason, requeueAt: held.until };
+  return { actions: [{ type: "create", ref, source: source.object }], outcome: "Copying" };
+}
+
+function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored<T>, now: number): CopyDecision<T> {
+  const { ref, source, use, idleSince, drift, leaving, held, refusedUntil, keptUntil = 0 } = observed;
+  if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
+  const remove: Action<T> = { type: "delete", ref, copy };
+  if (source.state === "missing" && use.outlivesSource !== true) return { actions: [remove], outcome: "Removing" };
+  if (use.demand === "unused") {
+    const removeAt = idleSince + LINGER_MS;
+    if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
+    return { actions: [remove], outcome: "Removing" };
+  }
+  if (source.state === "unknown") return { actions: [], outcome: "Waiting" };
+  // The response to an earlier deletion was lost, so the copy may still go: new users get one that stays.
+  if (leaving === true && use.demand !== "held") return { actions: [remove], outcome: "Replacing" };
+  if (source.state === "missing" || use.demand === "held" || drift === "none") {
+    // The refused change is not wanted any more.
+    return { actions: refusedUntil === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };
+  }
+  if (held !== undefined) return { actions: [], outcome: held.reason, requeueAt: held.until };
+  if (drift === "immutable") {
+    // The last user that ends is an event of its own.
+    if (use.preventsReplacement === true) return { actions: [], outcome: "InUse" };
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
+    return { actions: [remove], outcome: "Replacing" };
+  }
+  return { actions: [{ type: "patch", ref, source: source.object, copy }], outcome: "Copying" };
+}

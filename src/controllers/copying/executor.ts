@@ -1,0 +1,307 @@
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { referenceTo } from "../../runtime/event.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import type { HoldReason } from "../../runtime/held-writes.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import { inWords } from "../told-for.ts";
+import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
+import {
+  type Changed,
+  COPY,
+  CopyWriter,
+  type Failing,
+  holdFor,
+  inMember,
+  type Made,
+  REFUSED_FOR_MS,
+} from "./writer.ts";
+
+/** Why a member has no copy, or not the current one. */
+export interface CopyRefusal {
+  readonly message: string;
+  /** An object of the member's own serves users in place of the copy. */
+  readonly inPlace: boolean;
+  /** Two messages that differ in amounts only are one. */
+  readonly dedupe: string;
+}
+
+export interface ExecutorOptions<T extends KubeObject> {
+  readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
+  readonly identity: HostIdentity;
+  readonly registry: Pick<Registry, "member">;
+  readonly memberNamespaces: MemberNamespaces;
+  readonly recorder: Pick<EventRecorder, "record">;
+  /** Follows a copy's name in messages, with the users' relation to it: `, which the pod needs`. */
+  readonly clause: string;
+  /** What a foreign object in a copy's place means for users in the member. */
+  readonly whenForeign?: (member: string) => string;
+  readonly isSameContent: (kind: string, copy: Stored<T>, source: Stored<T>) => boolean;
+  /** Runs before a copy is deleted. Returns for how long it stays instead; ms. Rejects with KubeError. */
+  readonly beforeDelete?: (
+    member: Member,
+    ref: CopyRef,
+    deletion: { readonly copy: Stored<T>; readonly signal: AbortSignal },
+  ) => Promise<number | undefined>;
+  /** Users that wait for the copy may have another answer. */
+  readonly onChange: (ref: CopyRef) => void;
+  readonly clock: Pick<Clock, "now">;
+}
+
+type Context = ActionContext<CopyKey>;
+type ActionOf<T extends KubeObject, Type extends Action<T>["type"]> = Extract<Action<T>, { readonly type: Type }>;
+
+// A patch that the member stored, and that left a difference: an older API server does not know every field.
+const STORED = "stored";
+const NO_EFFECT_FOR_MS = 24 * 60 * 60_000;
+const UNDONE_FOR_MS = 10 * 60_000;
+// No user waits for this one.
+const IN_PLACE_FOR_MS = 10 * 60_000;
+
+/** Carries out the copier's writes, and remembers which are refused, without effect or undone. */
+export class CopyExecutor<T extends KubeObject> {
+  readonly #options: ExecutorOptions<T>;
+  readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
+  readonly #writer: CopyWriter<CopyKey>;
+  /** Until when copies stay for users that the host does not know; epoch ms. */
+  readonly #kept = new Map<CopyKey, number>();
+
+  constructor(options: ExecutorOptions<T>) {
+    this.#options = options;
+    const { clock, memberNamespaces, identity, onChange } = options;
+    this.#guard = new WriteGuard({ clock });
+    this.#writer = new CopyWriter<CopyKey>({
+      memberNamespaces,
+      hostId: identity.id,
+      guard: this.#guard,
+      onStays: (key) => onChange(copyRef(key)),
+    });
+  }
+
+  /** Returns why the member did not take the copy when it was last tried. */
+  refusal(key: CopyKey): CopyRefusal | undefined {
+    return this.#guard.get(key, COPY)?.refusal?.why;
+  }
+
+  /** Returns when a refused copy may be tried again; epoch ms. */
+  refusedUntil(key: CopyKey): number | undefined {
+    const entry = this.#guard.get(key, COPY);
+    return entry?.refusal === undefined ? undefined : entry.until;
+  }
+
+  /** Returns why this version of the source is not written to the copy now, and until when; epoch ms. */
+  held(
+    key: CopyKey,
+    source: Stored<T>,
+    copy: Stored<T> | undefined,
+  ): { readonly reason: HoldReason; readonly until: number } | undefined {
+    const until = this.#guard.heldUntil(key, COPY, versionOf(source));
+    if (until !== undefined) return { reason: this.#guard.get(key, COPY)?.reason ?? "Refused", until };
+    if (copy === undefined) return undefined;
+    const storedUntil = this.#guard.heldUntil(key, STORED, storedContent(source, copy.metadata.resourceVersion));
+    return storedUntil === undefined ? undefined : { reason: "NoEffect", until: storedUntil };
+  }
+
+  /** Returns until when the copy stays for users that the host does not know; epoch ms. */
+  keptUntil(key: CopyKey): number | undefined {
+    const until = this.#kept.get(key);
+    return until !== undefined && this.#options.clock.now() < until ? until : undefined;
+  }
+
+  /** Reports whether the copy's deletion was sent, and may still happen. */
+  isLeaving(key: CopyKey, copy: Stored<T>): boolean {
+    return this.#writer.isLeaving(key, copy);
+  }
+
+  /** Forgets a refusal. Reports whether there was one. */
+  reconsider(key: CopyKey): boolean {
+    const isRefused = this.refusal(key) !== undefined;
+    // A series of failures goes on.
+    this.#guard.forget(key);
+    return isRefused;
+  }
+
+  /** Forgets a copy that is gone, and that no user needs. Reports whether users were told anything of it. */
+  forget(key: CopyKey): boolean {
+    const isTold = this.#guard.get(key, COPY) !== undefined;
+    this.#guard.forget(key);
+    this.#writer.forget(key);
+    this.#kept.delete(key);
+    return isTold;
+  }
+
+  /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
+  execute(action: Action<T>, context: Context): Promise<Shown<Observed<T>> | undefined> {
+    return inMember(this.#options.registry, action.ref.member, async (member) => {
+      const kind = this.#options.kinds.get(action.ref.kind);
+      if (kind === undefined) return undefined;
+      switch (action.type) {
+        case "create":
+          return this.#create(member, kind, { action, context });
+        case "patch":
+          return this.#patch(member, kind, { action, context });
+        case "delete":
+          return this.#delete(member, kind, { action, context });
+        case "reconsider":
+          if (this.reconsider(context.key)) this.#options.onChange(action.ref);
+          return () => true;
+      }
+    });
+  }
+
+  async #create(
+    member: Member,
+    kind: CopiedKind<T>,
+    { action, context }: { readonly action: ActionOf<T, "create">; readonly context: Context },
+  ): Promise<Shown<Observed<T>>> {
+    const { ref, source } = action;
+    const { key, signal } = context;
+    const { resource, fallback } = kind;
+    const object = toCopy(kind, source, this.#options.identity);
+    let made: Made | Failing = await this.#writer.make(key, { member, resource, ref, object, signal });
+    const less = made.type === "refused" ? fallback?.(made.detail) : undefined;
+    if (less !== undefined) {
+      made = await this.#writer.make(key, { member, resource, ref, object: less.object(object), signal });
+    }
+    switch (made.type) {
+      case "made":
+      case "found": {
+        const { type, uid } = made;
+        if (type === "made") this.#written(ref, source, context);
+        else this.#guard.done(key, COPY);
+        return ({ copy }) => copy?.metadata.uid === uid;
+      }
+      case "gone":
+        return () => true;
+      case "foreign":
+        this.#refuseForeign(kind, action, context);
+        return () => true;
+      case "refused":
+      case "failing": {
+        const hold = holdFor(made, versionOf(source));
+        this.#refuse(kind, action, { context, message: this.#words("", action, made.detail), hold });
+        return () => true;
+      }
+    }
+  }
+
+  async #patch(
+    member: Member,
+    kind: CopiedKind<T>,
+    { action, context }: { readonly action: ActionOf<T, "patch">; readonly context: Context },
+  ): Promise<Shown<Observed<T>> | undefined> {
+    const { ref, copy, source } = action;
+    const { key, signal } = context;
+    const { identity: host, isSameContent } = this.#options;
+    const { resource, fallback } = kind;
+    const { resourceVersion } = copy.metadata;
+    const patch = copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) });
+    let changed: Changed | Failing = await this.#writer.change(key, { member, resource, ref, patch, signal });
+    const less = changed.type === "refused" ? fallback?.(changed.detail) : undefined;
+    if (less !== undefined) {
+      changed = await this.#writer.change(key, { member, resource, ref, patch: [...patch, ...less.patch], signal });
+    }
+    if (changed.type === "refused" || changed.type === "failing") {
+      const hold = holdFor(changed, versionOf(source));
+      this.#refuse(kind, action, { context, message: this.#words("the change of ", action, changed.detail), hold });
+      return () => true;
+    }
+    if (changed.type === "changed") {
+      const content = storedContent(source, changed.resourceVersion);
+      this.#guard.hold(key, STORED, "NoEffect", { content, holdMs: NO_EFFECT_FOR_MS });
+      this.#written(ref, source, context);
+      if (changed.resourceVersion === resourceVersion) return undefined;
+    }
+    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  async #delete(
+    member: Member,
+    { resource }: CopiedKind<T>,
+    { action, context }: { readonly action: ActionOf<T, "delete">; readonly context: Context },
+  ): Promise<Shown<Observed<T>>> {
+    const { ref, copy } = action;
+    const { key, signal } = context;
+    const { beforeDelete, clock, onChange } = this.#options;
+    const keptForMs = await beforeDelete?.(member, ref, { copy, signal });
+    if (keptForMs !== undefined) {
+      this.#kept.set(key, clock.now() + keptForMs);
+      onChange(ref);
+      return () => true;
+    }
+    const { resourceVersion } = copy.metadata;
+    await this.#writer.delete(key, { member, resource, copy, signal });
+    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  /** Counts a write that the member took. After too many for one version of the source, another manager undoes them. */
+  #written({ member, kind, namespace, name }: CopyRef, source: Stored<T>, { key, log }: Context): void {
+    const version = versionOf(source);
+    const hold = { content: version, holdMs: UNDONE_FOR_MS };
+    if (!this.#guard.written(key, COPY, { version }, hold)) return;
+    const words = `another manager keeps changing or deleting ${kind} ${name} there: the copy is left so for ten minutes`;
+    log.warn({ member, namespace }, words);
+  }
+
+  /** Names the source, which authors know. */
+  #words(change: string, { ref, source }: ActionOf<T, "create" | "patch">, detail: string): string {
+    return `its API server refused ${change}${ref.kind} ${source.metadata.name}${this.#options.clause}: ${detail}`;
+  }
+
+  #refuseForeign(kind: CopiedKind<T>, action: ActionOf<T, "create">, context: Context): void {
+    const { clause, whenForeign } = this.#options;
+    const { member, name } = action.ref;
+    const sourceName = action.source.metadata.name;
+    const effect = whenForeign === undefined ? "" : `: ${whenForeign(member)}`;
+    const relation = name === sourceName ? clause : `, the name of the copy of ${sourceName}`;
+    const message = `${foreignMessage(kind.resource.kind, name, relation)}${effect}`;
+    const inPlace = kind.isUsedInPlace?.(name) === true;
+    const holdMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
+    this.#refuse(kind, action, { context, message, inPlace, hold: { holdMs } });
+  }
+
+  /** Tells the source's author, too: users that run already may have what the source was before. */
+  #refuse(
+    { resource }: CopiedKind<T>,
+    { ref, source }: ActionOf<T, "create" | "patch">,
+    {
+      context: { key, log },
+      message,
+      inPlace = false,
+      hold,
+    }: {
+      readonly context: Context;
+      readonly message: string;
+      readonly inPlace?: boolean;
+      readonly hold: { readonly holdMs: number; readonly content?: string };
+    },
+  ): void {
+    const { recorder, onChange } = this.#options;
+    const isNews = this.#guard.refuse(key, COPY, { message, inPlace, dedupe: inWords(message) }, hold);
+    onChange(ref);
+    if (!isNews || inPlace) return;
+    log.warn({ member: ref.member }, message);
+    recorder.record(referenceTo(resource, source), { reason: "NotInMember", message: `${ref.member}: ${message}` });
+  }
+}
+
+/** Returns why a member cannot have a copy in whose place there is an object of another owner. */
+export function foreignMessage(kind: string, name: string, clause: string): string {
+  const there = "is there already and was not made by Legation for this host";
+  return clause === "" ? `${kind} ${name} ${there}` : `${kind} ${name}${clause}, ${there}`;
+}
+
+function versionOf({ metadata: { uid, resourceVersion } }: Stored<KubeObject>): string {
+  return `${uid}/${resourceVersion}`;
+}
+
+/** The versions of source and copy between which a stored patch left a difference. */
+function storedContent(source: Stored<KubeObject>, copyVersion: string): string {
+  return `${versionOf(source)}/${copyVersion}`;
+}

@@ -1,0 +1,63 @@
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
+import type { Dependencies } from "../delegation/options.ts";
+
+/** What a controller works on that gives members what pods need. */
+export interface PodCopierOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  /** Records events for the authors of the host's objects. */
+  readonly recorder: EventRecorder;
+  /** The host's proxies, with `USES_INDEX`. */
+  readonly proxies: () => ReadStore<Pod>;
+  /** A waiting proxy may have what it waits for, or know that it waits in vain. */
+  readonly onProxy: (key: ObjectKey) => void;
+}
+
+/** Gives members what pods need. */
+export interface PodCopier extends Dependencies {
+  /** Members joined or left. */
+  onMembers(): void;
+  /** A member was lost or found again. */
+  onConnection(member: Member): void;
+  /** The host's proxies were read, so the users in the member are known. */
+  onProxies?(member: Member): void;
+  /** A delegate was added, updated or deleted. */
+  onDelegate?(member: Member, key: ObjectKey): void;
+  /** A delegate ended or was deleted. */
+  onEnded?(member: Member, delegate: Stored<Pod>): void;
+  stop(): Promise<void>;
+}
+
+/** Combines what several controllers give pods: a pod has what it needs when each of them says so. */
+export function together(all: readonly Dependencies[]): Dependencies {
+  return {
+    onProxy: (event) => {
+      for (const one of all) one.onProxy(event);
+    },
+    needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
+    prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
+    onMissing: (delegate, member, kind) => all.map((one) => one.onMissing?.(delegate, member, kind)).includes(true),
+  };
+}
+
+function merged(needs: readonly Needs[]): Needs | undefined {
+  const [only] = needs;
+  if (needs.length < 2) return only;
+  const unmet = needs.find(({ state }) => state === "missing") ?? needs.find(({ state }) => state === "awaited");
+  if (unmet !== undefined) return unmet;
+  return {
+    state: "there",
+    in: (member) => leastReady(needs.map((one) => readinessIn(one, member))),
+  };
+}

@@ -1,0 +1,184 @@
+import { getHeapStatistics } from "node:v8";
+import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { CopiedKind } from "../../copies/kind.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { ByteBudget } from "../../kube/limits.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import type { IndexFunction } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { ObjectName, Source } from "./model.ts";
+
+export interface SourcesOptions<T extends KubeObject> {
+  readonly host: ClusterClient;
+  readonly hostId: string;
+  readonly kinds: ReadonlyMap<string, CopiedKind<T>>;
+  /** Each namespace is watched by itself, as long as users there need the kind. Otherwise one watch covers the cluster. */
+  readonly perNamespace: boolean;
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  /** The object was added, updated or deleted. */
+  readonly onSource: (kind: string, object: Stored<T>) => void;
+  /** The kind was read there, or cannot be read. `namespace` is empty for the whole cluster. */
+  readonly onState: (kind: string, namespace: string) => void;
+  /** Reports whether users need objects of the kind there. */
+  readonly isNeeded: (kind: string, namespace: string) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+// Share of the process's heap for one kind of large objects in one namespace: its authors must not take it from all others.
+const SHARE_OF_HEAP = 1 / 16;
+// Large objects may have a megabyte each.
+const LARGE_PAGE_SIZE = 50;
+// Longer than a workload takes to replace its pods, or a CronJob to start the next.
+const KEPT_MS = 5 * 60_000;
+// A cut watch comes back within seconds. One that does not may miss changes for any time.
+const STALE_AFTER_MS = 60_000;
+const NAMESPACE_INDEX = "namespace";
+const COPY_INDEX = "copy";
+
+/** The host's objects that members get copies of. They are read only while users need them, and some time longer. */
+export class Sources<T extends KubeObject> {
+  readonly #options: SourcesOptions<T>;
+  readonly #reflectors = new Map<string, { readonly reflector: Reflector<T>; timer?: Timer }>();
+  #stopped = false;
+
+  constructor(options: SourcesOptions<T>) {
+    this.#options = options;
+  }
+
+  /** Starts to read the kind there, unless that has begun. */
+  need(kind: string, namespace: string): void {
+    const scope = this.#scopeOf(namespace);
+    const key = `${kind}/${scope}`;
+    const record = this.#options.kinds.get(kind);
+    if (this.#reflectors.has(key) || record === undefined || this.#stopped) return;
+    const reflector = this.#reflector(kind, scope, record);
+    this.#reflectors.set(key, { reflector });
+    reflector.start();
+    // The first event of a watch may be the first sign that it was accepted.
+    void reflector.whenSynced().then(() => this.#options.onState(kind, scope));
+  }
+
+  /** Ends reading some time after the last user. */
+  release(kind: string, namespace: string): void {
+    const scope = this.#scopeOf(namespace);
+    const key = `${kind}/${scope}`;
+    const entry = this.#reflectors.get(key);
+    if (entry === undefined || entry.timer !== undefined || this.#options.isNeeded(kind, scope)) return;
+    entry.timer = this.#options.clock.after(KEPT_MS, () => {
+      delete entry.timer;
+      if (this.#options.isNeeded(kind, scope)) return;
+      this.#reflectors.delete(key);
+      void entry.reflector.stop();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    await Promise.all(
+      [...this.#reflectors.values()].map(({ reflector, timer }) => {
+        timer?.cancel();
+        return reflector.stop();
+      }),
+    );
+  }
+
+  /** Returns the source of a copy of this name. */
+  of({ kind, namespace, name }: ObjectName): Source<T> {
+    const reflector = this.#of(kind, namespace);
+    if (reflector === undefined || !this.isRead(kind, namespace)) {
+      const message = this.failure(kind, namespace);
+      return { state: "unknown", ...(message === undefined ? {} : { message }) };
+    }
+    const record = this.#options.kinds.get(kind);
+    const object =
+      record?.copyName === undefined
+        ? reflector.store.get(objectKey({ namespace, name }))
+        : reflector.store.byIndex(COPY_INDEX, `${namespace}/${name}`)[0];
+    if (object === undefined || record?.isCopied?.(object) === false) return { state: "missing" };
+    return { state: "present", object };
+  }
+
+  /** Returns a namespace's objects of the kind that are copied, as far as they were read. */
+  inNamespace(kind: string, namespace: string): Stored<T>[] {
+    return this.byIndex(kind, namespace, { index: NAMESPACE_INDEX, value: namespace });
+  }
+
+  /** Returns the objects of the kind that are copied, by an index of the options. */
+  byIndex(
+    kind: string,
+    namespace: string,
+    { index, value }: { readonly index: string; readonly value: string },
+  ): Stored<T>[] {
+    const isCopied = this.#options.kinds.get(kind)?.isCopied;
+    const objects = this.#of(kind, namespace)?.store.byIndex(index, value) ?? [];
+    return isCopied === undefined ? objects : objects.filter(isCopied);
+  }
+
+  /** Reports whether the kind was read there, and is still watched. */
+  isRead(kind: string, namespace: string): boolean {
+    const reflector = this.#of(kind, namespace);
+    if (reflector?.store.synced !== true) return false;
+    const { failing } = reflector;
+    return failing === undefined || this.#options.clock.now() - failing.since <= STALE_AFTER_MS;
+  }
+
+  /** Reports whether the first read is under way. */
+  isPending(kind: string, namespace: string): boolean {
+    const reflector = this.#of(kind, namespace);
+    return reflector !== undefined && !reflector.store.synced && reflector.state !== "backing-off";
+  }
+
+  /** Returns why the kind cannot be read there; undefined if it can, or may soon. */
+  failure(kind: string, namespace: string): string | undefined {
+    const reflector = this.#of(kind, namespace);
+    const plural = this.#options.kinds.get(kind)?.resource.plural;
+    if (reflector?.state !== "backing-off" || this.isRead(kind, namespace)) return undefined;
+    const scope = this.#scopeOf(namespace);
+    const where = scope === "" ? "" : ` of namespace ${scope}`;
+    const reason = reflector.failing?.reason ?? "not yet";
+    return `${plural}${where} cannot be read on the host: ${reason}; if it is for want of access, run \`legation install\` again`;
+  }
+
+  #scopeOf(namespace: string): string {
+    return this.#options.perNamespace ? namespace : "";
+  }
+
+  #of(kind: string, namespace: string): Reflector<T> | undefined {
+    return this.#reflectors.get(`${kind}/${this.#scopeOf(namespace)}`)?.reflector;
+  }
+
+  #reflector(
+    kind: string,
+    scope: string,
+    { resource, copyName, sources, withoutContent }: CopiedKind<T>,
+  ): Reflector<T> {
+    const { host: client, hostId, indexes, clock, log, onSource, onState } = this.#options;
+    return new Reflector<T>({
+      client,
+      resource,
+      ...(scope === "" ? {} : { namespace: scope }),
+      ...sources,
+      ...(withoutContent === undefined
+        ? {}
+        : {
+            pageSize: LARGE_PAGE_SIZE,
+            budget: new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP),
+          }),
+      indexes: {
+        ...indexes,
+        [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace],
+        ...(copyName === undefined
+          ? {}
+          : { [COPY_INDEX]: (object) => [`${object.metadata.namespace ?? ""}/${copyName(object, hostId)}`] }),
+      },
+      clock,
+      log,
+      onEvent: ({ object }) => onSource(kind, object),
+      onState: (state) => {
+        if (state === "watching" || state === "backing-off") onState(kind, scope);
+      },
+    });
+  }
+}

@@ -1,0 +1,250 @@
+import { GROUP, HOST_LABEL } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { isCopy, isLabelled } from "../../copies/copy.ts";
+import { isKubeError, isLastingRefusal, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
+import { findByList } from "../../kube/list.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
+import { isNamespaceEnding } from "../refusal.ts";
+
+/** A copy's place in a member. */
+interface Place<T extends KubeObject> {
+  readonly member: Member;
+  readonly resource: Resource<T>;
+  readonly ref: { readonly namespace: string; readonly name: string };
+  readonly signal: AbortSignal;
+}
+
+/** A copy to create. */
+export interface CopySpec<T extends KubeObject> extends Place<T> {
+  readonly namespaces: MemberNamespaces;
+  readonly hostId: string;
+  readonly object: T;
+}
+
+/** A JSON patch of a copy, with the resourceVersion that it was made for. */
+export interface CopyChange<T extends KubeObject> extends Place<T> {
+  readonly patch: readonly object[];
+}
+
+/** Outcome: `made` (or its marks put back), `found` from before, `gone` meanwhile, `foreign` if Legation did not make it for this host. */
+export type Made =
+  | { readonly type: "made" | "found"; readonly uid: string }
+  | { readonly type: "gone" }
+  | { readonly type: "foreign" }
+  | { readonly type: "refused"; readonly detail: string };
+
+/** Outcome: `moved` if another manager changed or deleted the copy. */
+export type Changed =
+  | { readonly type: "changed"; readonly resourceVersion: string }
+  | { readonly type: "moved" }
+  | { readonly type: "refused"; readonly detail: string };
+
+/** A member has failed to take the write for a while, though nothing is wrong with it: a webhook does not answer, say. */
+export interface Failing {
+  readonly type: "failing";
+  readonly error: KubeError;
+  readonly detail: string;
+  readonly holdMs: number;
+}
+
+/** The write of a copy, to the write guard. */
+export const COPY = "copy";
+
+/** How long a refused copy is not sent again, or one in whose place there is another object; ms. */
+export const REFUSED_FOR_MS = 60_000;
+// As long as a delegate's. An ending namespace may be gone at any time.
+const FAILING_FOR_MS = 30_000;
+
+/** Returns how long a copy that was not taken is held, and for which content: another version may be taken at once. */
+export function holdFor(
+  answer: { readonly type: "refused"; readonly detail: string } | Failing,
+  content: string,
+): { readonly holdMs: number; readonly content?: string } {
+  if (answer.type === "failing") return { holdMs: answer.holdMs };
+  return isNamespaceEnding(answer.detail) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
+}
+
+/** Reports whether creating the copy's namespace failed, so that no copy was made. */
+export function isOfNamespace({ resource }: KubeError): boolean {
+  return resource.startsWith("namespaces ");
+}
+
+/** Writes in the named member if it is joined, and notes a failure on it. Rejects as `write` does. */
+export async function inMember<T>(
+  registry: Pick<Registry, "member">,
+  name: string,
+  write: (member: Member) => Promise<T>,
+): Promise<T | undefined> {
+  const member = registry.member(name);
+  if (member === undefined) return undefined;
+  try {
+    return await write(member);
+  } catch (error) {
+    member.noteFailure(error);
+    throw error;
+  }
+}
+
+/**
+ * Sends a write. Rejects with KubeError as the write does, unless a failure that may pass by itself lasts: users that wait for
+ * the copy have to hear of that one.
+ */
+export async function outlast<Key extends string, Answer>(
+  guard: Pick<WriteGuard<Key>, "answered" | "failed">,
+  { object, write, member }: { readonly object: Key; readonly write: string; readonly member: Member },
+  send: () => Promise<Answer>,
+): Promise<Answer | Failing> {
+  try {
+    const answer = await send();
+    guard.answered(object, write);
+    return answer;
+  } catch (error) {
+    if (!isTransient(error)) throw error;
+    if (guard.failed(object, write, error, member.reachableSince) === "transient") throw error;
+    member.noteFailure(error);
+    const holdMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
+    const detail = isOfNamespace(error) ? `${error.verb} ${error.resource}: ${error.detail}` : error.detail;
+    return { type: "failing", error, detail, holdMs };
+  }
+}
+
+/** Creates a copy in a member, and its namespace if that is missing. Rejects with KubeError unless the outcome is certain. */
+export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
+  const { member, namespaces, hostId, resource, ref, object, signal } = spec;
+  // The response carries no content, of a Secret least of all.
+  const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
+  try {
+    const creating = ref.namespace === "" ? create() : namespaces.createIn(member, ref.namespace, signal, create);
+    const { metadata } = await member.answerOf(creating);
+    return { type: "made", uid: metadata.uid };
+  } catch (error) {
+    if (!isRefusal(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;
+    // An earlier create whose response was lost may have made the copy, and filled the quota that refuses this one.
+    const there = await findByList(member.client, resource, ref, signal);
+    if (there !== undefined) {
+      if (isCopy(there, hostId)) return { type: "found", uid: there.metadata.uid };
+      return hasLostMarks(there, object, hostId) ? await markAgain(spec, there) : { type: "foreign" };
+    }
+    if (mayBeStarting(error)) throw error;
+    return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
+  }
+}
+
+/** Patches a copy in a member. Rejects with KubeError unless the outcome is certain. */
+async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {
+  const { member, resource, ref, patch, signal } = change;
+  const options = { signal, metadataOnly: true };
+  try {
+    const { metadata } = await member.client.patch(resource, ref, { type: "json", body: patch }, options);
+    return { type: "changed", resourceVersion: metadata.resourceVersion };
+  } catch (error) {
+    if (isLastingRefusal(error)) return { type: "refused", detail: error.detail };
+    if (isKubeError(error, "Conflict", "NotFound")) return { type: "moved" };
+    throw error;
+  }
+}
+
+/** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
+function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
+  const owner = ownerOf(there);
+  if (owner === undefined) return isLabelled(there, hostId);
+  const host = there.metadata?.labels?.[HOST_LABEL] ?? hostId;
+  return host === hostId && owner.uid === ownerOf(object)?.uid;
+}
+
+/** Puts the marks back on the copy as it was read. Its other fields are compared once the watch shows it. */
+async function markAgain<T extends KubeObject>(
+  { member, resource, ref, object, signal }: CopySpec<T>,
+  { metadata: { uid, resourceVersion } }: Stored<T>,
+): Promise<Made> {
+  const { labels, annotations } = object.metadata ?? {};
+  const body = { metadata: { uid, resourceVersion, labels: marksOf(labels), annotations: marksOf(annotations) } };
+  try {
+    await member.client.patch(resource, ref, { type: "merge", body }, { signal, metadataOnly: true });
+    return { type: "made", uid };
+  } catch (error) {
+    if (isKubeError(error, "Conflict", "NotFound")) return { type: "gone" };
+    if (!isRefusal(error)) throw error;
+    return { type: "refused", detail: error.detail };
+  }
+}
+
+function marksOf(map: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => key.startsWith(`${GROUP}/`)));
+}
+
+export interface CopyWriterOptions<Key extends string> {
+  readonly memberNamespaces: MemberNamespaces;
+  readonly hostId: string;
+  readonly guard: WriteGuard<Key>;
+  /** Called when a deletion failed, so that the copy stays. */
+  readonly onStays?: (key: Key) => void;
+}
+
+/** Creates, changes and deletes copies in members. Tells lasting failures from those that pass, and knows which copies may still go. */
+export class CopyWriter<Key extends string> {
+  readonly #options: CopyWriterOptions<Key>;
+  /** Uid of the copy whose deletion was sent: users that come now cannot count on it. */
+  readonly #leaving = new Map<Key, string>();
+
+  constructor(options: CopyWriterOptions<Key>) {
+    this.#options = options;
+  }
+
+  /** Reports whether the copy's deletion was sent, and may still happen. */
+  isLeaving(key: Key, { metadata: { uid } }: Stored<KubeObject>): boolean {
+    return this.#leaving.get(key) === uid;
+  }
+
+  forget(key: Key): void {
+    this.#leaving.delete(key);
+  }
+
+  /** Creates the copy. Rejects with KubeError unless the outcome is certain, or the failure lasts. */
+  make<T extends KubeObject>(key: Key, wanted: Omit<CopySpec<T>, "namespaces" | "hostId">): Promise<Made | Failing> {
+    const { memberNamespaces: namespaces, hostId } = this.#options;
+    return this.#outlast(key, wanted.member, () => makeCopy({ ...wanted, namespaces, hostId }));
+  }
+
+  /** Patches the copy. Rejects with KubeError unless the outcome is certain, or the failure lasts. */
+  change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | Failing> {
+    return this.#outlast(key, wanted.member, () => changeCopy(wanted));
+  }
+
+  /** Deletes the copy unless it has changed since, or is gone. Rejects with KubeError. */
+  async delete<T extends KubeObject>(
+    key: Key,
+    { member, resource, copy, signal }: Omit<Place<T>, "ref"> & { readonly copy: Stored<T> },
+  ): Promise<void> {
+    const { namespace = "", name, uid, resourceVersion } = copy.metadata;
+    const wasLeaving = this.isLeaving(key, copy);
+    this.#leaving.set(key, uid);
+    try {
+      await member.client.delete(resource, { namespace, name }, { uid, resourceVersion, signal });
+    } catch (error) {
+      if (isKubeError(error) && surelyStays(error, wasLeaving)) {
+        this.#leaving.delete(key);
+        this.#options.onStays?.(key);
+      }
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+  }
+
+  #outlast<Answer>(key: Key, member: Member, send: () => Promise<Answer>): Promise<Answer | Failing> {
+    return outlast(this.#options.guard, { object: key, write: COPY, member }, send);
+  }
+}
+
+/** Reports whether the copy is certainly still there. `wasLeaving`: an earlier deletion may still happen. */
+function surelyStays({ code, retryClass }: KubeError, wasLeaving: boolean): boolean {
+  // The watch has yet to tell of its end.
+  if (code === "NotFound") return false;
+  // A request that was not processed says nothing of the one before.
+  if (retryClass === "retry") return !wasLeaving;
+  return retryClass === "never";
+}

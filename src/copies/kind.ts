@@ -1,0 +1,116 @@
+import { jsonEqual } from "../api/json.ts";
+import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { apiVersionOf, type Resource } from "../kube/resources.ts";
+import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
+
+/** Fields by JSON pointer. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** What the copier must know of a kind. All functions are pure. */
+export interface CopiedKind<T extends KubeObject> {
+  readonly resource: Resource<T>;
+  /** Returns a copy's fields beside `apiVersion`, `kind` and `metadata`. */
+  readonly body: (source: Stored<T>, host: HostIdentity) => T;
+  /** Returns the copied fields that the API server changes, each with a value that stands for none. */
+  readonly content: (object: T) => Fields;
+  /** Returns the copied fields that the API server never changes: a copy that differs in them is replaced. */
+  readonly fixed?: (object: T) => unknown;
+  /** Reports whether the API server refuses any change of the copy's content. */
+  readonly isFrozen?: (copy: T) => boolean;
+  /** Returns the source with the labels and annotations that a copy carries. Default: all. */
+  readonly carried?: (source: Stored<T>) => Stored<T>;
+  /** Labels and annotations matter to users: none starts with a copy that differs in them. */
+  readonly metadataMatters?: boolean;
+  /** Reports whether members get the object at all. Default: they do. */
+  readonly isCopied?: (source: Stored<T>) => boolean;
+  /** Returns a copy's name. Default: the source's. */
+  readonly copyName?: (source: Stored<T>, hostId: string) => string;
+  /** The labels alone make an object a copy: its name tells the hosts of a member apart. */
+  readonly knownByLabels?: boolean;
+  /** Reports whether an object of the member's own serves users in place of a copy. */
+  readonly isUsedInPlace?: (name: string) => boolean;
+  /** Returns what a member takes instead of a copy, or of a patch, that it refused with this detail. */
+  readonly fallback?: (detail: string) => Fallback<T> | undefined;
+  /** Selects the sources that are read on the host. Default: all. */
+  readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
+  /** Removes the content of a copy before it is stored, of objects that may be as large as a megabyte. */
+  readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
+}
+
+/** What is written in place of what a member refused. */
+export interface Fallback<T extends KubeObject> {
+  readonly object: (object: T) => T;
+  /** Appended to the patch. */
+  readonly patch: readonly object[];
+}
+
+/**
+ * How a copy differs from its source. Users may start with a copy whose `metadata` differs, and not with other `content`;
+ * `immutable` fields differ until the copy is replaced.
+ */
+export type Drift = "none" | "metadata" | "content" | "immutable";
+
+/** Returns the object to create in a member for one of the host. */
+export function toCopy<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>, host: HostIdentity): T {
+  const { resource, body, copyName } = kind;
+  const name = copyName?.(source, host.id) ?? source.metadata.name;
+  const place = resource.namespaced ? { name, namespace: source.metadata.namespace ?? "" } : { name };
+  return {
+    ...body(source, host),
+    apiVersion: apiVersionOf(resource),
+    kind: resource.kind,
+    metadata: { ...place, ...copyMetadata(carried(kind, source), host) },
+  };
+}
+
+/** Returns the content of an object as canonical text, for a digest. */
+export function contentText<T extends KubeObject>({ content }: CopiedKind<T>, object: T): string {
+  return JSON.stringify(content(object), sortedKeys);
+}
+
+/** Compares a copy with its source. `sameContent`: the content of both is equal. */
+export function driftOf<T extends KubeObject>(
+  kind: CopiedKind<T>,
+  copy: Stored<T>,
+  {
+    source,
+    host,
+    sameContent,
+  }: { readonly source: Stored<T>; readonly host: HostIdentity; readonly sameContent: boolean },
+): Drift {
+  const { fixed, body, isFrozen, metadataMatters } = kind;
+  if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return "immutable";
+  if (!sameContent) return isFrozen?.(copy) === true ? "immutable" : "content";
+  const owner = ownerOf(copy);
+  if (owner !== undefined && owner.uid !== source.metadata.uid) return "content";
+  if (wantedMetadata(copy, carried(kind, source), host) === undefined) return "none";
+  return metadataMatters === true ? "content" : "metadata";
+}
+
+/** Returns the JSON patch that makes a copy like its source. The API server refuses it for a copy that has changed since. */
+export function copyPatch<T extends KubeObject>(
+  kind: CopiedKind<T>,
+  copy: Stored<T>,
+  {
+    source,
+    host,
+    sameContent,
+  }: { readonly source: Stored<T>; readonly host: HostIdentity; readonly sameContent: boolean },
+): object[] {
+  const metadata = copyMetadataPatch(copy, carried(kind, source), host);
+  if (sameContent) return metadata;
+  const wanted = kind.content(kind.body(source, host));
+  const there = kind.withoutContent === undefined ? kind.content(copy) : undefined;
+  const fields = Object.keys(wanted).filter((field) => there === undefined || !jsonEqual(there[field], wanted[field]));
+  return [...metadata, ...fields.map((field) => setField(field, wanted[field] ?? null))];
+}
+
+function carried<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>): Stored<T> {
+  return kind.carried === undefined ? source : kind.carried(source);
+}
+
+function sortedKeys(_key: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

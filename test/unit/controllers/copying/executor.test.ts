@@ -1,0 +1,308 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
+import { type Action, copyKey } from "../../../../src/controllers/copying/model.ts";
+import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
+import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
+import { NETWORK_POLICY } from "../../../../src/copies/network-policies.ts";
+import { SERVICES, type ServiceObject, type ServiceSpec } from "../../../../src/copies/services.ts";
+import type { Patch } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const NO_ANSWER = 'Internal error occurred: failed calling webhook "checks.example.com": connect: connection refused';
+const NAMES: Readonly<Record<string, string>> = {
+  ConfigMap: "ConfigMap web, which the pod needs",
+  Service: "Service web",
+  NetworkPolicy: "NetworkPolicy web, which may concern the pod",
+};
+const CLAUSES: Readonly<Record<string, string>> = {
+  ConfigMap: ", which the pod needs",
+  NetworkPolicy: ", which may concern the pod",
+};
+
+interface Answers {
+  /** Errors of the first writes. */
+  readonly errors?: readonly (readonly [code: KubeErrorCode, detail: string])[];
+  /** What a list finds. */
+  readonly there?: readonly Stored<KubeObject>[];
+}
+
+/** An executor for one kind, and its member. */
+function executing<T extends KubeObject>(
+  kind: CopiedKind<T>,
+  source: Stored<T>,
+  { errors = [], there = [] }: Answers = {},
+) {
+  const remaining = [...errors];
+  const name = kind.copyName?.(source, HOST.id) ?? source.metadata.name;
+  const ref = { member: "west", kind: kind.resource.kind, namespace: "team", name };
+  const made = toCopy(kind, source, HOST);
+  const copy = { ...made, metadata: { ...made.metadata, name, uid: "copy-uid", resourceVersion: "3" } };
+  const list = [...there];
+  const objects: T[] = [];
+  const patches: { path: string; value: unknown }[][] = [];
+  const told: string[] = [];
+  const woken: string[] = [];
+  const clock = { ms: 0 };
+  const answer = (): Stored<KubeObject> => {
+    const [code, detail = ""] = remaining.shift() ?? [];
+    if (code === undefined) return { metadata: { name, uid: "copy-uid", resourceVersion: "4" } };
+    throw new KubeError(detail, { code, cluster: "west", verb: "write", resource: kind.resource.plural });
+  };
+  const west = {
+    name: "west",
+    reachableSince: 0,
+    client: fakeClient({
+      create: (async (_resource: object, object: T) => {
+        objects.push(object);
+        return answer();
+      }) as never,
+      patch: (async (
+        _resource: object,
+        _ref: object,
+        { body }: Patch & { body: { path: string; value: unknown }[] },
+      ) => {
+        patches.push(body);
+        return answer();
+      }) as never,
+      delete: async () => {
+        answer();
+      },
+      list: (async () => ({ items: list })) as never,
+    }),
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const executor = new CopyExecutor<T>({
+    kinds: new Map([[kind.resource.kind, kind]]),
+    identity: HOST,
+    registry: { member: () => west },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    recorder: {
+      record: (_about: object, { reason, message }: { reason: string; message: string }) =>
+        told.push(`${reason} ${message}`),
+    },
+    clause: CLAUSES[kind.resource.kind] ?? "",
+    isSameContent: () => false,
+    onChange: (of: { name: string }) => woken.push(of.name),
+    clock: { now: () => clock.ms },
+  } as never);
+  const key = copyKey(ref);
+  const log = createLogger({ level: "silent" });
+  const context = { key, signal: new AbortController().signal, heardAt: 0, log };
+  const actions = {
+    create: { type: "create", ref, source },
+    patch: { type: "patch", ref, source, copy },
+    delete: { type: "delete", ref, copy },
+    reconsider: { type: "reconsider", ref },
+  } as const satisfies Record<string, Action<T>>;
+  return {
+    executor,
+    key,
+    copy,
+    list,
+    objects,
+    patches,
+    told,
+    woken,
+    clock,
+    message: () => executor.refusal(key)?.message,
+    held: (of: Stored<T> = source, seen?: Stored<T>) => executor.held(key, of, seen),
+    execute: (type: keyof typeof actions) => executor.execute(actions[type], context),
+  };
+}
+
+const metadata = { name: "web", namespace: "team", uid: "source-uid", resourceVersion: "7" };
+const later = { metadata: { ...metadata, resourceVersion: "8" } };
+const service: Stored<ServiceObject> = {
+  metadata,
+  spec: { selector: { app: "web" }, ports: [{ port: 80 }], trafficDistribution: "PreferSameZone" },
+};
+const settings = { metadata, data: { mode: "new" } };
+const rules = { metadata, spec: { podSelector: {} } };
+
+describe.each([
+  ["a ConfigMap", () => (answers: Answers) => executing(DEPENDENCIES.ConfigMap, settings, answers)],
+  ["a Service", () => (answers: Answers) => executing(SERVICES.Service, service, answers)],
+  ["a NetworkPolicy", () => (answers: Answers) => executing(NETWORK_POLICY, rules, answers)],
+] as const)("the copy of %s", (_, start) => {
+  const executes = start();
+  const name = NAMES[executes({}).key.split("/")[1] ?? ""] ?? "";
+  const refusals = (count: number) => Array(count).fill(["Forbidden", "exceeded quota"] as const);
+
+  test("is told of once when it is refused, and rests until its source changes or a minute is over", async () => {
+    const { message, held, told, woken, clock, executor, key, execute } = executes({ errors: refusals(2) });
+    await execute("create");
+    const why = `its API server refused ${name}: exceeded quota`;
+    expect(message()).toBe(why);
+    expect(held()).toEqual({ reason: "Refused", until: 60_000 });
+    // Users hear of it until the other version is there, or refused as well.
+    expect([message(), held(later as never)]).toEqual([why, undefined]);
+    clock.ms = 60_000;
+    expect(held()).toBeUndefined();
+    await execute("create");
+    expect(executor.refusedUntil(key)).toBe(120_000);
+    expect(told).toEqual([`NotInMember west: ${why}`]);
+    expect(woken).toHaveLength(2);
+  });
+
+  test("is told of again when the event is about to go", async () => {
+    const { told, clock, execute } = executes({ errors: refusals(4) });
+    for (const ms of [0, 49 * 60_000, 50 * 60_000, 51 * 60_000]) {
+      clock.ms = ms;
+      await execute("create");
+    }
+    expect(told).toHaveLength(2);
+  });
+
+  test.each([
+    ["create", "its API server refused "],
+    ["patch", "its API server refused the change of "],
+  ] as const)(
+    "is told of when the member fails to %s it for ten seconds, and rests for half a minute",
+    async (type, words) => {
+      const failing = Array(3).fill(["ServerError", NO_ANSWER] as const);
+      const { message, held, told, woken, clock, execute } = executes({ errors: failing });
+      await expect(execute(type)).rejects.toThrow(NO_ANSWER);
+      expect([message(), woken]).toEqual([undefined, []]);
+      clock.ms = 12_000;
+      await execute(type);
+      expect(message()).toBe(`${words}${name}: ${NO_ANSWER}`);
+      // The version is not the cause.
+      expect([held(), held(later as never)]).toEqual(Array(2).fill({ reason: "Refused", until: 42_000 }));
+      expect([told.length, woken.length]).toEqual([1, 1]);
+      clock.ms = 42_000;
+      await execute(type);
+      expect([held()?.until, told.length]).toEqual([72_000, 1]);
+      clock.ms = 72_000;
+      await execute(type);
+      expect([message(), held()]).toEqual([undefined, undefined]);
+    },
+  );
+
+  test("fails on, and is told of at once, when it was reconsidered meanwhile", async () => {
+    const { message, held, clock, execute } = executes({ errors: Array(3).fill(["ServerError", NO_ANSWER] as const) });
+    await execute("create").catch(() => {});
+    clock.ms = 12_000;
+    await execute("create");
+    clock.ms = 42_000;
+    await execute("reconsider");
+    expect(message()).toBeUndefined();
+    await execute("create");
+    expect(held()?.until).toBe(72_000);
+  });
+
+  test("is not refused any more when it was made in the end, or an earlier attempt had made it", async () => {
+    const made = executes({ errors: refusals(1) });
+    await made.execute("create");
+    await made.execute("create");
+    expect([made.message(), made.held()]).toEqual([undefined, undefined]);
+    const found = executes({ errors: [...refusals(1), ["AlreadyExists", "it exists"]] });
+    await found.execute("create");
+    found.list.push(found.copy);
+    await found.execute("create");
+    expect([found.message(), found.held()]).toEqual([undefined, undefined]);
+  });
+
+  test("wakes its users when nobody has tried it for a minute", async () => {
+    const { executor, key, woken, execute } = executes({ errors: refusals(1) });
+    await execute("create");
+    await execute("reconsider");
+    expect(executor.refusedUntil(key)).toBeUndefined();
+    expect(woken).toHaveLength(2);
+  });
+
+  test("is left alone where another owner's object is in its place", async () => {
+    const theirs = { metadata: { ...metadata, uid: "theirs" } };
+    const { message, held, execute } = executes({ errors: [["AlreadyExists", "it exists"]], there: [theirs] });
+    await execute("create");
+    const there = name.startsWith("NetworkPolicy")
+      ? "NetworkPolicy web.legation-host-id, the name of the copy of web,"
+      : name;
+    expect(message()).toMatch(new RegExp(`^${there},? is there already and was not made by Legation for this host$`));
+    expect(held(later as never)).toEqual({ reason: "Refused", until: 60_000 });
+  });
+
+  test.each<[string, KubeErrorCode | undefined, boolean]>([
+    ["was answered", undefined, true],
+    ["got no answer", "AnswerLost", true],
+    ["found nothing", "NotFound", true],
+    ["was refused", "Forbidden", false],
+    ["met another version", "Conflict", false],
+  ])(
+    "whose deletion %s is on its way out, or not; users that wait for one that stays hear of it",
+    async (_case, code, expected) => {
+      const { executor, key, copy, woken, execute } = executes({ errors: code === undefined ? [] : [[code, "no"]] });
+      await execute("delete").catch(() => {});
+      expect(executor.isLeaving(key, copy as never)).toBe(expected);
+      expect(woken).toHaveLength(expected ? 0 : 1);
+    },
+  );
+
+  test("is left so for ten minutes when another manager undoes five writes for one version of its source", async () => {
+    const { executor, key, held, execute } = executes({});
+    for (let write = 0; write < 5; write += 1) await execute("create");
+    expect(held()).toEqual({ reason: "Undone", until: 600_000 });
+    expect(held(later as never)).toBeUndefined();
+    expect(executor.forget(key)).toBe(true);
+    expect(held()).toBeUndefined();
+  });
+
+  test("is not patched again when the member stored no change of what differs", async () => {
+    const { held, copy, execute } = executes({});
+    await execute("patch");
+    const seen = (resourceVersion: string) => ({ ...copy, metadata: { ...copy.metadata, resourceVersion } }) as never;
+    expect(held(undefined, seen("4"))).toMatchObject({ reason: "NoEffect" });
+    // Another manager changed it since.
+    expect(held(undefined, seen("5"))).toBeUndefined();
+    expect(held(later as never, seen("4"))).toBeUndefined();
+  });
+});
+
+describe("a Service with a traffic distribution that the member does not know", () => {
+  const words =
+    'Service "web" is invalid: spec.trafficDistribution: Unsupported value: "PreferSameZone": supported values: "PreferClose"';
+  const unknown = ["Unprocessable", words] as const;
+  const invalid = ["Unprocessable", 'Service "web" is invalid: spec.ports[0].port: Invalid value: 0'] as const;
+  const distributions = (specs: readonly { readonly spec?: ServiceSpec }[]) =>
+    specs.map(({ spec }) => spec?.trafficDistribution);
+
+  test("is made without it", async () => {
+    const { objects, told, message, execute } = executing(SERVICES.Service, service, { errors: [unknown] });
+    await execute("create");
+    expect(distributions(objects)).toEqual(["PreferSameZone", undefined]);
+    expect([told, message()]).toEqual([[], undefined]);
+  });
+
+  test("is changed without it, and then left so", async () => {
+    const { patches, told, held, copy, execute } = executing(SERVICES.Service, service, { errors: [unknown] });
+    await execute("patch");
+    const last = patches.map((patch) => patch.findLast(({ path }) => path === "/spec/trafficDistribution")?.value);
+    expect(last).toEqual([undefined, null]);
+    expect(told).toEqual([]);
+    const seen = { ...copy, metadata: { ...copy.metadata, resourceVersion: "4" } };
+    expect(held(service, seen)).toMatchObject({ reason: "NoEffect" });
+  });
+
+  test("is told of when it is refused without it, too", async () => {
+    const { objects, told, execute } = executing(SERVICES.Service, service, { errors: [unknown, invalid] });
+    await execute("create");
+    expect(objects).toHaveLength(2);
+    expect(told).toEqual([`NotInMember west: its API server refused Service web: ${invalid[1]}`]);
+  });
+});
+
+test("a foreign object that serves users in place is no news", async () => {
+  const errors = [["AlreadyExists", "it exists"]] as const;
+  const account = { metadata: { ...metadata, name: "builder" } };
+  const { executor, key, told, held, execute } = executing(DEPENDENCIES.ServiceAccount, account, {
+    errors,
+    there: [{ metadata: { ...account.metadata, uid: "own" } }],
+  });
+  await execute("create");
+  expect(executor.refusal(key)).toMatchObject({ inPlace: true });
+  expect([held()?.until, told]).toEqual([600_000, []]);
+});

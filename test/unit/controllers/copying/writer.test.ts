@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import type { ConfigMap, Stored } from "../../../../src/api/kubernetes.ts";
+import { CopyWriter } from "../../../../src/controllers/copying/writer.ts";
+import type { DeleteOptions } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { configMaps } from "../../../../src/kube/resources.ts";
+import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const KEY = "west/team/settings";
+const copy: Stored<ConfigMap> = {
+  metadata: { name: "settings", namespace: "team", uid: "c", resourceVersion: "3" },
+};
+
+function guard(): WriteGuard {
+  return new WriteGuard({ clock: { now: () => 0 } });
+}
+
+/** A writer whose member answers deletions with these errors first. */
+function writing(errors: readonly KubeErrorCode[]) {
+  const remaining = [...errors];
+  const sent: unknown[] = [];
+  const stay: string[] = [];
+  const client = fakeClient({
+    delete: async (_resource, ref, { signal: _signal, ...preconditions }: DeleteOptions = {}) => {
+      sent.push({ ...ref, ...preconditions });
+      const code = remaining.shift();
+      if (code !== undefined) throw new KubeError("no", { code, cluster: "west", verb: "delete", resource: "x" });
+    },
+  });
+  const writer = new CopyWriter<string>({ onStays: (key: string) => stay.push(key), guard: guard() } as never);
+  const deletion = { member: { client }, resource: configMaps, copy } as never;
+  return { writer, sent, stay, remove: () => writer.delete(KEY, deletion) };
+}
+
+test.each<[string, KubeErrorCode[], boolean]>([
+  ["was answered", [], true],
+  ["got no answer", ["AnswerLost"], true],
+  ["failed in the server", ["ServerError"], true],
+  ["found nothing", ["NotFound"], true],
+  ["was refused", ["Forbidden"], false],
+  ["met another version", ["Conflict"], false],
+  ["was not sent", ["NotSent"], false],
+  ["got no answer, and was not sent again", ["AnswerLost", "NotSent"], true],
+  ["got no answer, and was put off the next time", ["AnswerLost", "TooManyRequests"], true],
+  ["got no answer, and met another version the next time", ["AnswerLost", "Conflict"], false],
+])("a copy whose deletion %s is on its way out, or not", async (_, errors, expected) => {
+  const { writer, stay, remove } = writing(errors);
+  for (let attempt = 0; attempt === 0 || attempt < errors.length; attempt += 1) await remove().catch(() => {});
+  expect(writer.isLeaving(KEY, copy)).toBe(expected);
+  // Who waits for one that stays need not wait any longer.
+  expect(stay).toEqual(expected ? [] : [KEY]);
+});
+
+test("a copy is deleted only as it was seen, and one that is another by now is no failure", async () => {
+  const { sent, remove } = writing(["Conflict", "NotFound"]);
+  await remove();
+  await remove();
+  const seen = { namespace: "team", name: "settings", uid: "c", resourceVersion: "3" };
+  expect(sent).toEqual([seen, seen]);
+});
+
+test.each<KubeErrorCode>(["AnswerLost", "Forbidden", "NotSent"])("%s is told to who asked", async (code) => {
+  await expect(writing([code]).remove()).rejects.toMatchObject({ code });
+});
+
+test("forgets a copy when it is gone", async () => {
+  const { writer, remove } = writing([]);
+  await remove();
+  expect(writer.isLeaving(KEY, { metadata: { ...copy.metadata, uid: "another" } })).toBe(false);
+  writer.forget(KEY);
+  expect(writer.isLeaving(KEY, copy)).toBe(false);
+});
