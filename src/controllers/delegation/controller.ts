@@ -37,7 +37,7 @@ const NODE_INDEX = "node";
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
-  /** For pods that are no proxies yet. */
+  /** Placement for pods in overflow mode, which are no proxies yet. */
   readonly overflow: OverflowPlacement;
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
@@ -50,7 +50,7 @@ export class DelegationController {
   readonly #loop: Controller<ObjectKey, View, Action>;
   readonly #waiting: WaitingProxies;
   readonly #quotas: QuotaQueues;
-  /** The proxies that were there when this controller began to lead have been read. */
+  /** The proxies that existed before this leader have been read. */
   #leading = false;
 
   constructor(options: DelegationOptions) {
@@ -177,13 +177,13 @@ export class DelegationController {
         identify,
         decide: (view, now) => {
           const decision = decide(view, now);
-          // With this line a bug report carries all that a decision was made from.
+          // A bug report with this line can be replayed.
           if (log.isLevelEnabled("debug")) {
             log.debug({ ...identify(view), ...redacted<DecisionRecord>({ now, view, decision }) }, "decided");
           }
           return decision;
         },
-        // What nobody wants any more goes, whatever keeps its successor from being made or told of.
+        // Stray delegates go whatever fails for the proxy of that name.
         standsAlone: (action) => action.type === "sweep" || (action.type === "delete" && action.surplus === true),
         execute: (action, context) => {
           const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
@@ -205,7 +205,7 @@ export class DelegationController {
     await this.#proxies.whenSynced(signal);
     this.#leading = true;
     for (const proxy of this.#proxies.store.list()) {
-      // Again, now that all owners among them are known.
+      // Once more, as all owners are known now.
       this.#placementState.rules.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
@@ -221,13 +221,13 @@ export class DelegationController {
     await this.#loop.stop();
   }
 
-  /** Number of proxies bound to a node; undefined: they have still to be read. */
+  /** Returns the number of proxies bound to a node; undefined before they have been read. */
   boundTo(nodeName: string): number | undefined {
     const { store } = this.#proxies;
     return store.synced ? store.countByIndex(NODE_INDEX, nodeName) : undefined;
   }
 
-  /** Number of proxies without a node whose delegates are in a member, or may be. */
+  /** Returns the number of unbound proxies whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
     const { memories, view } = this.#placementState;
     const known = waitingIn(cluster, {
@@ -239,12 +239,12 @@ export class DelegationController {
     return known + this.#executor.creatingIn(cluster);
   }
 
-  /** Number of delegates that are kept in a member though the host does not know them. */
+  /** Returns the number of held delegates in a member. */
   heldIn(cluster: string): number {
     return this.#held.countIn(cluster);
   }
 
-  /** The proxies bound to a node. */
+  /** Returns the proxies bound to a node. */
   proxiesOn(nodeName: string): Stored<Pod>[] {
     return this.#proxies.store.byIndex(NODE_INDEX, nodeName);
   }
@@ -259,12 +259,12 @@ export class DelegationController {
     return this.#proxies.store;
   }
 
-  /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
+  /** Returns what the author wrote on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
     return this.#placementState.view.apiMode(proxy);
   }
 
-  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  /** Returns how the pod's workload is divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     return this.#placementState.view.sharing(proxy);
   }
@@ -274,43 +274,43 @@ export class DelegationController {
     return this.#executor.refusals;
   }
 
-  /** The proxies that nobody has taken yet, for metrics. */
+  /** Returns figures of waiting proxies, for metrics. */
   waiting(): ReturnType<WaitingProxies["summary"]> {
     return this.#waiting.summary();
   }
 
-  /** Something under the key changed, in this member if one is named. */
+  /** Handles a change under the key, in this member if one is named. */
   onDelegate(key: ObjectKey, member?: Member): void {
     const delegate = member?.delegates.get(key);
     const proxy = this.#proxies.store.get(key);
-    // Told at once: what waits is decided on before each delegate's own proxy is looked at. Anybody may copy one under another name.
+    // Noted at once: waiting pods are decided on before each delegate's own proxy. Any client may copy a delegate under another name.
     if (member !== undefined && delegate !== undefined && proxy !== undefined && isFor(delegate, proxy)) {
       if (!endsUnstarted(delegate)) this.#placementState.held(proxy.metadata.uid, member.name);
     }
     this.#loop.enqueue(key);
   }
 
-  /** A member's nodes changed: proxies that wait may fit now. */
+  /** Handles a change of a member's nodes: waiting proxies may fit now. */
   onCapacity(): void {
     this.#waiting.onCapacity();
   }
 
-  /** A member has got room: a proxy that waits may have it. */
+  /** Handles room that became free in a member. */
   onRoom(): void {
     this.#waiting.onRoom();
   }
 
-  /** A delegate has ended: a quota that counted it may have room, too. */
+  /** Handles the end of a delegate: a quota that counted it may have room. */
   onEnded(member: string, { metadata: { namespace = "" } }: Stored<Pod>): void {
     this.#quotas.onEnded({ member, namespace });
   }
 
-  /** What was read of a member counts no more: its new connection must show first what it has of the proxies that wait. */
+  /** Handles a new connection to a member: what the old one showed of waiting proxies counts no more. */
   onReconnected(member: string): void {
     this.#waiting.onReconnected(member);
   }
 
-  /** A member came back or was lost: everything it has, and everything that waits, is looked at again. */
+  /** Handles a member that came back or was lost: its delegates and all waiting proxies are reconciled. */
   onConnection(member: Member): void {
     this.onCapacity();
     if (!member.reachable) return;
@@ -318,7 +318,7 @@ export class DelegationController {
     this.onNodeReady(member.name);
   }
 
-  /** The virtual node of a Cluster is Ready, or not any more, or out of service: its proxies say so, or go, or are bound to it. */
+  /** Handles a change of a virtual node's readiness, or its out-of-service taint: its proxies are reconciled. */
   onNodeReady(cluster: string): void {
     this.onCapacity();
     for (const { metadata } of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
@@ -334,7 +334,7 @@ export class DelegationController {
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
     if (cluster !== undefined && moved) this.#options.onBound(cluster, key);
-    // Spreads and limits count the others alone.
+    // Spreads and limits count live pods only.
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
     if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();
     if (type === "deleted") {
@@ -348,7 +348,7 @@ export class DelegationController {
       if (type === "updated" && !isSettled(event.previous)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
-      // Gates are only ever taken off: a pod that has one was given to nobody.
+      // Gates can only be removed, so no earlier leader has placed a gated pod.
       if (!this.#leading && !isGated(object)) this.#placementState.memories.noteInherited(uid);
     }
     if (type !== "deleted") this.#placementState.update(object);
@@ -356,20 +356,20 @@ export class DelegationController {
     this.#loop.enqueue(key);
   }
 
-  /** Its delegate is on record: nothing of its search matters any more, also where the answer to that write was lost. */
+  /** Ends the search of a proxy whose delegate is on record, also where the response to that write was lost. */
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
     if (member === undefined || !isSettled(proxy)) return;
     if (this.#placementState.reservations.settle(proxy.metadata.uid, member, proxy)) this.#onFree();
   }
 
-  /** Room that was kept in a member is free, or a member takes pods again of a shape that it had refused. */
+  /** Room became free, or a member takes pods again. */
   #onFree(): void {
     this.onRoom();
     this.#options.onRoom();
   }
 
-  /** A proxy has its place, or has it no more: an even spread or a limit may let another have one. */
+  /** A proxy got or lost its place, so an even spread or a limit may admit another. */
   #onPlaces(): void {
     this.#waiting.onPlaces();
     this.#options.onRoom();
@@ -390,7 +390,7 @@ export class DelegationController {
   }
 }
 
-/** True when it is bound, and its delegate is on record. */
+/** Reports whether the proxy is bound and its delegate on record. */
 function isSettled(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }

@@ -21,7 +21,7 @@ export class HostClasses {
   };
   readonly #runtimeClasses: Reflector<RuntimeClass>;
   readonly #priorityClasses: Reflector<PriorityClass>;
-  /** Each was read, or could not be read at once. */
+  /** Resolve when each was read, or could not be read at once. */
   readonly #tried: readonly Promise<void>[];
 
   constructor(options: HostClassesOptions) {
@@ -41,7 +41,7 @@ export class HostClasses {
     this.#tried = tried;
   }
 
-  /** Reads both before pods are read. Rights of an earlier version lack them: pods then go as the host's admission left them. */
+  /** Reads both before pods. An older ClusterRole lacks these rights: pods then go as the host's admission left them. */
   async start(signal: AbortSignal): Promise<void> {
     this.#runtimeClasses.start();
     this.#priorityClasses.start();

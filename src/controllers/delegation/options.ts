@@ -15,51 +15,50 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import type { Needs } from "./model/needs.ts";
 
-/** Sees to it that a pod finds in a member what it needs of its namespace. */
+/** Copies what a pod needs of its namespace to members. */
 export interface Dependencies {
-  /** What the pod needs, and where it is; undefined when it needs nothing. */
+  /** Returns what the pod needs, and which members have it; undefined when it needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined;
-  /** Has it made in the member, and kept there until the proxy is bound or gone; true when all of it is there. */
+  /** Has it copied to the member, and kept there until the proxy is bound or gone. Reports whether all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
   /**
-   * The member says that it lacks something of this kind that the delegate names, whatever was found there before. Returns true if a
-   * copy is there, so that the API server's cache only lags behind.
+   * Handles a member's answer that it lacks an object of this kind. Reports whether a copy is there, so that only the API server's
+   * cache lags.
    */
   onMissing?(delegate: Pod, member: string, kind: DependencyKind): boolean;
-  /** A proxy came, changed or went. */
+  /** Handles an event of a proxy. */
   onProxy(event: ReflectorEvent<Pod>): void;
 }
 
-/** What the delegation controller works on. */
 export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly metrics?: Metrics;
   readonly identity: HostIdentity;
   readonly registry: Registry;
-  /** What pods need beside a node, made in members before them. */
+  /** Copies what pods need beside a node. */
   readonly dependencies: Dependencies;
-  /** Shared by all that creates something in members. */
+  /** Creates namespaces in members. Shared by all controllers. */
   readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
-  /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */
+  /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
-  /** What pods' authors are told. */
+  /** Records events for pods' authors. */
   readonly recorder: EventRecorder;
-  /** Times in which nobody led. */
+  /** Intervals without a leader. */
   readonly leaderless: readonly Interval[];
-  /** False when the host was set back to a backup under this leader, or another leads by now. */
+  /** Reports false when the host was set back to a backup, or another controller leads. */
   readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
-  /** How pods in a member reach the host's API server. */
+  /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
-  /** The number of proxies bound to this Cluster's virtual node, or of delegates held in it, has changed; by the proxy of this key. */
+  /** Called when the number of bound proxies or held delegates of a Cluster changes, with the key of the proxy. */
   readonly onBound: (cluster: string, key?: ObjectKey) => void;
-  /** A proxy came, changed or went; the proxies by owner know of it. */
+  /** Called after an event of a proxy, once the owners' index has it. */
   readonly onProxy: (proxy: Stored<Pod>) => void;
-  /** Room, or a place, that a proxy had or was to get is free, or a group has another home: pods that are no proxies yet may be placed. */
+  /** Called when room or a place became free, or a group got another home. */
   readonly onRoom: () => void;
-  /** What pods get by default may have changed. */
+  /** Called when defaults of a namespace or of all may have changed. */
   readonly onDefaults: () => void;
-  /** Absent: nobody is told of pods' ways. */
+  /** Absent: no traces are recorded. */
   readonly traces?: Traces | undefined;
 }

@@ -6,25 +6,24 @@ import { type Memory, mayHold } from "./model/memory.ts";
 import { unconnectedCandidate } from "./observe.ts";
 import type { Eligibility } from "./placement/placement-view.ts";
 
-/** What tells which proxies may have their delegates in a member. */
 export interface WaitingInOptions {
   readonly registry: Pick<Registry, "cluster" | "member" | "members">;
-  /** The proxies without a node. */
+  /** The unbound proxies. */
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly memoryOf: (proxyUid: string) => Memory;
-  /** Why the author's placement leaves a member out, by the proxy. */
+  /** Returns, for a proxy, why the author's placement leaves a member out. */
   readonly excludesOf: (proxy: Stored<Pod>) => Eligibility["excludes"];
 }
 
-/** Number of proxies without a node whose delegates are in a Cluster's member, or may be. */
+/** Returns the number of unbound proxies whose delegates are in a Cluster's member, or may be. */
 export function waitingIn(name: string, { registry, waiting, memoryOf, excludesOf }: WaitingInOptions): number {
   const cluster = registry.cluster(name);
   const member = registry.member(name);
   const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unconnectedCandidate(cluster, ""));
-  /** Nobody has looked since an earlier leader, or an earlier connection, may have made one there. */
+  /** An earlier leader or connection may have created a delegate there, and the member has not been read since. */
   const isUnread = (key: ObjectKey, proxy: Stored<Pod>, memory: Memory): boolean =>
     candidate !== undefined &&
-    // Nothing was ever made in a member that has never answered.
+    // A member that has never answered has no delegates.
     cluster?.status?.version !== undefined &&
     member?.read !== true &&
     !isHeldElsewhere(key, proxy, name, registry) &&
@@ -41,7 +40,7 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
   return count;
 }
 
-/** A member that has been read shows the proxy's delegate: it has no other one. */
+/** Reports whether another member that has been read shows the delegate. */
 function isHeldElsewhere(
   key: ObjectKey,
   proxy: Stored<Pod>,
@@ -53,7 +52,7 @@ function isHeldElsewhere(
     .some((other) => other.name !== cluster && other.read && isFor(other.delegates.get(key), proxy));
 }
 
-/** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */
+/** Reports whether another Cluster, which stays, shows the same delegate: one cluster joined under two names. */
 function isElsewhere(
   key: ObjectKey,
   { metadata }: Stored<Pod>,

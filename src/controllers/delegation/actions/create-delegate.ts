@@ -32,8 +32,7 @@ import type { DelegationOptions } from "../options.ts";
 import type { QuotaQueues } from "../placement/quota-queues.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { shownInMember, shownPrepared } from "./expectations.ts";
-import { findDelegate } from "./find-delegate.ts";
-import { mark } from "./lost-marks.ts";
+import { findDelegate, mark } from "./lost-marks.ts";
 import type { Refusals } from "./refused-writes.ts";
 import { SupportedFields } from "./supported-fields.ts";
 
@@ -45,33 +44,33 @@ export interface CreationOptions extends DelegationOptions {
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly reservations: Reservations;
-  /** The pods that wait for full quotas. */
+  /** Pods that wait for full quotas. */
   readonly quotas: QuotaQueues;
-  /** Since when the proxy waits for a member; epoch ms. */
+  /** Returns since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
-  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
+  /** Called when a member takes pods again, or room that was reserved is free. */
   readonly onRoom: () => void;
-  /** Whether the pod's group lets it into the member at this moment. */
+  /** Reports whether the pod's group admits the member now. */
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
-  /** The proxy's delegate as the member is to have it; undefined when the proxy is gone. */
+  /** Derives the delegate from the proxy; undefined when the proxy is gone. */
   readonly delegateIn: (key: ObjectKey, proxyUid: string, member: Member) => Pod | undefined;
-  /** Hears of what is in the way of a bound pod. */
+  /** Tells authors what is in the way of a bound pod. */
   readonly refusals: Pick<Refusals, "tell" | "over">;
 }
 
-/** How the creation of a delegate failed, which was surely not made by it. */
+/** A failed creation that surely made no delegate. */
 interface Failed {
   readonly error: KubeError;
   readonly refused: PodRefusal;
-  /** The same, when it may pass in a moment for any pod. */
+  /** The refusal, where it may pass in a moment for any pod. */
   readonly passing: PodRefusal | undefined;
 }
 
-/** Makes delegates, each in one member alone: while nobody knows whether a member has one, no other gets it. */
+/** Creates delegates. While a create is uncertain, no other member gets the pod. */
 export class Creation {
   readonly #options: CreationOptions;
   readonly #supportedFields: SupportedFields;
-  /** How many creations each member has not answered yet. */
+  /** Creates in flight, by member. */
   readonly #under = new Map<string, number>();
 
   constructor(options: CreationOptions) {
@@ -79,12 +78,12 @@ export class Creation {
     this.#supportedFields = new SupportedFields(options.clock);
   }
 
-  /** How many are under way in a member. */
+  /** Returns how many creates to the member are in flight. */
   under(member: string): number {
     return this.#under.get(member) ?? 0;
   }
 
-  /** Makes one, unless something that it needs has gone since that was decided. Rejects with KubeError. */
+  /** Creates a delegate, unless what it needs has gone since the decision. Rejects with KubeError. */
   async create(action: ActionOf<"create">, context: Context): Result {
     const { member } = action;
     this.#under.set(member, this.under(member) + 1);
@@ -97,7 +96,7 @@ export class Creation {
     }
   }
 
-  /** Finds out whether the member has the delegate that may have been made there. Rejects with KubeError. */
+  /** Reads from the member whether an uncertain create has made a delegate. Rejects with KubeError. */
   async resolve({ member: name, proxyUid, refusal }: ActionOf<"resolve">, context: Context): Result {
     const member = this.#options.registry.member(name);
     if (member === undefined) return undefined;
@@ -109,13 +108,13 @@ export class Creation {
     return this.#unmade(member, proxyUid);
   }
 
-  /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
+  /** Reads the proxy's delegate from the member; undefined when it is not there. */
   async #find(member: Member, proxyUid: string, context: Context): Result {
     const pod = await findDelegate(member, proxyUid, context);
     return pod && shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
   }
 
-  /** The member is known not to have the proxy's delegate. */
+  /** Notes that the member does not have the proxy's delegate. */
   #unmade(member: Member, proxyUid: string): Shown<View> {
     this.#options.reservations.unmade(proxyUid, member.name);
     this.#options.onRoom();
@@ -128,10 +127,10 @@ export class Creation {
     const member = this.#options.registry.member(name);
     const delegate = member && this.#options.delegateIn(context.key, proxyUid, member);
     if (member === undefined || delegate === undefined) return undefined;
-    // Another pod of its group was faster, and goes elsewhere.
+    // Another pod of the group was faster, and the group goes elsewhere.
     if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
     const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
-    // A copy that went since the decision is made again first, unless the delegate may be there already.
+    // A copy that went since the decision is made again first, unless the delegate may exist already.
     const mayBeThere = memories.of(proxyUid).uncertain === name;
     if (!prepared && !mayBeThere) return shownPrepared(name);
     const { namespace = "" } = delegate.metadata ?? {};
@@ -149,14 +148,14 @@ export class Creation {
       }
       this.#noteDelegated(context.key, proxyUid, name);
       const { uid } = made.metadata;
-      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
+      // Until the watch shows it: a member that is lost before that has the delegate.
       memories.noteMade(proxyUid, name, uid);
       this.#options.refusals.over(context.key, proxyUid, "create");
       quotas.accepted({ member: name, namespace }, proxyUid);
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
-      // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
+      // The requests before the create (namespace, dry run) make no delegate, however they fail.
       const mayBeMade = mayBeThere || error === ofCreation;
       if (mayBeMade && leavesDoubt(error)) {
         memories.noteUncertain(proxyUid, name, { at: clock.now(), message: error.detail });
@@ -171,14 +170,14 @@ export class Creation {
       if (!isKubeError(error) || refused === undefined) throw error;
       if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
       else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
-      // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
+      // Admission runs before the name is checked: the earlier create itself may fill the quota.
       if (mayBeThere) {
         const { since = clock.now() } = memories.of(proxyUid).attempts[name] ?? {};
         const shown = await this.#find(member, proxyUid, context);
         if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
         return shown ?? this.#unmade(member, proxyUid);
       }
-      // A definite no: the server has not made it, and others may have the room that was kept for it.
+      // The member refuses: no delegate exists, and other pods may have the room.
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
@@ -194,8 +193,8 @@ export class Creation {
   }
 
   /**
-   * Creates the delegate in its namespace, which is made first if need be; undefined: what the pod needs went with the one before.
-   * `onFailure` hears how the creation itself failed.
+   * Creates the delegate, and its namespace if need be. Undefined: what the pod needs went with the earlier namespace.
+   * `onFailure` is called when the create itself fails.
    */
   #make(
     member: Member,
@@ -224,7 +223,7 @@ export class Creation {
     });
   }
 
-  /** State of an account or class that the member lacks: copied there now, or copied and not seen yet. */
+  /** Has an account or class that the member lacks copied. Returns how far that is. */
   #lackOf(
     error: unknown,
     delegate: Pod,
@@ -238,7 +237,7 @@ export class Creation {
     return isThere ? "seen late" : undefined;
   }
 
-  /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
+  /** Has the pod's dependencies copied to the member. Reports whether all of them are there. */
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
     const { dependencies, proxyOf } = this.#options;
     const proxy = proxyOf(key);
@@ -246,7 +245,7 @@ export class Creation {
     return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
   }
 
-  /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */
+  /** Tries the delegate by dry run where the API server may drop fields that matter. */
   async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
     const fields = droppable(delegate.spec ?? { containers: [] });
     if (this.#supportedFields.unknown(member, fields).length === 0) return;
@@ -259,12 +258,12 @@ export class Creation {
   }
 
   /**
-   * Nobody else can have the pod, and a refusal would be its end. Throws as long as it may be made yet: when what is in the way has passed,
-   * or is a refusal that has not lasted. Its member may still count the delegate before it, or have a policy for a moment.
+   * Decides on a refusal of a bound pod, which has no other member. Throws while the create may still succeed: a transient cause,
+   * or a refusal that has not lasted (the member may still count the earlier delegate).
    */
   #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
-    // It is not the one to wait for: it may be tried for as long as it takes.
+    // Other pods of its shape must not wait for this one: it may be tried for long.
     if (this.#options.reservations.abandon(proxyUid)) this.#options.onRoom();
     const isEndless = passing !== undefined || isOfItsPlace(error);
     if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
@@ -274,16 +273,16 @@ export class Creation {
     throw error;
   }
 
-  /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
+  /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
   #isEarly(proxyUid: string, { name, reachableSince }: Member, refusing = false): boolean {
     const { memories, clock } = this.#options;
     const now = clock.now();
-    // What it answered before it was lost says nothing of now.
+    // Answers from before the member was lost do not count.
     const since = Math.max(memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
     return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
   }
 
-  /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
+  /** A pod of that name exists: this proxy's after a lost response, an earlier proxy's, or a foreign one. */
   async #taken(member: Member, proxyUid: string, context: Context): Result {
     const { memories, reservations, identity, onRoom } = this.#options;
     const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
@@ -302,21 +301,21 @@ export class Creation {
     return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
-  /** Somebody may have taken its marks off: its uid, or what is left of them, says whose it is. */
+  /** Reports whether a pod without all of its marks is this proxy's delegate. */
   #isOurs(pod: Stored<Pod>, proxyUid: string): boolean {
     return pod.metadata.uid === this.#options.memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
 
-  /** It gets its marks back. As long as it does not, no other member may have the pod. */
+  /** Gives the delegate its marks back. Until then no other member may have the pod. */
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const { memories, clock } = this.#options;
     memories.noteUncertain(proxyUid, member.name);
-    // Looked at again when that is not shown.
+    // Expires when the marks are not shown in time.
     if (memories.isIneffective(proxyUid, MARKS, clock.now())) return Promise.resolve(() => false);
     return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
   }
 
-  /** Only the first attempt: what another member took before that is in its own figures. */
+  /** Measures the first attempt only: later ones wait for other members. */
   #noteDelegated(key: ObjectKey, proxyUid: string, member: string): void {
     const { metrics, memories, clock } = this.#options;
     const since = this.#options.waitingSince(key);
@@ -326,12 +325,12 @@ export class Creation {
   }
 }
 
-/** True for a proxy that has its member for good, and had a delegate there. */
+/** Reports whether the proxy is bound and had a delegate on record. */
 function isConfined(proxy: Stored<Pod> | undefined): boolean {
   return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
 }
 
-/** How long the member rests that refused a pod in these words, and in no others a moment before. */
+/** Returns how the pause grows before the member is tried again. */
 function restAfter(detail: string, { delegates }: Member, namespace: string): Rest {
   if (isNamespaceEnding(detail)) return "steady";
   return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";

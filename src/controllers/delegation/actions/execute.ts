@@ -31,16 +31,16 @@ type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;
 
 interface ExecutorOptions extends Omit<CreationOptions, "refusals"> {
-  /** Something that is refused of the pod has to be told in its condition. */
+  /** Called when the pod's condition for refused writes has to change. */
   readonly onRefused: (key: ObjectKey) => void;
-  /** Annotations that say when the proxy goes if its owner shrinks. */
+  /** Returns the proxy's deletion cost, as annotations of its Binding. */
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
   readonly held: HeldDelegates;
 }
 
-// A member that answers does so in less; one that does not is asked again.
+// Most members answer sooner. The deletion is sent again after SWEEP_AGAIN_MS.
 const SWEEP_MS = 2_000;
-/** Carries out the delegation controller's actions: its only I/O. */
+/** Carries out the delegation controller's actions. The only I/O. */
 export class Executor {
   readonly refusals: Refusals;
   readonly #options: ExecutorOptions;
@@ -57,12 +57,12 @@ export class Executor {
     this.#previousLeader = new PreviousLeader({ ...options, sync: this.#sync });
   }
 
-  /** How many delegates are being created in a member at this moment. */
+  /** Returns how many creates to a member are in flight. */
   creatingIn(member: string): number {
     return this.#creation.under(member);
   }
 
-  /** Does one action; the result says when the stores show it. Rejects with KubeError, of which the author is told if it lasts. */
+  /** Carries out one action. Returns the expectation that the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     try {
       const shown = await this.#do(action, context);
@@ -130,7 +130,7 @@ export class Executor {
     const { metrics, clock, proxyOf } = this.#options;
     const proxy = proxyOf(context.key);
     const member = proxy && memberOf(proxy);
-    // Only names of Clusters become labels of metrics.
+    // Only Clusters' names become labels, to bound cardinality.
     if (shown !== undefined && member !== undefined && this.#member(member) !== undefined) {
       metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);
     }
@@ -157,7 +157,7 @@ export class Executor {
       if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
         return shownChanged(name, uid, resourceVersion);
       }
-      // A conflict is another pod by now, which will show, or a moment's refusal: looked at again soon.
+      // A conflict means another pod by now, or a moment's refusal: the backoff decides when to look again.
       if (!isKubeError(error, "NotFound")) throw error;
     }
     return shownGone(name, uid, graceSeconds);
@@ -166,22 +166,22 @@ export class Executor {
   async #sweep(action: ActionOf<"sweep">, context: Context): Result {
     const { key, signal, log } = context;
     const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
-    // The store is behind: the proxy is there, and its events will say so.
+    // The store lags: the proxy exists, and its events are still to come.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
     if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
     if (!(await this.#options.confirmLease(signal))) {
-      // It may only have forgotten the proxy. The next leader knows since when.
+      // A host that was set back to a backup may only have forgotten the proxy.
       throw notConfirmed(action.member, "pods");
     }
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;
     if (proxy === undefined) return this.#delete(removal, context);
-    // Another pod has the name by now, maybe in another member: it waits for nothing that this one does or does not do.
+    // Another pod has the name by now, and must not wait for this member.
     return this.#deleteBriefly(removal, context);
   }
 
-  /** A failure holds nothing up: what is still there is deleted again later. */
+  /** Deletes with a short deadline. A failure is logged and holds up nothing: the next sweep deletes again. */
   async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
     try {
       const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
@@ -210,13 +210,13 @@ export class Executor {
       metadata: { ...ref, uid: proxyUid, annotations },
       target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
     };
-    // The watch may tell of it before the answer does, and what is remembered of the search ends with either.
+    // The watch may show the Binding before the response arrives, and the memory of the search ends then.
     const { memories } = this.#options;
     const search = memories.of(proxyUid);
     if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
-      // The memory of the search is needed until a delegate is on record, except for room elsewhere.
+      // Until a delegate is on record the memory is needed, except for room elsewhere.
       if (delegateUid === undefined) {
         const { room = member } = search;
         if (room !== member && this.#options.reservations.release(proxyUid, room)) this.#options.onRoom();
@@ -225,7 +225,7 @@ export class Executor {
       this.#noteBound(search, member);
       if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {
-      // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
+      // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
       if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
       await this.#tellUnbound(action, error, context);
       throw error;
@@ -233,7 +233,7 @@ export class Executor {
     return shownOnProxy(proxyUid, isBoundOrDeleting);
   }
 
-  /** Its delegate runs, and the pod stays Pending for as long as somebody here refuses its Binding. */
+  /** Tells the author that the host refuses the Binding of a pod whose delegate runs. */
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const { memories, clock } = this.#options;
     const now = clock.now();
@@ -268,12 +268,11 @@ export class Executor {
     return shown;
   }
 
-  /** Tells why the pod waits. An event alone tells it where this cluster refuses the condition: no other write of the pod waits for that. */
+  /** Tells why the pod waits. Where the host refuses the condition, the event alone tells it. */
   async #report(action: ActionOf<"report">, context: Context): Result {
     const { memories, clock, recorder } = this.#options;
     const { key, log } = context;
     const { proxyUid, reason, message, refusals, again } = action;
-    // When it is told the next time, the next decision says.
     let shown: Awaited<Result> = () => true;
     try {
       if (again !== true) shown = await this.#condition(action, context);
@@ -292,12 +291,12 @@ export class Executor {
   #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, { key, signal }: Context): Result {
     const { host, clock, proxyOf, notPlacedReason: shownAs } = this.#options;
     const proxy = proxyOf(key);
-    // The proxy was bound, or went, since that was decided.
+    // The proxy was bound, or went, since the decision.
     if (proxy?.metadata.uid !== proxyUid || isBound(proxy) !== (bound === true)) return Promise.resolve(undefined);
     const type = PLACED_CONDITION;
     const former = conditionOf(proxy, type) === undefined ? [] : [{ type, $patch: "delete" }];
     const conditions = [notPlacedCondition(proxy, { reason, message, now: clock.wall(), shownAs }), ...former];
-    // A write that is done long after must not take back that the proxy is scheduled.
+    // The precondition keeps a late write from undoing that the proxy is scheduled.
     const { resourceVersion } = proxy.metadata;
     const body = { metadata: { uid: proxyUid, resourceVersion }, status: { conditions } };
     return patchProxy(proxyUid, () =>

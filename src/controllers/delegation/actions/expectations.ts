@@ -5,7 +5,7 @@ import type { Shown } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
 import type { View } from "../model/view.ts";
 
-/** The member's store has a delegate under the name that `holds`. */
+/** Expects that the member's store shows a delegate that `holds`. */
 export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Shown<View> {
   return ({ members }) => {
     const delegate = members.find(({ name }) => name === member)?.delegate;
@@ -13,12 +13,12 @@ export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => 
   };
 }
 
-/** The member has what the pod needs, or will not have it. */
+/** Expects that the member has what the pod needs, or refuses it. */
 export function shownPrepared(member: string): Shown<View> {
   return ({ members }) => members.find(({ name }) => name === member)?.readiness !== "unprepared";
 }
 
-/** The member's store shows the deletion, with a grace period no longer than was asked for. */
+/** Expects that the member's store shows the deletion, with a grace period no longer than requested. */
 export function shownGone(member: string, uid: string, graceSeconds: number | undefined): Shown<View> {
   return ({ members }) => {
     const delegate = members.find(({ name }) => name === member)?.delegate;
@@ -27,7 +27,7 @@ export function shownGone(member: string, uid: string, graceSeconds: number | un
   };
 }
 
-/** The member's store no longer has the delegate in this version. */
+/** Expects that the member's store shows another version of the delegate, or none. */
 export function shownChanged(member: string, uid: string, resourceVersion: string): Shown<View> {
   return ({ members }) => {
     const { metadata } = members.find(({ name }) => name === member)?.delegate ?? {};
@@ -35,20 +35,20 @@ export function shownChanged(member: string, uid: string, resourceVersion: strin
   };
 }
 
-/** The proxy is as `holds` says, or gone, or another under its name. */
+/** Expects that the proxy `holds`, is gone, or has been replaced. */
 export function shownOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => boolean): Shown<View> {
   return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);
 }
 
 /**
- * The proxy no longer has Legation's finalizer. Its resourceVersion would not tell: the API server answers the patch that
- * removes the last finalizer of a deleted object with the version before, since it deletes in place of writing.
+ * Expects that the proxy has lost Legation's finalizer. Its resourceVersion does not tell: the API server deletes in place of
+ * writing, and answers with the version before.
  */
 export function shownReleased(proxyUid: string): Shown<View> {
   return shownOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
 }
 
-/** True when the object is at least as new as the version. */
+/** Reports whether the object is at least as new as the version. */
 export function isAtLeast(pod: Pod, version: string): boolean {
   return !isBefore(pod.metadata?.resourceVersion ?? "0", version);
 }

@@ -18,7 +18,7 @@ import type { Refusals } from "./refused-writes.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;
-/** Nothing was written: the stores show all there is. */
+/** No write was sent: there is nothing to wait for. */
 const atOnce: Shown<View> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
@@ -27,7 +27,7 @@ interface DelegateSyncOptions extends DelegationOptions {
   readonly refusals: Pick<Refusals, "tell">;
 }
 
-/** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
+/** Sends the patches that keep proxy and delegate alike, in both directions; none that would have no effect. */
 export class DelegateSync {
   readonly #options: DelegateSyncOptions;
   readonly #denials: Denials;
@@ -38,8 +38,8 @@ export class DelegateSync {
   }
 
   /**
-   * Makes the delegate follow its proxy. Rejects when the delegate has changed since that was decided. What its member will not take is
-   * told to the author, and holds up nothing else. Either way, all is decided anew.
+   * Makes the delegate follow its proxy. Rejects when the delegate has changed since the decision. The author is told what the member
+   * refuses; the rest goes on.
    */
   async forward(action: ActionOf<"forward">, context: Context): Result {
     const member = this.#options.registry.member(action.member);
@@ -47,7 +47,7 @@ export class DelegateSync {
     return (await this.#send(member, action, context)) ?? atOnce;
   }
 
-  /** Undefined when the member refuses the patch and all of its parts. */
+  /** Returns undefined when the member refuses the patch and all of its parts. */
   async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
     const { proxyUid, patch } = action;
     if (this.#isIneffective(proxyUid, action)) return undefined;
@@ -56,7 +56,7 @@ export class DelegateSync {
     } catch (error) {
       const refused = forwardRefusal(member.name, patch, error);
       if (refused === undefined || this.#denials.mayPass(error)) throw error;
-      // Which of the parts it does not take is known when each was sent alone.
+      // A patch with parts is told once its parts were sent alone.
       if (patch.apart === undefined) {
         const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;
         const told = { reason: "NotForwarded", message: refused };
@@ -78,7 +78,7 @@ export class DelegateSync {
     const { resourceVersion } = action;
     const { uid } = body.metadata;
     const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
-    // One that is done long after must not undo what was forwarded since.
+    // The precondition keeps a late write from undoing later ones.
     const conditional = { ...body, metadata: { ...body.metadata, resourceVersion } };
     try {
       const written = await member.client.patch(
@@ -107,16 +107,15 @@ export class DelegateSync {
     }
   }
 
-  /** An event for the author, unless it says what the last one said, which is still there to be read. */
+  /** Records an event for the author, unless the last one says the same and has not expired. */
   tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
     const dedupe = `${proxyUid} ${reason} ${message}`;
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message, dedupe });
   }
 
   /**
-   * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
-   * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew. Of an end
-   * that this cluster refuses, the phase and what explains it are tried alone: whoever waits for the pod must hear of it.
+   * Writes the delegate's status to the proxy, unless that has changed since the decision: a late write of an earlier leader would
+   * turn the phase back. Of an end that the host refuses, phase and reason are tried alone.
    */
   async status(action: ActionOf<"status">, context: Context): Result {
     const { key, signal } = context;
@@ -141,7 +140,7 @@ export class DelegateSync {
     }
   }
 
-  /** What is not valid here, or what a policy denies, will be so in a moment, too: it must hold up no other write of the pod. */
+  /** An invalid status, or one that a policy denies, must hold up no other write of the pod. */
   #noteRefused(action: ActionOf<"status">, detail: string, { key, log }: Context): void {
     const { uid } = action.patch.metadata;
     const message = `this cluster refuses the status that the member tells: ${detail}`;
@@ -150,10 +149,7 @@ export class DelegateSync {
     this.#options.refusals.tell(key, uid, "status", { reason: "StatusRefused", message });
   }
 
-  /**
-   * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
-   * not know, and a cluster's admission may undo or refuse what others write. Without this it would be sent again and again.
-   */
+  /** Reports whether the same patch changed nothing a while ago, as with an API server that drops unknown fields. */
   #isIneffective(proxyUid: string, { patch }: ActionOf<"forward">): boolean {
     const { memories, clock } = this.#options;
     return memories.isIneffective(proxyUid, JSON.stringify(patch), clock.now());
@@ -163,7 +159,7 @@ export class DelegateSync {
     if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
   }
 
-  /** Notes what was written; true when somebody has undone it so often that it is left so for a while. */
+  /** Counts the write. Reports whether another writer undoes it so often that it is held back. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
     const { memories, clock } = this.#options;
     const now = clock.now();
@@ -196,23 +192,20 @@ export class DelegateSync {
   }
 }
 
-/** That the pod has ended, and why; undefined when it has not, or when the patch says no more than that. */
+/** Returns the end of the pod and its reason; undefined when the patch says no more than that, or no end. */
 function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
   if (status.phase !== "Succeeded" && status.phase !== "Failed") return undefined;
   const end = Object.entries(status).filter(([field]) => END_FIELDS.has(field));
   return end.length === Object.keys(status).length ? undefined : { metadata, status: Object.fromEntries(end) };
 }
 
-/** What may still be taken of a patch that was refused. */
+/** Returns the parts of a refused patch that may still be taken. */
 function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly ForwardPatch[] {
   const { spec, ...rest } = body;
   return apart.length > 0 || subresource !== undefined || spec === undefined ? apart : [{ body: rest }];
 }
 
-/**
- * A write on the proxy; one that finds it gone has nothing left to do. Rejects on a conflict, whatever it is with: another pod
- * under the name is told by the watch, and what was refused for a moment must be written again.
- */
+/** Writes to the proxy. Rejects on a conflict, so that the backoff decides when to look again. */
 export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
   try {
     const { metadata } = await write();

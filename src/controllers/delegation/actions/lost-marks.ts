@@ -23,8 +23,8 @@ interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | 
 }
 
 /**
- * Asks a member for the delegate that a proxy records. One that is there is this host's, whatever it bears: the uid says so. It gets
- * back the label and the annotation that it is known by. Rejects with KubeError: as long as nobody answers, nothing is known.
+ * Asks a member for the delegate that a proxy records. One with the recorded uid is the delegate, and gets back the label and
+ * annotation by which it is known. Rejects with KubeError.
  */
 export async function look(action: LookAction, context: Context, options: LookOptions): Result {
   const { registry, memories, identity, clock } = options;
@@ -42,7 +42,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
       const isLeft = memories.isIneffective(proxyUid, MARKS, clock.now());
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
-    // The watch has yet to tell of it.
+    // The watch lags.
     return shownInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
   } catch (error) {
     member.noteFailure(error);
@@ -50,7 +50,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
   }
 }
 
-/** What cannot be followed ends with its proxy all the same; whether it has is asked again, since no watch tells. */
+/** Deletes a delegate that cannot have its marks, with its proxy. No watch tells, so it is asked for again. */
 async function endUnmarked(
   { client }: Member,
   { delegateUid: uid, ends }: LookAction,
@@ -69,7 +69,7 @@ function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
   return madeByHost(pod, hostId) && ownerOf(pod)?.uid === proxyUid;
 }
 
-/** Gives a delegate its marks back; its uid is a precondition of the API server's. Rejects with KubeError. */
+/** Gives a delegate its marks back, with its uid as a precondition. Rejects with KubeError. */
 export async function mark(
   member: Member,
   action: Pick<LookAction, "proxyUid" | "delegateUid">,
@@ -94,7 +94,7 @@ export async function mark(
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
     if (isLastingRefusal(error)) return leave(error.detail);
-    // Gone, or another by now: looked for again.
+    // Gone, or another pod by now: the member is asked again.
     if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     return () => true;
   }
@@ -111,4 +111,14 @@ function tellUnmarked(
   const message = `${name}: the pod is there without Legation's label ${label} and owner annotation, and does not get them back: ${why}; what happens to it is not told here until it has them`;
   log.warn({ member: name }, message);
   refusals.tell(key, proxyUid, "marks", { reason: "NotFollowed", message });
+}
+
+/** Reads the proxy's delegate from the member's API server; undefined when it is not there. Rejects with KubeError. */
+export async function findDelegate(
+  { client }: Member,
+  proxyUid: string,
+  { key, signal }: ActionContext<ObjectKey>,
+): Promise<Stored<Pod> | undefined> {
+  const pod = await client.find(pods, objectRef(key), { signal });
+  return pod !== undefined && ownerOf(pod)?.uid === proxyUid ? pod : undefined;
 }

@@ -14,7 +14,7 @@ import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import { shownInMember } from "./expectations.ts";
 import type { DelegateSync } from "./feedback-and-forwarding.ts";
-import { findDelegate } from "./find-delegate.ts";
+import { findDelegate } from "./lost-marks.ts";
 
 type AskAction = ActionOf<"ask">;
 type Context = ActionContext<ObjectKey>;
@@ -27,14 +27,14 @@ interface PreviousLeaderOptions extends Pick<DelegationOptions, "registry" | "id
 }
 
 type Delegate = Stored<Pod> | undefined;
-/** Uids of the proxies whose delegates the member has, and its store has not. */
+/** Uids of proxies whose delegates the member has and its store lacks. */
 type Unshown = ReadonlySet<string>;
 
-/** What a member was asked for a proxy. */
+/** A request to one member. */
 interface Sent {
   readonly member: Member;
   readonly asked: AskedMember;
-  /** The proxy's delegate, or all that is unshown. */
+  /** The proxy's delegate, or all that the store lacks. */
   said: Answer<Delegate> | Answer<Unshown>;
 }
 
@@ -44,7 +44,7 @@ interface Failure {
 }
 
 interface Asked {
-  /** How many proxies it was asked for one by one. */
+  /** Number of proxies that the member was asked for one by one. */
   singly: number;
   listing?: Listing;
 }
@@ -55,11 +55,11 @@ interface Listing {
   readonly unshown: Answer<Unshown>;
 }
 
-/** The answer to a request, which many may wait for. */
+/** A response that many callers may wait for. */
 class Answer<T> {
-  /** Undefined until it has come. */
+  /** Undefined until it arrives. */
   outcome: PromiseSettledResult<T> | undefined;
-  /** Resolves when it has come, also where it is a failure. */
+  /** Resolves when it arrives, also if it is a failure. */
   readonly come: Promise<void>;
 
   constructor(answer: Promise<T>) {
@@ -73,12 +73,12 @@ class Answer<T> {
   }
 }
 
-// A list has all that the host has in the member: that is for many proxies at once.
+// A list returns all of the host's delegates in the member: worth it for many proxies only.
 const FEW = 10;
-// A member that is reachable mostly answers in less.
+// Most reachable members answer sooner.
 const QUIETLY_MS = 5000;
 
-/** Finds delegates that the last requests of an earlier leader have made, and that no watch has shown yet. */
+/** Finds delegates that the previous leader's last requests created and that no watch has shown yet. */
 export class PreviousLeader {
   readonly #options: PreviousLeaderOptions;
   readonly #asked = new WeakMap<Member, Asked>();
@@ -88,9 +88,8 @@ export class PreviousLeader {
   }
 
   /**
-   * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
-   * failed, when each has answered or failed: as long as nobody answers, nothing is known. A proxy that has changed since is decided on again
-   * at once: its deletion must not wait until those that failed may be asked again.
+   * Asks all members at once for the proxy's delegate. Unless one has it, rejects with a KubeError of a failed request after all have
+   * answered. A proxy that changed meanwhile is decided on again at once, as it may have been deleted.
    */
   async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<View> | undefined> {
     const version = this.#versionOf(context.key);
@@ -100,7 +99,7 @@ export class PreviousLeader {
       if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
     }
     await answersTo(sent);
-    // What was listed was there then. Members that say so and hang are waited for together, too.
+    // A list may be old by now, so the delegate is read.
     const listed = sent.filter(({ said }) => isListed(said, proxyUid));
     for (const one of listed) one.said = new Answer(this.#find(one.member, proxyUid, context));
     if (listed.length > 0) await answersTo(listed);
@@ -125,15 +124,15 @@ export class PreviousLeader {
     return new Answer(found);
   }
 
-  /** Notes what each member has said of the proxy. Returns where its delegate is to be shown, and who failed. */
+  /** Notes the members' answers. Returns the expectations, and the failure to report. */
   #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<View>[]; readonly failure?: Failure } {
     const { memories, registry } = this.#options;
     const shown: Shown<View>[] = [];
     const failures: Failure[] = [];
-    // While members were waited for, the proxy may have gone.
+    // The proxy may have gone meanwhile.
     const isGone = memories.of(proxyUid).fresh;
     for (const { member, asked, said } of sent) {
-      // Or the member may have been connected anew, or have left, or another cluster may have been found to answer in its place.
+      // Or the member was reconnected, left, or has another identity.
       if (registry.member(member.name) !== member || member.mistaken !== undefined) continue;
       const { outcome } = said;
       if (outcome?.status === "rejected") failures.push({ asked, error: outcome.reason });
@@ -158,7 +157,7 @@ export class PreviousLeader {
     }
   }
 
-  /** One list answers for all proxies whose earlier leaders' requests were over when it was begun. */
+  /** Lists once for all proxies whose previous leader's requests had settled by then. */
   #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Answer<Unshown> {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
     const begunAt = this.#options.clock.now();
@@ -214,13 +213,13 @@ function isListed({ outcome }: Sent["said"], proxyUid: string): boolean {
   return outcome?.status === "fulfilled" && isList(outcome.value) && outcome.value.has(proxyUid);
 }
 
-/** Resolves when all have come, however they did: thousands of proxies that wait for the same lists go on in pieces then. */
+/** Waits for all answers, then yields: thousands of proxies may wait for the same list. */
 async function answersTo(sent: readonly Sent[]): Promise<void> {
   for (const { said } of sent) if (said.outcome === undefined) await said.come;
   await yieldToEventLoop();
 }
 
-/** The failure that is to be left alone longest; the first of several. */
+/** Returns the failure with the longest Retry-After. */
 function mostPatient(failures: readonly Failure[]): Failure | undefined {
   return failures.toSorted((a, b) => restMs(b) - restMs(a))[0];
 }

@@ -13,13 +13,13 @@ export interface RefusalsOptions {
   readonly recorder: Pick<EventRecorder, "record">;
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  /** The pod's condition has to be brought up to date. */
+  /** Called when the pod's condition has to change. */
   readonly onRefused: (key: ObjectKey) => void;
 }
 
 /**
- * Tells authors of writes for their pods that a cluster goes on refusing: in an event, and in the condition `legation.dev/Refused`, which
- * `decide` derives from what is remembered here.
+ * Tells authors of writes for their pods that a cluster goes on refusing: in an event, and in the condition `legation.dev/Refused`,
+ * which a phase derives from the memory.
  */
 export class Refusals {
   readonly #options: RefusalsOptions;
@@ -28,10 +28,7 @@ export class Refusals {
     this.#options = options;
   }
 
-  /**
-   * A write for the pod is refused. `what` tells it from the pod's other writes: a later refusal takes the place of an earlier one. False:
-   * the author has been told so lately.
-   */
+  /** Notes a refused write. `what` tells it from the pod's other writes. Reports whether the author was told now. */
   tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
     const { clock, memories, recorder, onRefused } = this.#options;
     const since = timestamp(clock.wall());
@@ -41,38 +38,38 @@ export class Refusals {
     return true;
   }
 
-  /** The write that was refused is done. */
+  /** Ends the refusal of a write that was done. */
   over(key: ObjectKey, proxyUid: string, what: string): void {
     if (this.#options.memories.noteTaken(proxyUid, what)) this.#options.onRefused(key);
   }
 
-  /** An action was carried out. */
+  /** Ends the refusal of an action that was carried out. */
   done(key: ObjectKey, action: Action): void {
     const proxyUid = this.#concerned(key, action);
     if (proxyUid === undefined) return;
-    // A part of it may be refused, which is told as such.
+    // Parts of these may be refused, which is told as such.
     const isPartial = action.type === "forward" || action.type === "status" || action.type === "look";
     if (isPartial) this.#options.memories.noteAnswered(proxyUid, nameOf(action));
     else this.over(key, proxyUid, nameOf(action));
   }
 
-  /** An action has failed. */
+  /** Notes a failed action. */
   failed(key: ObjectKey, action: Action, error: unknown): void {
     const proxyUid = this.#concerned(key, action);
     const refused = isKubeError(error) ? refusedWrite(action, error.detail) : undefined;
     if (proxyUid !== undefined && refused !== undefined) this.note(key, proxyUid, nameOf(action), error, refused);
   }
 
-  /** A write has failed: tells what is refused for good, and what has been answered with an error for a while. */
+  /** Notes a failed write. Tells the author of lasting refusals, and of errors that go on for a while. */
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void {
-    // Without an answer, the cluster is lost or stops: its virtual node says so.
+    // A cluster without a response is lost or stopping, as its virtual node shows.
     if (!isKubeError(error) || error.status === undefined) return;
     const now = this.#options.clock.now();
     const since = this.#options.memories.noteFailingWrite(proxyUid, what, now);
     if (isLastingRefusal(error) || now >= since + PASSES_MS) this.tell(key, proxyUid, what, refused);
   }
 
-  /** The uid of the proxy that the action is for; undefined when that proxy is gone. */
+  /** Returns the uid of the proxy that the action is for; undefined when that proxy is gone. */
   #concerned(key: ObjectKey, action: Action): string | undefined {
     const { uid } = this.#options.proxyOf(key)?.metadata ?? {};
     return "proxyUid" in action && action.proxyUid !== uid ? undefined : uid;
@@ -84,8 +81,8 @@ function nameOf(action: Action): string {
 }
 
 /**
- * How the author is told of an action that goes on failing with these words. Undefined for what is told by whoever decides or does it:
- * creations and Bindings by the reason why the pod waits.
+ * Returns what to tell the author of an action that goes on failing. Undefined where another place tells it: creates and Bindings by
+ * the reason why the pod waits.
  */
 function refusedWrite(action: Action, detail: string): RefusedWrite | undefined {
   const here = (what: string): string =>

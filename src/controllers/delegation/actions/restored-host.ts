@@ -5,8 +5,8 @@ import type { Logger } from "../../../telemetry/logger.ts";
 import type { DelegationOptions } from "../options.ts";
 
 /**
- * Delegates that are kept though their proxies are gone: the host was restored from a backup and never knew them. What
- * runs there may be work that nobody wants to lose, so it stays until somebody has looked.
+ * Keeps delegates whose proxies the host lost when it was restored from a backup. Their work may be wanted, so they stay until an
+ * operator has looked.
  */
 export class HeldDelegates {
   readonly #options: Pick<DelegationOptions, "leaderless" | "metrics" | "registry" | "onBound">;
@@ -16,7 +16,7 @@ export class HeldDelegates {
     this.#options = options;
   }
 
-  /** Whether the delegate with this uid is to be kept; tells of each once. */
+  /** Reports whether the delegate with this uid is kept. Logs each once. */
   keeps(member: Member | undefined, key: ObjectKey, uid: string, log: Logger): boolean {
     const delegate = member?.delegates.get(key);
     if (member === undefined || delegate?.metadata.uid !== uid) return false;
@@ -33,7 +33,7 @@ export class HeldDelegates {
     return true;
   }
 
-  /** How many of them the member still has, as far as they have been found. */
+  /** Returns how many of them the member still has, as far as they were found. */
   countIn(name: string): number {
     const member = this.#options.registry.member(name);
     const there = [...this.#told].filter(

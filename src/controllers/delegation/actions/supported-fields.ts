@@ -1,7 +1,7 @@
 import type { Member } from "../../../clusters/member.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-// A feature gate that is turned off restarts the API server, and nothing tells.
+// A feature gate that is turned off restarts the API server without an event.
 const HOLDS_MS = 10 * 60_000;
 
 interface Known {
@@ -10,7 +10,7 @@ interface Known {
   readonly fields: Set<string>;
 }
 
-/** Which of the fields that API servers may drop each member has shown to keep. */
+/** Remembers which of the fields that API servers may drop each member keeps. */
 export class SupportedFields {
   readonly #clock: Pick<Clock, "now">;
   readonly #members = new Map<string, Known>();
@@ -19,13 +19,13 @@ export class SupportedFields {
     this.#clock = clock;
   }
 
-  /** Those of the paths whose field the member may not have. */
+  /** Returns the paths whose field the member may drop. */
   unknown(member: Member, paths: readonly string[]): string[] {
     const known = this.#known(member);
     return paths.filter((path) => known?.fields.has(fieldOf(path)) !== true);
   }
 
-  /** The member keeps these. */
+  /** Notes fields that the member keeps. */
   learn(member: Member, paths: readonly string[]): void {
     let known = this.#known(member);
     if (known === undefined) {
@@ -43,7 +43,7 @@ export class SupportedFields {
   }
 }
 
-/** The path whatever its volumes and containers are called. */
+/** Returns the path without names of volumes and containers. */
 function fieldOf(path: string): string {
   return path.replaceAll(/\[[^\]]*\]/g, "[]");
 }

@@ -8,21 +8,20 @@ import { awaitsDelegate } from "../model/delegates.ts";
 import type { Memory } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
 
-/** What a pod's way is told from. */
 export interface PodTracesOptions {
   readonly traces: Traces;
   /** Name of the host cluster. */
   readonly host: string;
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly memoryOf: (proxyUid: string) => Memory;
-  /** Since when the proxy waits for a member; epoch ms. */
+  /** Returns since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
   readonly now: () => number;
 }
 
 type Result = Promise<Shown<View> | undefined>;
 
-/** Names of the actions that are requests; the others are notes to the controller's own memory. */
+/** Names of the actions that are requests; the others change memory only. */
 const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
   create: "create delegate",
   delete: "delete delegate",
@@ -40,7 +39,7 @@ const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
   release: "release proxy",
 };
 
-/** Tells of each pod's way as one trace: what this controller does for it, and what it waits for in between. */
+/** Records one trace per pod: the controller's actions, and the waits between them. */
 export class PodTraces {
   readonly #options: PodTracesOptions;
 
@@ -48,7 +47,7 @@ export class PodTraces {
     this.#options = options;
   }
 
-  /** Does an action's `run`, and tells of it. */
+  /** Carries out an action by `run`, as a step of the pod's trace. */
   async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
     const { traces, proxyOf, memoryOf, now } = this.#options;
     const proxy = proxyOf(key);
@@ -79,7 +78,7 @@ export class PodTraces {
     return shown;
   }
 
-  /** Before its first delegate: for members, for what it needs of its namespace, or for this controller. */
+  /** Records the wait before the first delegate. */
   #waited(pod: TracedPod, key: ObjectKey, proxy: Stored<Pod> | undefined): void {
     const { traces, memoryOf, waitingSince, now } = this.#options;
     const since = memoryOf(pod.uid).fresh ? waitingSince(key) : createdAt(proxy);
@@ -92,7 +91,7 @@ export class PodTraces {
     });
   }
 
-  /** Between a delegate's creation and its node, or the end of the time that its member had for it. */
+  /** Records the time that the member's scheduler took. */
   #scheduled(
     pod: TracedPod,
     member: string,
@@ -110,7 +109,7 @@ export class PodTraces {
     });
   }
 
-  /** From its creation to its node: what every other span of the pod is below, and told when it is known, not when the pod ends. */
+  /** Records the root span, from creation to Binding, as soon as it is known. */
   #placed(pod: TracedPod, proxy: Stored<Pod>, member?: string, failure?: string): void {
     const { traces, now } = this.#options;
     traces.finishedStep(pod, {
@@ -123,7 +122,7 @@ export class PodTraces {
     });
   }
 
-  /** From its start in the member to the final status on the host. */
+  /** Records the run, from the start in the member to the final status on the host. */
   #ended(pod: TracedPod, proxy: Stored<Pod>, phase: unknown): void {
     if (isTerminal(proxy) || (phase !== "Succeeded" && phase !== "Failed")) return;
     const { traces, now } = this.#options;
@@ -138,7 +137,7 @@ export class PodTraces {
     });
   }
 
-  /** From the request that deletes the proxy to its release. */
+  /** Records the end, from the deletion request to the release. */
   #gone(pod: TracedPod, proxy: Stored<Pod>): void {
     const { traces, now } = this.#options;
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");

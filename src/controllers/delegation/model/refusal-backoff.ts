@@ -1,5 +1,8 @@
-/** A member that refused a pod is tried again after this long, doubled with each refusal up to the maximum. */
-const RETRY_AFTER_MS = 30_000;
+/**
+ * A member that refused a pod is tried again after this long, doubled with each refusal up to the maximum; ms. No event tells that a
+ * quota was raised or a class created.
+ */
+export const RETRY_AFTER_MS: number = 30_000;
 const RETRY_AFTER_MAX_MS = 10 * 60_000;
 // Granted once per attempt: a cause that lasts longer does not pass in a moment.
 const RETRY_SOON_MS = 2_000;

@@ -8,19 +8,19 @@ import { memberOf } from "../../../pods/proxy.ts";
 export interface GroupName {
   /** Unique over all namespaces. */
   readonly id: string;
-  /** For people. */
+  /** Shown in messages. */
   readonly text: string;
 }
 
 /** Looks up a pod by its uid. */
 export type FindPod = (uid: string) => Stored<Pod> | undefined;
 
-/** Where a pod's group is. */
+/** The place of a pod's group. */
 export interface GroupPlace {
   readonly text: string;
-  /** The member that has the group's pods: no other may have one. */
+  /** The member of the group's bound pods. No other may have one. */
   readonly home?: string;
-  /** Another pod of the group that is being placed, where the group has no home. */
+  /** Another pod of the group that is being placed while the group has no home. */
   readonly first?: ObjectKey;
   /** Uids of the group's other pods without a node. */
   readonly others: readonly string[];
@@ -42,7 +42,7 @@ interface Group {
   home: string | undefined;
 }
 
-/** The group that a pod belongs to; `find` has the pods that may own it. */
+/** Returns the pod's group. `find` looks up pods that may own it. */
 export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: FindPod): GroupName | undefined {
   const { namespace = "", labels = {} } = pod.metadata;
   if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
@@ -53,7 +53,7 @@ export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: F
     const text = `${groupBy.key}=${value}`;
     return { id: `${namespace}/label/${text}`, text: `the group of ${text}` };
   }
-  // Up to the first owner that is no pod known here: an executor is of the group of its driver.
+  // Follows owners that are pods: a Spark executor belongs to the group of its driver.
   let top = pod;
   const seen = new Set<string>();
   for (;;) {
@@ -71,21 +71,20 @@ export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: F
 }
 
 /**
- * Where the pods of each group are. A group's home is the member of its bound pods. While it has none, one pod alone is
- * being placed, and may try one member after another; the rest follow it. So the pods of a group never part, whatever is
- * decided at the same moment, and no pod that may have started has to be moved.
+ * Keeps where the pods of each group are. A group's home is the member of its bound pods. While it has none, one pod at a time is
+ * placed and the others follow it: so a group never parts, and no started pod has to move.
  */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
   readonly #groups = new Map<string, Group>();
   readonly #onChange: (keys: readonly ObjectKey[]) => void;
 
-  /** `onChange` gets the pods that wait for a group whose place has changed. */
+  /** `onChange` is called with the pods that wait for a group whose place has changed. */
   constructor(onChange: (keys: readonly ObjectKey[]) => void) {
     this.#onChange = onChange;
   }
 
-  /** A proxy is as the host shows it. One that is being deleted, has failed or is on no member's node holds its group nowhere. */
+  /** Notes a proxy as the host shows it. A proxy that is being deleted, has failed or is on a host node holds its group nowhere. */
   update(proxy: Stored<Pod>, name: GroupName | undefined): void {
     const { uid } = proxy.metadata;
     const entry = this.#pods.get(uid);
@@ -106,7 +105,7 @@ export class Groups {
     this.#settle(group);
   }
 
-  /** A proxy without a node has its delegate, or is about to, in this member; undefined: nowhere any more. */
+  /** Notes the member where an unbound proxy has its delegate, or is about to; undefined: none any more. */
   place(uid: string, member: string | undefined): void {
     const entry = this.#pods.get(uid);
     if (entry === undefined || entry.bound || entry.member === member) return;
@@ -119,7 +118,7 @@ export class Groups {
     if (group !== undefined && group.home === undefined) this.#tell(group);
   }
 
-  /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
+  /** Notes a member that shows the delegate, unless the proxy has a member already. */
   held(uid: string, member: string): void {
     if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
   }
@@ -140,7 +139,7 @@ export class Groups {
     else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
   }
 
-  /** Where the pod's group is, as far as its other pods say; undefined when it has no group. */
+  /** Returns the place of the pod's group by its other pods; undefined when it has no group. */
   placeOf(uid: string): GroupPlace | undefined {
     const entry = this.#pods.get(uid);
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);
@@ -152,9 +151,9 @@ export class Groups {
     return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
   }
 
-  /** Whether the pod may get a delegate in the member at this moment. */
+  /** Reports whether the pod may get a delegate in the member now. */
   mayEnter(uid: string, member: string): boolean {
-    // One that has overflowed is bound before it gets its delegate.
+    // An overflowed pod is bound before it gets its delegate.
     if (this.#pods.get(uid)?.bound === true) return true;
     const { home = member, first } = this.placeOf(uid) ?? {};
     return home === member && first === undefined;
@@ -173,7 +172,7 @@ export class Groups {
     return entry;
   }
 
-  /** The home is where most of the bound pods are: more than one member has some only when the group was named later. */
+  /** The member of most bound pods is the home. Several have some only if the group was named later. */
   #settle(group: Group): void {
     const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
     if (home === group.home) return;
@@ -186,7 +185,7 @@ export class Groups {
   }
 }
 
-/** The owners of one that has overflowed may be on the host's nodes: who owns them was known while it was looked at, and not after. */
+/** Owners of an overflowed pod may be host pods, which are known only while the pod is placed. */
 function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
   const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
   return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);

@@ -12,19 +12,18 @@ import { UID_INDEX } from "./placement-rules.ts";
 import type { PlacementState } from "./placement-state.ts";
 import { shapeOf } from "./refused-shapes.ts";
 
-/** What pods in overflow mode are placed by. */
 export interface OverflowPlacementOptions {
   readonly placementState: PlacementState;
   readonly identity: HostIdentity;
   readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
-  /** All that a decision about the pod sees. */
+  /** Returns the view of a pod that is no proxy yet. */
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
-  /** Room that was kept is free again. */
+  /** Called when reserved room became free. */
   readonly onRoom: () => void;
 }
 
-/** The delegation controller's placement for pods that are no proxies yet: those in overflow mode, until they are bound. */
+/** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
 export class OverflowPlacement {
   readonly #options: OverflowPlacementOptions;
 
@@ -32,24 +31,24 @@ export class OverflowPlacement {
     this.#options = options;
   }
 
-  /** Whether the namespace has a mode of delegation. */
+  /** Reports whether the namespace is opted in. */
   optedIn(namespace: string): boolean {
     return this.#options.namespaces.get(objectKey({ name: namespace })) !== undefined;
   }
 
-  /** How long the host must have found the pod unschedulable; what cannot be read is said when it is due. */
+  /** Returns how long the host must have found the pod unschedulable. The default where the annotations cannot be read. */
   overflowAfterSeconds(pod: Stored<Pod>): number {
     const parsed = this.#options.placementState.rules.parse(pod);
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
-  /** What a decision about the pod sees; `find` has pods that are no proxies, of which some own others. */
+  /** Returns the view of the pod. `find` looks up owners that are no proxies. */
   observe(pod: Stored<Pod>, find: FindPod): View {
     this.#options.placementState.rules.update(pod, find);
     return this.#options.observe(objectKey(pod.metadata), pod);
   }
 
-  /** The pod's group, and the member that has its pods; undefined when it has none. */
+  /** Returns the pod's group and its home; undefined when it has no group. */
   groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
     const { rules, groups } = this.#options.placementState;
     const group = rules.groupOf(pod, find);
@@ -57,12 +56,12 @@ export class OverflowPlacement {
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }
 
-  /** The pod's delegate as the member is to have it. */
+  /** Derives the delegate for the member. */
   delegateIn(pod: Stored<Pod>, member: Pick<Member, "candidate">): Pod {
     return this.#options.placementState.view.delegateIn(pod, member.candidate(), this.#options.identity);
   }
 
-  /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
+  /** Reserves room for the delegate of a pod that is about to be bound. Reports false when its group may not go there now. */
   reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean {
     const { placementState } = this.#options;
     const { uid, namespace } = pod.metadata;
@@ -71,28 +70,28 @@ export class OverflowPlacement {
     return true;
   }
 
-  /** The pod was not bound to the member. */
+  /** Undoes `reserve`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
-    // It was, though nobody has answered: from then on it is a proxy like any other.
+    // It was bound, though the response was lost: it is a proxy now.
     if (this.#isProxy(uid)) return;
     this.#options.placementState.giveUp(uid, member);
     this.#options.onRoom();
   }
 
-  /** The member would not take the pod, nor those that share the refusal. */
+  /** Notes that the member would not take the pod, nor those that share the refusal. */
   refusedBy(pod: Stored<Pod>, refusal: Refusal, sharedBy?: SharedBy): void {
     const { reservations } = this.#options.placementState;
     if (sharedBy === undefined) reservations.refuse(pod.metadata.uid, refusal, { nodesVersion: 0 });
     else reservations.refuseAll(pod, refusal, sharedBy);
   }
 
-  /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */
+  /** Notes that the member's API server would take the pod. Reports whether it had refused pods like it. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
     const { shapes } = this.#options.placementState;
     return !shapes.empty && shapes.accept(name, shapeOf(pod), "RefusedByMember");
   }
 
-  /** The pod waits for no member any more: it is the host's, a proxy or gone. Its group forgets it, unless it is, or is to be, a proxy. */
+  /** Forgets a pod that waits for no member any more, unless it is a proxy or about to be one. */
   leave(uid: string): void {
     const { groups, memories } = this.#options.placementState;
     if (this.#isProxy(uid) || memories.of(uid).room !== undefined) return;

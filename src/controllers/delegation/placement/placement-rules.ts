@@ -3,7 +3,8 @@ import type { ClusterSpread } from "../../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
-import type { Rule } from "../../../placement/candidate.ts";
+import type { Load } from "../../../clusters/load.ts";
+import type { Candidate, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { groupRule, placementRules, policyRules } from "../../../placement/rules.ts";
 import { type HostAdmission, type Merged, mergedInto } from "../../../pods/host-admission.ts";
@@ -14,7 +15,6 @@ import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import { type Memories, mayHold } from "../model/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
-import type { PlacementMembers } from "./placement-members.ts";
 import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
@@ -24,15 +24,36 @@ export const NAMESPACE_INDEX = "namespace";
 /** Index of proxies by uid. */
 export const UID_INDEX = "uid";
 
-/** What decides over a pod's place, gathered from the stores. */
+/** A member, as far as placement is concerned. */
+export interface PlacementMember {
+  readonly name: string;
+  /** Its delegates have been read. */
+  readonly read: boolean;
+  /** Its delegates are still being read, and nothing says that they cannot be. */
+  readonly settling: boolean;
+  /** Changes with each event that may let it take a pod that it refused. */
+  readonly roomVersion: string;
+  /** The room that is reserved for pods. */
+  readonly load: Pick<Load, "reserve" | "release">;
+  candidate(): Candidate;
+}
+
+/** The members of the controller, or of a simulation. */
+export interface PlacementMembers {
+  members(): readonly PlacementMember[];
+  member(name: string): PlacementMember | undefined;
+  /** Returns Clusters without usable credentials: pods may be there all the same. */
+  unconnected(): readonly { readonly metadata: { readonly name: string } }[];
+}
+
 export interface PlacementRulesOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
-  /** The host's classes, by which its admission completes pods; absent: the pods are as their authors write them. */
+  /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
   readonly proxies: () => ReadStore<Pod>;
-  /** Pods in overflow mode that are about to be bound, and are no proxies yet, by uid. */
+  /** Pods in overflow mode that are about to become proxies, by uid. */
   readonly overflowing: ReadonlyMap<string, Stored<Pod>>;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
@@ -40,7 +61,7 @@ export interface PlacementRulesOptions {
   readonly spread: SpreadCounts;
 }
 
-/** The rules by which members are refused or preferred for a pod, as Clusters, namespaces and authors make them. */
+/** Makes the rules for a pod from Clusters, namespaces and annotations. */
 export class PlacementRules {
   readonly #options: PlacementRulesOptions;
 
@@ -48,7 +69,7 @@ export class PlacementRules {
     this.#options = options;
   }
 
-  /** What the author wrote, completed by the defaults of the namespace and of all namespaces. */
+  /** Returns what the author wrote, completed by the defaults of the namespace and of all namespaces. */
   parse(pod: Stored<Pod>): ParsedPlacement {
     const { metadata } = pod;
     const fallback = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
@@ -58,7 +79,7 @@ export class PlacementRules {
     return parsed.ok ? { ok: true, placement: withOwnTerms(parsed.placement, pod) } : parsed;
   }
 
-  /** Whether the pod's namespace has a mode of delegation, as far as is known. */
+  /** Reports whether the pod's namespace is opted in, as far as is known. */
   optedIn({ metadata }: Stored<Pod>): boolean {
     return this.#namespace(metadata) !== undefined;
   }
@@ -70,12 +91,12 @@ export class PlacementRules {
     return classes && mergedInto(pod, { ...classes, namespace });
   }
 
-  /** A proxy came or changed, or what its namespace says. */
+  /** Notes a change of a proxy, or of its namespace. */
   update(proxy: Stored<Pod>, find?: FindPod): void {
     this.#options.groups.update(proxy, this.groupOf(proxy, find));
   }
 
-  /** Operators' rules, and then those of authors, for a proxy that needs a place. */
+  /** Returns the operators' rules and the authors' wishes for a proxy that needs a place. */
   of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
     const inMember = inMembers(proxy, placement.overrides, this.merged(proxy));
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
@@ -89,11 +110,11 @@ export class PlacementRules {
     return this.#options.namespaces().get(objectKey({ name: namespace }));
   }
 
-  /** The group that the pod belongs to by what it, its namespace or its owners say; `find` has owners that are no proxies. */
+  /** Returns the pod's group by its annotations, namespace or owners. `find` looks up owners that are no proxies. */
   groupOf(proxy: Stored<Pod>, find: FindPod = () => undefined): GroupName | undefined {
     const { annotations = {} } = proxy.metadata;
     const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
-    // Asked at every event of every proxy, of which few have a group.
+    // Called at every event of every proxy, few of which have a group.
     if (!GROUP_KEYS.some((key) => key in annotations || key in defaults)) return undefined;
     const parsed = this.parse(proxy);
     if (!parsed.ok) return undefined;
@@ -106,7 +127,7 @@ export class PlacementRules {
     const { groups, registry, memories } = this.#options;
     const place = groups.placeOf(uid);
     if (place === undefined) return [];
-    // Only pods that were there before this controller led, or reached the member so, can have a delegate that it does not know.
+    // Only inherited pods, or those of a new connection, can have a delegate that is not known.
     const mayHide = (member: string): boolean => place.others.some((other) => mayHold(memories.of(other), member));
     const unread = registry.members().filter(({ name, read }) => !read && mayHide(name));
     return [groupRule({ ...place, unread: unread.map(({ name }) => name) })];
@@ -118,7 +139,7 @@ export class PlacementRules {
     return controllerOf(proxy) === undefined ? new Map() : this.#placed(proxy);
   }
 
-  /** The other pods of its owner, by member. */
+  /** Returns the other pods of its owner, by member. */
   #placed(proxy: Stored<Pod>): Map<string, number> {
     const { owned, overflowing, memories } = this.#options;
     const { uid } = proxy.metadata;
@@ -135,7 +156,7 @@ export class PlacementRules {
   }
 }
 
-/** What the pod's own spec says of virtual nodes, beside what its annotations say of Clusters. */
+/** Adds what the pod's spec says of virtual nodes. */
 function withOwnTerms(placement: Placement, pod: Pod): Placement {
   const virtualNode = virtualNodeWish(pod);
   const spread = virtualNodeSpread(pod);

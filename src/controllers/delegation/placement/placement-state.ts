@@ -7,35 +7,34 @@ import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
 import { Divisions } from "../../preferences/divisions.ts";
 import { Memories } from "../model/memory.ts";
 import { Groups } from "./groups.ts";
-import type { PlacementMembers } from "./placement-members.ts";
+import type { PlacementMembers } from "./placement-rules.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
 import { Shapes } from "./refused-shapes.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { SpreadCounts } from "./spread-counts.ts";
 
-/** What the store of proxies must be indexed by. */
+/** The indexes that the store of proxies needs. */
 export const PLACEMENT_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
   [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
   [UID_INDEX]: ({ metadata }) => [metadata.uid],
 };
 
-/** What placement works on. */
 export interface PlacementStateOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
-  /** The host's classes, by which its admission completes pods; absent: the pods are as their authors write them. */
+  /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
   /** Indexed by `PLACEMENT_INDEXES`. */
   readonly proxies: () => ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
-  /** Pods wait for a group whose place has changed. */
+  /** Called with the pods that wait for a group whose place has changed. */
   readonly onGroup?: (keys: readonly ObjectKey[]) => void;
 }
 
-/** All that decides over the places of pods, wired together: the same for the controller, a plan and a simulation. */
+/** The state behind pods' places. The controller, `plan` and simulations use the same. */
 export class PlacementState {
   readonly divisions: Divisions = new Divisions();
   readonly groups: Groups;
@@ -45,7 +44,7 @@ export class PlacementState {
   readonly reservations: Reservations;
   readonly rules: PlacementRules;
   readonly view: PlacementView;
-  /** Pods in overflow mode that are about to be bound, by uid: no proxies yet. */
+  /** Pods in overflow mode that are about to become proxies, by uid. */
   readonly #overflowing = new Map<string, Stored<Pod>>();
   readonly #proxies: () => ReadStore<Pod>;
 
@@ -88,21 +87,21 @@ export class PlacementState {
     this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
   }
 
-  /** A member shows the delegate of a proxy. */
+  /** Notes that a member shows the proxy's delegate. */
   held(uid: string, member: string): void {
     this.divisions.proxies.held(uid, member);
     this.groups.held(uid, member);
     this.spread.held(uid, member);
   }
 
-  /** A pod in overflow mode is about to be bound to the member: it counts there from now on. */
+  /** Reserves room for a pod in overflow mode that is about to be bound. */
   overflow(pod: Stored<Pod>, member: string, asked: Asked): void {
     const { uid } = pod.metadata;
     this.#overflowing.set(uid, pod);
     this.reservations.attempt(uid, member, asked, pod);
   }
 
-  /** It was not bound. */
+  /** Undoes `overflow`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
     const pod = this.#overflowing.get(uid);
     this.#overflowing.delete(uid);
@@ -111,7 +110,7 @@ export class PlacementState {
     if (pod !== undefined && !this.#isProxy(uid)) this.spread.remove(pod.metadata);
   }
 
-  /** A proxy is in the store as the host shows it. */
+  /** Notes a proxy as the host shows it. */
   update(proxy: Stored<Pod>): void {
     this.#overflowing.delete(proxy.metadata.uid);
     this.divisions.update(proxy);
@@ -119,7 +118,7 @@ export class PlacementState {
     this.spread.update(proxy);
   }
 
-  /** A proxy is gone, or about to be replaced; true when others may have its room, or waited for what would become of it. */
+  /** Forgets a proxy. Reports whether other pods may have its room, or waited for its trial. */
   remove(proxy: Stored<Pod>): boolean {
     const { uid, namespace = "" } = proxy.metadata;
     this.#overflowing.delete(uid);

@@ -23,15 +23,13 @@ import type { Divisions } from "../../preferences/divisions.ts";
 import { type Needs, readinessIn, refusalIn } from "../model/needs.ts";
 import type { ShapeRefusal, View } from "../model/view.ts";
 import type { Groups } from "./groups.ts";
-import type { PlacementMember, PlacementMembers } from "./placement-members.ts";
-import type { PlacementRules } from "./placement-rules.ts";
+import type { PlacementMember, PlacementMembers, PlacementRules } from "./placement-rules.ts";
 import { type Shapes, shapeOf } from "./refused-shapes.ts";
 
-// A member that refuses one more for such a reason keeps what it has: a limit is reached, its nodes are being renewed.
-// Without it in the division, all that it has would be too much.
+// A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
 
-/** What a pod's place depends on. Its functions are for the moment of one observation. */
+/** The facts and functions that a pod's place depends on, at the moment of one observation. */
 export interface Eligibility {
   /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
   readonly optedIn?: boolean;
@@ -97,7 +95,6 @@ export function rankInput(
   };
 }
 
-/** What placement is reckoned from. */
 export interface PlacementViewOptions {
   readonly registry: PlacementMembers;
   readonly rules: PlacementRules;
@@ -108,7 +105,7 @@ export interface PlacementViewOptions {
   readonly clock: Pick<Clock, "now">;
 }
 
-/** What a decision about one proxy sees of the members that it may go to. */
+/** Computes what decides over a proxy's place. */
 export class PlacementView {
   readonly #options: PlacementViewOptions;
 
@@ -116,11 +113,11 @@ export class PlacementView {
     this.#options = options;
   }
 
-  /** Returns the proxy's spec as its author wants it in the member; overrides see what the host's admission merged, as their authors do. */
+  /** Returns the proxy's spec with the author's overrides for the member. They apply to what the host's admission merged, too. */
   specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
     const spec = proxy?.spec ?? { containers: [] };
     const parsed = proxy === undefined ? undefined : this.#options.rules.parse(proxy);
-    // What its author wants to be different there, nobody knows any more.
+    // The author's overrides are unknown.
     if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
     const overrides = parsed?.placement.overrides;
     const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
@@ -129,7 +126,7 @@ export class PlacementView {
     return { spec: specForNodesOf(candidate, withoutMerged(overridden.spec, merged)) };
   }
 
-  /** Returns the proxy's delegate as the member is to have it. A spec that the overrides do not fit goes as its author wrote it. */
+  /** Derives the delegate for a member. Where the overrides do not fit, the spec goes as its author wrote it. */
   delegateIn(proxy: Stored<Pod>, candidate: Candidate, host: HostIdentity): Pod {
     const { name } = candidate;
     const overridden = this.specIn(proxy, candidate);
@@ -144,29 +141,29 @@ export class PlacementView {
     return "problem" in overridden ? overridden.problem : undefined;
   }
 
-  /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */
+  /** Returns what the member lacks for the pod: a way to the host's API server, or what the overrides patch. */
   #lacks(proxy: Stored<Pod>, placement: Placement, candidate: Candidate): string | undefined {
     return this.#apiRefusal(proxy, placement, candidate) ?? this.#misfit(proxy, placement, candidate);
   }
 
-  /** Why the member cannot give the pod the API server that its author wants. */
+  /** Returns why the member cannot give the pod the API server that its author wants. */
   #apiRefusal(proxy: Stored<Pod>, { api }: Placement, { name }: Candidate): string | undefined {
     return apiChoice(proxy, api, this.#options.homeApi(name)).refusal;
   }
 
-  /** Why the author's overrides cannot be applied to the pod in the member. */
+  /** Returns why the author's overrides cannot be applied in the member. */
   #misfit(proxy: Stored<Pod>, { api, overrides }: Placement, candidate: Candidate): string | undefined {
     const { spec } = proxy;
     if (overrides === undefined || spec === undefined) return undefined;
     const overridden = overrideSpec(spec, overrides, candidate);
     if ("problem" in overridden) return `${OVERRIDES_ANNOTATION}: ${overridden.problem}`;
-    // The host gives the tokens that the pod mounts as it stands there.
+    // The host issues the tokens that the pod mounts.
     const isHosts = apiChoice(proxy, api, this.#options.homeApi(candidate.name)).access?.mode === "host";
     if (!isHosts || jsonEqual(wantedTokens({ spec }), wantedTokens(overridden))) return undefined;
     return `${OVERRIDES_ANNOTATION}: a patch changes the service account tokens that the pod mounts, which are the host's`;
   }
 
-  /** Where an unbound proxy may go, and what is better; of a bound one, only whether its namespace is opted in. */
+  /** Returns where an unbound proxy may go; of a bound one, only whether its namespace is opted in. */
   of(proxy: Stored<Pod> | undefined): Eligibility {
     if (proxy === undefined) return { excludes: () => undefined };
     if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
@@ -175,7 +172,7 @@ export class PlacementView {
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
-    // Some of a workload that overflows stay on the host, or somebody chooses for each pod by itself: what is left is not divided.
+    // An overflowing workload leaves pods on the host, and some schedulers choose a member per pod: neither is divided.
     const isDivided = !asksHostFirst(proxy) && undivided.virtualNode?.selected === undefined;
     const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
     const { clusters, virtualNode, overrides } = placement;
@@ -191,7 +188,7 @@ export class PlacementView {
     };
   }
 
-  /** What the workload's division over members says of where this one of its pods goes. */
+  /** Returns the rule of the workload's division. */
   #division(proxy: Stored<Pod>, placement: Placement): Pick<Eligibility, "rules" | "settling"> {
     const { preferences } = placement;
     if (preferences === undefined) {
@@ -216,15 +213,15 @@ export class PlacementView {
     };
   }
 
-  /** How the pod's workload is to be divided, and over which members; undefined when nobody says, or nobody knows. */
+  /** Returns how the workload is divided, and over which members; undefined when it is not, or not known. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     if (asksHostFirst(proxy)) return undefined;
-    // Without the namespace's defaults, members that these leave out would get a share.
+    // Without the namespace's defaults, excluded members would get a share.
     if (!this.#options.rules.optedIn(proxy)) return undefined;
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
-    // Kueue, say, chooses for each pod by itself.
+    // Kueue, for one, chooses a member per pod.
     if (placement.virtualNode?.selected !== undefined) return undefined;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
     const { registry } = this.#options;
@@ -232,7 +229,7 @@ export class PlacementView {
     const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
     const candidates = openTo(sharing, policy, KEEPING);
-    // One that is late would have the replacement wait, and then perhaps not get it.
+    // A replacement would wait for an overdue member, and then perhaps not get it.
     const full = candidates.filter(
       (candidate) =>
         candidate.overdue === true ||
@@ -256,7 +253,7 @@ export class PlacementView {
     });
   }
 
-  /** Why members are not asked for a place again that has been refused to pods like this one. */
+  /** Returns the refusals of pods like this one. */
   #refusedBefore(proxy: Stored<Pod>): Required<Pick<Eligibility, "refusedBefore">> | undefined {
     if (this.#options.shapes.empty) return undefined;
     const shape = shapeOf(proxy);
@@ -269,29 +266,29 @@ export class PlacementView {
     };
   }
 
-  /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
+  /** Returns what the author wrote on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
     const parsed = this.#options.rules.parse(proxy);
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
-  /** Whether the pod would have no token in a member only because it is still being found out how it reaches the host from there. */
+  /** Reports whether the pod would lack its token in a member only because the way to the host is not known yet. */
   apiPending(proxy: Stored<Pod>, member: string): boolean {
     const home = this.#options.homeApi(member);
     if (home.state !== "pending" || !this.#options.rules.parse(proxy).ok) return false;
     return apiChoice(proxy, this.apiMode(proxy), home).refusal !== undefined;
   }
 
-  /** What the pod's in-cluster configuration leads to in a member. */
+  /** Returns where the pod's in-cluster configuration leads in a member. */
   apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
-    // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.
+    // A member that had the pod before, and has no way to the host any more, gives no token.
     const none: ApiAccess = { mode: "none" };
     if (proxy === undefined || !this.#options.rules.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 }
 
-/** The members that no rule refuses, but for reasons that are disregarded. */
+/** Returns the members that no rule refuses, except for disregarded reasons. */
 function openTo(
   members: readonly PlacementMember[],
   policy: readonly Rule[],
@@ -308,7 +305,7 @@ function openTo(
     );
 }
 
-/** What the pod requests in members where its overrides say so. */
+/** Returns the requests per member where the overrides change them. */
 function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Eligibility, "requestsIn"> {
   if (overrides === undefined) return {};
   const inMember = inMembers(proxy, overrides);

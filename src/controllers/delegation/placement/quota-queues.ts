@@ -1,5 +1,163 @@
-import type { ObjectKey } from "../../../api/kubernetes.ts";
-import { QuotaQueue, type QuotaQueueOptions } from "./quota-queue.ts";
+import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
+import { isLive } from "../../../pods/phase.ts";
+import { byPrecedence } from "../../../pods/scheduling.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import type { Memory } from "../model/memory.ts";
+
+export interface QuotaQueueOptions {
+  readonly clock: Pick<Clock, "now" | "after">;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly memoryOf: (proxyUid: string) => Memory;
+  /** Lets the pod ask the member before its backoff is over. */
+  readonly reopen: (key: ObjectKey, proxyUid: string, member: string) => void;
+}
+
+interface Waiting {
+  readonly key: ObjectKey;
+  /** It did not use its turn, and is skipped until then; epoch ms. */
+  passesUntil: number;
+  /** It was refused in its turn: pods with smaller requests come first until then; epoch ms. */
+  behindUntil: number;
+}
+
+interface Candidate {
+  readonly uid: string;
+  readonly key: ObjectKey;
+  readonly proxy: Stored<Pod>;
+  readonly behind: boolean;
+}
+
+// Most controller managers have recounted a quota by then.
+const COUNTS_MS = 250;
+// A controller manager that keeps up has recounted by then, and is asked every AGAIN_MS until then.
+const LAGS_MS = 5000;
+const AGAIN_MS = 2000;
+// The pod whose turn it is has been reconciled by then.
+const LOOK_MS = 1000;
+// Longest wait for the answer of the pod whose turn it is.
+const TURN_MS = 60_000;
+const PASSES_MS = 30_000;
+
+/** Pods that wait for the quotas of one namespace in a member. When a pod there ends, they ask one at a time until one is refused. */
+class QuotaQueue {
+  readonly #member: string;
+  readonly #options: QuotaQueueOptions;
+  /** By proxy uid. */
+  readonly #pods = new Map<string, Waiting>();
+  /** When a pod there last ended; epoch ms. */
+  #endedAt = Number.NEGATIVE_INFINITY;
+  #turn: { readonly uid: string; readonly since: number } | undefined;
+  #timer: Timer | undefined;
+  /** When the next turn begins if none is under way; epoch ms. */
+  #nextAt = 0;
+
+  constructor(member: string, options: QuotaQueueOptions) {
+    this.#member = member;
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#pods.size;
+  }
+
+  /** Adds a pod for which a quota had no room. */
+  refused(uid: string, key: ObjectKey): void {
+    const waiting = this.#pods.get(uid) ?? { key, passesUntil: 0, behindUntil: 0 };
+    this.#pods.set(uid, waiting);
+    if (this.#turn?.uid !== uid) return;
+    const { since } = this.#turn;
+    const now = this.#options.clock.now();
+    this.stop();
+    waiting.behindUntil = now + LAGS_MS;
+    // The quota may not count the end yet.
+    const mayLag = now < this.#endedAt + LAGS_MS;
+    if (mayLag || since <= this.#endedAt) this.#nextAfter(AGAIN_MS);
+  }
+
+  /** Removes a pod that the quota admitted: there may be more room. */
+  accepted(uid: string): void {
+    this.remove(uid);
+    if (this.#turn === undefined && this.#pods.size > 0) this.#nextAfter(0);
+  }
+
+  /** Removes a pod that does not wait here any more. */
+  remove(uid: string): void {
+    this.#pods.delete(uid);
+    const hadTurn = this.#turn?.uid === uid;
+    if (hadTurn || this.#pods.size === 0) this.stop();
+    if (hadTurn && this.#pods.size > 0) this.#nextAfter(0);
+  }
+
+  /** Begins turns after the end of a pod there. */
+  onEnded(): void {
+    this.#endedAt = this.#options.clock.now();
+    if (this.#turn === undefined) this.#nextAfter(COUNTS_MS);
+  }
+
+  /** Ends the turns until a pod there ends. */
+  stop(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#turn = undefined;
+  }
+
+  /** Plans the next turn, unless one is planned sooner. */
+  #nextAfter(delayMs: number): void {
+    const at = this.#options.clock.now() + delayMs;
+    if (this.#timer !== undefined && this.#nextAt <= at) return;
+    this.#timer?.cancel();
+    this.#nextAt = at;
+    this.#timer = this.#options.clock.after(delayMs, () => this.#begin());
+  }
+
+  #begin(): void {
+    this.#timer = undefined;
+    const first = this.#first();
+    if (first === undefined) return;
+    const { uid, key } = first;
+    this.#turn = { uid, since: this.#options.clock.now() };
+    this.#timer = this.#options.clock.after(LOOK_MS, () => this.#look());
+    this.#options.reopen(key, uid, this.#member);
+  }
+
+  /** Passes the turn on from a pod that does not ask. */
+  #look(): void {
+    const { clock, memoryOf } = this.#options;
+    this.#timer = undefined;
+    if (this.#turn === undefined) return;
+    const { uid, since } = this.#turn;
+    const { promised, attempts } = memoryOf(uid);
+    const now = clock.now();
+    const asks = promised === this.#member || attempts[this.#member]?.refusal === undefined;
+    if (asks && now < since + TURN_MS) {
+      this.#timer = clock.after(LOOK_MS, () => this.#look());
+      return;
+    }
+    this.#turn = undefined;
+    const waiting = this.#pods.get(uid);
+    if (waiting !== undefined) waiting.passesUntil = now + PASSES_MS;
+    this.#begin();
+  }
+
+  /** Returns the pod of the highest precedence. A pod that does not fit holds up no other. */
+  #first(): Candidate | undefined {
+    const { clock, proxyOf } = this.#options;
+    const now = clock.now();
+    let best: Candidate | undefined;
+    for (const [uid, { key, passesUntil, behindUntil }] of this.#pods) {
+      const proxy = proxyOf(key);
+      if (proxy?.metadata.uid !== uid || !isLive(proxy) || now < passesUntil) continue;
+      const candidate = { uid, key, proxy, behind: now < behindUntil };
+      if (best === undefined || isBefore(candidate, best)) best = candidate;
+    }
+    return best;
+  }
+}
+
+function isBefore(a: Candidate, b: Candidate): boolean {
+  return a.behind === b.behind ? byPrecedence(a.proxy, b.proxy) < 0 : b.behind;
+}
 
 /** A namespace of a member, where quotas may be full. */
 export interface QuotaPlace {
@@ -8,21 +166,21 @@ export interface QuotaPlace {
 }
 
 /**
- * The pods that members refused because a quota was full. Each asks again after a rest of its own, which grows: when another one ends there,
- * they need not wait for that, and yet not all of them ask. Losing this costs time alone.
+ * Queues of pods that members refused because a quota was full. Each asks again after its growing backoff; the end of a pod lets
+ * them ask sooner, one at a time. Losing this costs time only.
  */
 export class QuotaQueues {
   readonly #options: QuotaQueueOptions;
-  /** Those in which pods wait. */
+  /** By member and namespace. */
   readonly #queues = new Map<string, QuotaQueue>();
 
   constructor(options: QuotaQueueOptions) {
     this.#options = options;
   }
 
-  /** A quota there had no room for the pod. */
+  /** Notes that a quota there had no room for the pod. */
   refused(place: QuotaPlace, proxyUid: string, key: ObjectKey): void {
-    // Nobody tells any more of one that went while it asked.
+    // A pod that went while it asked would stay in the queue.
     if (this.#options.proxyOf(key)?.metadata.uid !== proxyUid) return;
     const id = idOf(place);
     const queue = this.#queues.get(id) ?? new QuotaQueue(place.member, this.#options);
@@ -30,22 +188,22 @@ export class QuotaQueues {
     queue.refused(proxyUid, key);
   }
 
-  /** The member has made the pod's delegate. */
+  /** Notes that the member created the pod's delegate. */
   accepted(place: QuotaPlace, proxyUid: string): void {
     this.#change(idOf(place), (queue) => queue.accepted(proxyUid));
   }
 
-  /** A delegate has ended there. */
+  /** Notes that a delegate there ended. */
   onEnded(place: QuotaPlace): void {
     this.#change(idOf(place), (queue) => queue.onEnded());
   }
 
-  /** The pod has its node, or is gone. */
+  /** Removes a pod that has its node, or is gone. */
   leave(proxyUid: string): void {
     for (const id of this.#queues.keys()) this.#change(id, (queue) => queue.remove(proxyUid));
   }
 
-  /** In how many namespaces of members pods wait. */
+  /** Returns the number of queues. */
   get size(): number {
     return this.#queues.size;
   }

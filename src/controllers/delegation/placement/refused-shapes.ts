@@ -2,26 +2,25 @@ import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
 import type { SharedBy } from "../model/decision.ts";
+import { RETRY_AFTER_MS } from "../model/refusal-backoff.ts";
 import type { ShapeRefusal } from "../model/view.ts";
 
 interface Entry extends ShapeRefusal {
   /** The member's `roomVersion` at the refusal. */
   readonly version: string;
-  /** The pod that is being tried again: the others wait for its answer. */
+  /** The pod that is tried for all: the others wait for its answer. */
   trial?: { readonly uid: string; readonly until: number };
 }
 
-/** The same texts for pods that cannot be told apart by their spec, or by spec and labels. */
+/** Texts that are equal for pods with the same spec, or with the same spec and labels. */
 export type Shape = Readonly<Record<SharedBy, string>>;
 
-// A quota may have been raised, a class made: nothing tells.
-const RETRY_AFTER_MS = 30_000;
-// A trial that has no answer by then is forgotten.
+// A trial without an answer is forgotten after this.
 const TRIAL_MS = 60_000;
-// Shapes of one member; the oldest refusal is forgotten first.
+// Shapes kept per member; the oldest refusal is forgotten first.
 const KEPT = 1000;
 const TOKEN_VOLUME = "kube-api-access-";
-// A controller numbers its pods by these, so their names differ as much.
+// Labels by which controllers number their pods.
 const OWN_LABELS: ReadonlySet<string> = new Set([
   "apps.kubernetes.io/pod-index",
   "batch.kubernetes.io/job-completion-index",
@@ -29,16 +28,16 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Remembers by member what it has refused to all pods of a shape, so that not each pod of a large workload finds out by itself.
- * When something there has changed, or after a while, one pod tries again for all. Losing this costs time alone.
+ * Remembers per member the shapes of pods that it refused, so that not every pod of a workload asks. After a change there, or a
+ * while, one pod tries for all. Losing this costs time only.
  */
 export class Shapes {
   /** By member, then by either text of a shape. */
   readonly #members = new Map<string, Map<string, Entry>>();
-  /** Where pods are tried for others, by uid. */
+  /** Trials, by pod uid. */
   readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
 
-  /** The member takes no pod of this shape. A pod that rests there for `restMs` itself holds up no other for longer. */
+  /** Notes that the member takes no pod of this shape. The pod's own backoff of `restMs` holds up others no longer than that. */
   refuse(
     member: string,
     shape: string,
@@ -60,7 +59,7 @@ export class Shapes {
     }
   }
 
-  /** A pod of this shape is about to be tried there. */
+  /** Makes the pod the trial for its shape. */
   attempt(member: string, shape: Shape, uid: string, now: number): void {
     this.abandon(uid);
     const entries = this.#entries(member, shape);
@@ -69,7 +68,7 @@ export class Shapes {
     this.#trials.set(uid, { member, shape });
   }
 
-  /** Nothing will be known of its shape by this pod; true when others waited for that. */
+  /** Ends the pod's trial. Reports whether other pods waited for it. */
   abandon(uid: string): boolean {
     const trial = this.#trials.get(uid);
     if (trial === undefined) return false;
@@ -79,7 +78,7 @@ export class Shapes {
     return entries.length > 0;
   }
 
-  /** The member has a node for a pod of this shape; true when it had refused some. `only`: what it refused for another reason stays. */
+  /** Notes that the member takes pods of this shape. Reports whether it had refused some. `only`: other reasons stay. */
   accept(member: string, shape: Shape, only?: RefusalReason): boolean {
     const shapes = this.#members.get(member);
     let known = false;
@@ -91,7 +90,7 @@ export class Shapes {
     return known;
   }
 
-  /** Why the pod is not tried there now; undefined when it may be. */
+  /** Returns why the pod is not tried there now; undefined when it may be. */
   refusal(member: string, shape: Shape, uid: string, version: string, now: number): ShapeRefusal | undefined {
     for (const entry of this.#entries(member, shape)) {
       const { trial, refusal } = entry;
@@ -102,7 +101,7 @@ export class Shapes {
     return undefined;
   }
 
-  /** Whether no member has refused anything: then no shape has to be made. */
+  /** Reports whether no member has refused a shape: then none has to be computed. */
   get empty(): boolean {
     return this.#members.size === 0;
   }
@@ -117,7 +116,7 @@ export class Shapes {
 export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
   const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
-    // A pod that has overflowed has its node before its member's scheduler is asked.
+    // An overflowed pod has its node before the member's scheduler is asked.
     if (key === "hostname" || key === "nodeName") return undefined;
     return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
   });

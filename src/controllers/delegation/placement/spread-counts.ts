@@ -4,7 +4,6 @@ import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
 import { isBound, isLive } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 
-/** What pods are counted from. */
 export interface SpreadCountsOptions {
   /** All live and ended pods of the namespace, in overflow mode or not. */
   readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
@@ -20,31 +19,31 @@ interface Counted {
   readonly counts: Map<string, number>;
 }
 
-// Each costs a look at every change of every pod of its namespace; those that are asked for again stay.
+// Each costs time at every change of a pod in its namespace.
 const MOST_SELECTORS = 64;
 
 /**
- * How many pods of a namespace each member has, by the selectors that pods are spread by. Gone through once for each selector,
- * and kept by events and placements from then on: a look at one pod of many must not be a look at all.
+ * Counts a namespace's pods per member, by the selectors of spread constraints. Counted in full once per selector and kept by events
+ * from then on.
  */
 export class SpreadCounts {
   readonly #options: SpreadCountsOptions;
   /** By namespace and selector. */
   readonly #counted = new Map<string, Map<string, Counted>>();
-  /** Members of pods that the host shows without a node, by uid. */
+  /** Members of unbound pods, by uid. */
   readonly #places = new Map<string, string>();
 
   constructor(options: SpreadCountsOptions) {
     this.#options = options;
   }
 
-  /** The pods that the selector matches by member, without the one of this uid. */
+  /** Returns the number of matching pods per member, without the one of this uid. */
   of(namespace: string, labelSelector: LabelSelector, uid: string): Map<string, number> {
     const known = this.#counted.get(namespace) ?? new Map<string, Counted>();
     this.#counted.set(namespace, known);
     const text = JSON.stringify(labelSelector);
     const counted = known.get(text) ?? this.#count(namespace, selectorOf(labelSelector));
-    // Last is what was asked for last.
+    // Keeps the most recently used selectors.
     known.delete(text);
     known.set(text, counted);
     for (const oldest of known.keys()) {
@@ -57,7 +56,7 @@ export class SpreadCounts {
     return counts;
   }
 
-  /** A pod is as the host shows it. */
+  /** Notes a pod as the host shows it. */
   update(pod: Stored<Pod>): void {
     const { namespace = "", uid } = pod.metadata;
     if (isBound(pod)) this.#places.delete(uid);
@@ -65,7 +64,7 @@ export class SpreadCounts {
       move(counted, uid, this.#memberOf(counted, pod));
   }
 
-  /** A pod without a node has its delegate, or is about to, in this member; undefined: nowhere any more. */
+  /** Notes the member where an unbound pod has its delegate, or is about to; undefined: none any more. */
   place(uid: string, member: string | undefined): void {
     const pod = this.#options.podOf(uid);
     if (pod === undefined || isBound(pod)) return;
@@ -74,23 +73,23 @@ export class SpreadCounts {
     this.update(pod);
   }
 
-  /** The member that a pod without a node has, or is about to get. */
+  /** Returns the member of an unbound pod. */
   placeOf(uid: string): string | undefined {
     return this.#places.get(uid);
   }
 
-  /** A member shows the pod's delegate. Passed over when the pod has a member already. */
+  /** Notes a member that shows the delegate, unless the pod has a member already. */
   held(uid: string, member: string): void {
     if (!this.#places.has(uid)) this.place(uid, member);
   }
 
-  /** A pod is gone. */
+  /** Forgets a pod. */
   remove({ namespace = "", uid }: Stored<Pod>["metadata"]): void {
     this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);
   }
 
-  /** Nothing is left of the namespace. */
+  /** Forgets a namespace without pods. */
   forget(namespace: string): void {
     this.#counted.delete(namespace);
   }
@@ -101,7 +100,7 @@ export class SpreadCounts {
     return counted;
   }
 
-  /** The member that the pod counts for. */
+  /** Returns the member that the pod counts for. */
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
     if (!isLive(pod) || !selectorMatches(selector, labels)) return undefined;

@@ -5,28 +5,27 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";
 import type { Memories } from "../model/memory.ts";
 
-/** What waiting proxies are kept by. */
 export interface WaitingProxiesOptions {
   readonly clock: Clock;
   readonly memories: Memories;
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  /** Has proxies looked at again, behind all that has news of its own. */
+  /** Reconciles proxies at low priority. */
   readonly look: PacedResyncOptions<ObjectKey>["reconcile"];
 }
 
-// Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
+// Delegates end all the time, so waiting proxies are reconciled together, this long after the first end.
 const ROOM_DELAY_MS = 250;
 const PLACED_DELAY_MS = 1000;
 const FEW = 100;
 
-/** Proxies that have no node yet. They are looked at again when something has changed that may let a member take them. */
+/** Keeps the unbound proxies, and reconciles them when an event may let a member take them. */
 export class WaitingProxies {
   readonly #options: WaitingProxiesOptions;
-  /** Since when nothing but a node is missing; epoch ms. */
+  /** When each began to lack only a node; epoch ms. */
   readonly #since = new Map<ObjectKey, number>();
   readonly #resync: PacedResync<ObjectKey>;
-  /** The next resync looks at all of them, and not only at those that were told why they wait. */
+  /** The next resync includes proxies that were not told why they wait. */
   #all = false;
 
   constructor(options: WaitingProxiesOptions) {
@@ -35,22 +34,22 @@ export class WaitingProxies {
     this.#resync = new PacedResync({ clock, reconcile: look, keys: () => this.#next() });
   }
 
-  /** A proxy without a node is there; one with scheduling gates waits for those. */
+  /** Adds an unbound proxy. While gates hold it, its time starts anew. */
   add(key: ObjectKey, proxy: Stored<Pod>): void {
     if (isGated(proxy) || !this.#since.has(key)) this.#since.set(key, this.#options.clock.now());
   }
 
-  /** The proxy has a node, or is gone. */
+  /** Removes a proxy that has a node, or is gone. */
   remove(key: ObjectKey): void {
     this.#since.delete(key);
   }
 
-  /** Since when the proxy waits for a member; epoch ms. */
+  /** Returns since when the proxy waits for a member; epoch ms. */
   since(key: ObjectKey): number | undefined {
     return this.#since.get(key);
   }
 
-  /** Those that are still there. */
+  /** Yields the proxies that still exist. */
   *list(): Generator<readonly [ObjectKey, Stored<Pod>]> {
     for (const key of this.#since.keys()) {
       const proxy = this.#options.proxyOf(key);
@@ -58,7 +57,7 @@ export class WaitingProxies {
     }
   }
 
-  /** How many nobody has taken yet, and how long the oldest of them has waited, for metrics. */
+  /** Returns how many wait for a member, and how long the oldest does, for metrics. */
   summary(): { readonly count: number; readonly oldestSeconds: number } {
     const now = this.#options.clock.now();
     let oldest = now;
@@ -72,26 +71,26 @@ export class WaitingProxies {
     return { count, oldestSeconds: (now - oldest) / 1000 };
   }
 
-  /** Members' nodes, or what is said of members, have changed: any may fit now. */
+  /** Handles a change of members or of their nodes: any proxy may fit now. */
   onCapacity(): void {
-    // Each look at one is a look at all members: what many of them are to hear of, they hear together.
+    // Each reconcile ranks all members, so many proxies are reconciled together.
     this.#ask(this.#since.size > FEW ? ROOM_DELAY_MS : 0);
   }
 
-  /** A delegate has ended: one may have its place. */
+  /** Handles the end of a delegate: a proxy may have its room. */
   onRoom(): void {
     this.#ask(ROOM_DELAY_MS);
   }
 
-  /** A proxy has its place, or has it no more: one that was told why it waits may now have one (an even spread, a limit). */
+  /** Handles a proxy that got or lost its place: an even spread or a limit may admit another. */
   onPlaces(): void {
     if (this.#since.size > 0) this.#resync.request(PLACED_DELAY_MS);
   }
 
-  /** What was read of a member counts no more: its new connection must show first what it has of them. */
+  /** Handles a new connection to a member: it must show first what it has of the proxies. */
   onReconnected(member: string): void {
     for (const [, proxy] of this.list()) {
-      // One that is gated still was given to nobody.
+      // A gated proxy was given to no member.
       if (!isGated(proxy)) this.#options.memories.noteUnproven(proxy.metadata.uid, member);
     }
   }
@@ -106,7 +105,7 @@ export class WaitingProxies {
     this.#resync.request(delayMs);
   }
 
-  /** Whoever is looked at first has the choice of what has become free. */
+  /** Returns the proxies in order of precedence: the first has the choice. */
   #next(): readonly ObjectKey[] {
     const all = this.#all;
     this.#all = false;
