@@ -461,7 +461,7 @@ describe("a member's life", () => {
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toMatch(new RegExp(`still in west: Namespace ${namespace}: it holds .*ConfigMap not-ours`));
     expect(run.stdout).toContain(
-      `still in west: PersistentVolumeClaim ${namespace}/data: it holds data; when nobody needs it`,
+      `still in west: PersistentVolumeClaim ${namespace}/data: it holds data; when nothing needs it`,
     );
     expect(await kubectl(west, claims)).toBe("persistentvolumeclaim/data\n");
     expect(await kubectl(west, configMaps)).not.toContain("configmap/settings");
