@@ -91,7 +91,7 @@ const runtimeClass: Kind = {
   isUsedInPlace: () => true,
 };
 
-/** What pods name, by kind. */
+/** The kinds that pods name. */
 export const DEPENDENCIES: Readonly<Record<DependencyKind, Kind>> = {
   ConfigMap: configMap,
   Secret: secret,

@@ -7,7 +7,7 @@ import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./cop
 /** Fields by JSON pointer. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** What the copier must know of a kind. All functions are pure. */
+/** The record of a kind that members get copies of. All functions are pure. */
 export interface CopiedKind<T extends KubeObject> {
   readonly resource: Resource<T>;
   /** Returns a copy's fields beside `apiVersion`, `kind` and `metadata`. */
@@ -30,7 +30,7 @@ export interface CopiedKind<T extends KubeObject> {
   readonly knownByLabels?: boolean;
   /** Reports whether an object of the member's own serves users in place of a copy. */
   readonly isUsedInPlace?: (name: string) => boolean;
-  /** Returns what a member takes instead of a copy, or of a patch, that it refused with this detail. */
+  /** Returns the write to send instead of one that a member refused with this detail. */
   readonly fallback?: (detail: string) => Fallback<T> | undefined;
   /** Selects the sources that are read on the host. Default: all. */
   readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
@@ -38,7 +38,7 @@ export interface CopiedKind<T extends KubeObject> {
   readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
 }
 
-/** What is written in place of what a member refused. */
+/** A smaller write in place of a refused one. */
 export interface Fallback<T extends KubeObject> {
   readonly object: (object: T) => T;
   /** Appended to the patch. */

@@ -27,15 +27,15 @@ import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
 export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "leaderless" | "confirmLease"> {
-  /** A member's claims have been read. */
+  /** A member's claims were read. */
   readonly onRead: () => void;
 }
 
 const LOST = "lost";
 const KIND = "PersistentVolumeClaim";
-// A class that lets claims grow, or room in a quota, comes by a person's hand.
+// An operator allows expansion of a class, or raises a quota, by hand.
 const SIZE_REFUSED_FOR_MS = 600_000;
-// Whoever has deleted it, or taken its labels off, did so by hand.
+// A client of the member deleted the claim, or removed its labels, by hand.
 const LOST_FOR_MS = 600_000;
 const UNREADABLE =
   "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
@@ -45,25 +45,25 @@ const UNREAD =
   "of Legation was given does not include them";
 
 /**
- * Claims of the host stand for claims in members: each is made in the member that its first pod goes to, and keeps all
- * its pods there. The member's name is written on the host's claim before anything is made.
+ * Creates the host's claims in members: each in the member that its first pod goes to, where it keeps all its pods. The
+ * member's name is written on the host's claim before anything is created. Claims hold data, so they are no copies.
  */
 export class ClaimController implements PodCopier {
   readonly #options: ClaimOptions;
   readonly #claims: Reflector<PersistentVolumeClaim>;
-  readonly #copies: Copies<typeof KIND, PersistentVolumeClaim>;
+  readonly #copies: Copies<PersistentVolumeClaim>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies without a node, by the claims that they name. */
   readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
-  /** Where the first pod is about to go; until that is written on the claim. */
+  /** The member that the first pod is about to go to, until the claim's annotation names it. */
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
-  /** Of the host's claims, by member. */
+  /** Members' refusals, by uid of the host's claim and member. */
   readonly #refusals: Refusals;
-  /** The same, where the claim may be there all the same. */
+  /** The same for uncertain creates: the claim may be there. */
   readonly #doubts: Refusals;
-  /** Of members' claims, by size. */
+  /** Refused sizes, by uid of the member's claim and size. */
   readonly #refusedSizes: Refusals;
-  /** Of the host's claims, what a live read of their member has found in the place of theirs. */
+  /** Why a claim's data is out of reach, by uid of the host's claim, as a live read of its member found. */
   readonly #lost: Refusals;
   readonly #executor: Executor;
   readonly #toldHeld = new Set<string>();
@@ -139,13 +139,11 @@ export class ClaimController implements PodCopier {
     await this.#loop.stop();
   }
 
-  /** Members were connected, or left. */
   onMembers(): void {
     this.#copies.follow(this.#options.registry.members());
     this.#wakeAll();
   }
 
-  /** A member was lost or found again. */
   onConnection(member: Member): void {
     if (!member.reachable || !this.#claims.store.synced) return;
     for (const copy of this.#copies.in(member)) this.#onClaim(objectKey(copy));
@@ -154,7 +152,6 @@ export class ClaimController implements PodCopier {
     }
   }
 
-  /** A proxy came, changed or went. */
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
     for (const claim of claimKeys(proxy)) {
       this.#start();
@@ -166,7 +163,7 @@ export class ClaimController implements PodCopier {
     }
   }
 
-  /** The claims that a proxy needs, and who may have them; undefined when it names none. */
+  /** Returns the claims that a proxy needs, and which members may have them; undefined if it names none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const keys = claimKeys(proxy);
     if (keys.length === 0) return undefined;
@@ -181,7 +178,7 @@ export class ClaimController implements PodCopier {
     );
   }
 
-  /** Has the proxy's claims made in the member, unless they are to be in another; true when all are there. */
+  /** Has the proxy's claims created in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies().get(proxyKey);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
@@ -189,7 +186,7 @@ export class ClaimController implements PodCopier {
     if (needs === undefined) return true;
     if (needs.state !== "there") return false;
     const readiness = needs.in(member);
-    // All or none: claims of one pod that begin in two members would keep it from both.
+    // All or none: claims of one pod in two members would keep it from both.
     if (readiness !== "unprepared") return readiness === "ready";
     for (const key of claimKeys(proxy)) {
       const claim = this.#claims.store.get(key);
@@ -216,14 +213,14 @@ export class ClaimController implements PodCopier {
     if (copy === undefined) {
       if (refused !== undefined) return { refused };
       if (!wasSeen(claim)) return "unprepared";
-      // Its member is asked before anything is said of its data.
+      // The member is read live before the claim counts as lost.
       const lost = this.#lost.of(claim.metadata.uid, LOST);
       return lost === undefined ? "unprepared" : { refused: `${what} ${lost}` };
     }
     const owner = claimOwner(copy, claim);
     if (owner === undefined) {
       return {
-        refused: `${what} is there without the annotation ${OWNER_ANNOTATION}, so nobody knows for which claim of the host it was made; delete it there if its data is of no use`,
+        refused: `${what} is there without the annotation ${OWNER_ANNOTATION}, so Legation cannot tell for which claim of the host it was made; delete it there if its data is of no use`,
       };
     }
     if (owner !== claim.metadata.uid) {
@@ -233,7 +230,7 @@ export class ClaimController implements PodCopier {
     return clusterOf(claim) === name ? "ready" : "unprepared";
   }
 
-  /** The member that has the claim, or is to have it. */
+  /** Returns the member that has the claim, or is to have it. */
   #homeOf(key: ObjectKey, claim: Stored<PersistentVolumeClaim>): string | undefined {
     const written = clusterOf(claim);
     if (written !== undefined) return written;
@@ -251,7 +248,7 @@ export class ClaimController implements PodCopier {
     return this.#copies.of(member, KIND, namespace, name);
   }
 
-  /** What is not used costs nothing: claims are read once a pod names one, or a member has one. */
+  /** Reads claims once a pod names one, or a member has one. */
   #start(): void {
     if (this.#started) return;
     this.#started = true;
@@ -283,22 +280,22 @@ export class ClaimController implements PodCopier {
     this.#onClaim(key);
   }
 
-  /** It goes on being tried: whoever waits for it is told when that is news. */
+  /** Wakes the waiting pods if the message is news. The create is retried meanwhile. */
   #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
     const told = this.#doubts.of(uid, member);
     this.#doubts.note(uid, member, message, () => this.#onClaim(key));
-    // The claim itself is tried again when it was to be: news of its own making must not cut that pause short.
+    // Enqueuing the claim would cut the backoff of the create short.
     if (told === undefined || inWords(told) !== inWords(message)) this.#wake(key);
   }
 
-  /** Whether a claim whose host's is not there is to be kept; tells of each once. */
+  /** Reports whether a claim that the host does not know is kept. Logs each once. */
   #isHeld(member: string, { metadata }: Stored<PersistentVolumeClaim>): boolean {
     const { namespace, name, uid, creationTimestamp: created } = metadata;
     if (!wasLeaderless(this.#options.leaderless, created)) return false;
     if (!this.#toldHeld.has(uid)) {
       this.#toldHeld.add(uid);
       const message =
-        "kept a claim that the host does not know: it was made while nobody led, so the host was restored from a backup";
+        "kept a claim that the host does not know: it was made while there was no leader, so the host was restored from a backup";
       this.#options.log.warn({ member, namespace, name, uid, created }, message);
     }
     return true;
@@ -306,7 +303,7 @@ export class ClaimController implements PodCopier {
 
   #observe(key: ObjectKey): Observed | undefined {
     const { registry, identity } = this.#options;
-    // Before the host's claims are known, none would seem to be there.
+    // Until the host's claims are read, every member's claim would look orphaned.
     if (!this.#claims.store.synced) return undefined;
     const claim = this.#claims.store.get(key);
     const usable = (member: Member): boolean => member.reachable && this.#copies.read(member);

@@ -12,7 +12,7 @@ import {
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Action, Observed } from "./model.ts";
 
-/** What to do for one claim now. */
+/** Actions for one claim, and when to look again without an event. */
 export interface ClaimDecision {
   readonly actions: readonly Action[];
   readonly outcome: string;
@@ -20,11 +20,11 @@ export interface ClaimDecision {
   readonly requeueAt?: number;
 }
 
-/** One claim in one member stands for the host's as long as that exists; those of earlier ones are removed. */
+/** Keeps one claim in one member for each claim of the host, and sweeps those of earlier ones. */
 export function decide(observed: Observed): ClaimDecision {
   const { claim } = observed;
   const sweeps: Action[] = observed.copies
-    // What the host has only forgotten holds data all the same.
+    // A claim that a restored host has forgotten holds data.
     .filter(({ usable, held, claim: { metadata } }) => usable && !held && metadata.deletionTimestamp === undefined)
     .flatMap(({ member, claim: copy }): Action[] => {
       const ownerUid = ownerOf(copy)?.uid;
@@ -49,12 +49,12 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
     const free = assigned && !wasSeen(claim);
     return { actions: free ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
   }
-  // Written first: whatever is lost after that, no other member gets the claim.
+  // Written first: after a crash no other member gets the claim.
   if (!assigned) return { actions: [{ type: "assign", member: home, uid, resourceVersion }], outcome: "Assigning" };
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (own === undefined) {
     if (there !== undefined) return { actions: [], outcome: "Replacing" };
-    // What was there was deleted in the member, with the data: an empty one must not take its place unnoticed.
+    // The claim was deleted in the member, with its data: an empty one must not replace it unnoticed.
     if (wasSeen(claim)) {
       return { actions: observed.looked ? [] : [{ type: "look", member: home, claim }], outcome: "Lost" };
     }
@@ -69,7 +69,7 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
     return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, annotations }], outcome: "Marking" };
   }
   const size = wantedSize(claim, own);
-  // How that ends is told when it is known.
+  // The status is written once the outcome is known.
   if (size !== undefined && refusedSize === undefined) {
     return { actions: [{ type: "grow", member: home, uid: own.metadata.uid, size }], outcome: "Growing" };
   }

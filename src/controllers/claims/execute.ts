@@ -22,22 +22,22 @@ import { WriteGuard } from "../../runtime/write-guard.ts";
 import { inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { notConfirmed } from "../not-confirmed.ts";
-import { DoubtfulClaims } from "./doubtful.ts";
 import type { Action, Observed } from "./model.ts";
+import { UncertainCreates } from "./uncertain-creates.ts";
 
 export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease"> {
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
-  /** The member does not take the host's claim of this uid. */
+  /** The member refuses the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
-  /** Whether the member has made the claim, nobody knows, and it goes on failing to say so. */
+  /** The create is uncertain, and the member goes on failing. */
   readonly onDoubt: (key: ObjectKey, uid: string, member: string, message: string) => void;
-  /** The member does not show its claim for the host's of this uid, and why. */
+  /** A live read found the member's claim gone, or without its labels. */
   readonly onLost: (key: ObjectKey, uid: string, message: string) => void;
   readonly clock: Pick<Clock, "now">;
-  /** The member's claim of this uid does not become as large as this. */
+  /** The member refuses to grow its claim of this uid to the size. */
   readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
 }
 
@@ -57,14 +57,14 @@ export class Executor {
   readonly #options: ExecutorOptions;
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #sizes: WriteGuard<ObjectKey>;
-  readonly #doubtful: DoubtfulClaims;
+  readonly #uncertain: UncertainCreates;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { clock } = options;
     this.#guard = new WriteGuard({ clock });
     this.#sizes = new WriteGuard({ clock, forgetFailureMs: FORGET_DENIAL_MS });
-    this.#doubtful = new DoubtfulClaims(clock);
+    this.#uncertain = new UncertainCreates(clock);
   }
 
   /** Returns until when another manager may keep a member's claim without its owner annotation; epoch ms. */
@@ -72,17 +72,16 @@ export class Executor {
     return this.#guard.heldUntil(key, MARKS, uid);
   }
 
-  /** Nothing is left of the claim. */
   forget(key: ObjectKey): void {
     this.#guard.forget(key);
-    this.#doubtful.forget(key);
+    this.#uncertain.forget(key);
   }
 
-  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
+  /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     switch (action.type) {
       case "assign":
-        this.#doubtful.noteGiven(context.key, action.uid, action.member);
+        this.#uncertain.noteGiven(context.key, action.uid, action.member);
         return await this.#annotate(action, { [CLUSTER_ANNOTATION]: action.member }, context);
       case "unassign":
         return await this.#annotate(action, { [CLUSTER_ANNOTATION]: null }, context);
@@ -105,7 +104,7 @@ export class Executor {
     return inMember(this.#options.registry, name, write);
   }
 
-  /** The uid, and the version where there is one, are preconditions of the API server's. */
+  /** Patches annotations of the host's claim, with uid and resourceVersion as preconditions. */
   async #annotate(
     { uid, ...rest }: ActionOf<"assign" | "unassign" | "tell">,
     annotations: Record<string, string | null>,
@@ -117,7 +116,7 @@ export class Executor {
     try {
       await this.#options.host.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
     } catch (error) {
-      // Changed, gone, or another by now: the watch has told, or will.
+      // The watch shows, or will show, that the claim changed or is gone.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
       const before = "resourceVersion" in rest ? rest.resourceVersion : undefined;
       return ({ claim }) => claim?.metadata.uid !== uid || claim.metadata.resourceVersion !== before;
@@ -134,7 +133,7 @@ export class Executor {
     const write = { object: key, write: member.name, member };
     const made = await outlast(this.#guard, write, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
-      this.#doubtful.settle(key, uid, member.name, true);
+      this.#uncertain.settle(key, uid, member.name, true);
       return shows(member, made.uid);
     }
     if (made.type === "gone") return () => true;
@@ -142,28 +141,28 @@ export class Executor {
       refOf(key).name,
       made.type === "refused" || made.type === "failing" ? made.detail : undefined,
     );
-    // It may have been made: no other member gets it.
-    if (this.#doubtful.hasThoughUnseen(key, uid, member.name)) {
+    // The member may have created it, so no other member gets it.
+    if (this.#uncertain.mayHaveUnseen(key, uid, member.name)) {
       this.#options.onDoubt(key, uid, member.name, message);
       if (made.type === "failing") throw made.error;
-      // Asked again when its watch has not shown one for a while.
+      // The expectation expires if the watch shows none, and the create is retried.
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     }
     const there = made.type === "failing" ? await this.#find(member, { uid, message }, context) : undefined;
-    this.#doubtful.settle(key, uid, member.name, there !== undefined);
+    this.#uncertain.settle(key, uid, member.name, there !== undefined);
     if (there !== undefined) return shows(member, there);
     log.info(message);
     this.#options.onRefusal(key, uid, member.name, message);
     return () => true;
   }
 
-  /** The uid of a claim that the member has made for requests which are over by now; undefined when it has none, or surely made none. */
+  /** Returns the uid of a claim that earlier requests created; undefined if they certainly did not. */
   async #find(
     member: Member,
     { uid, message }: { readonly uid: string; readonly message: string },
     { key, signal }: Context,
   ): Promise<string | undefined> {
-    if (!this.#doubtful.mayHave(key, uid, member.name)) return undefined;
+    if (!this.#uncertain.mayHave(key, uid, member.name)) return undefined;
     try {
       const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
       return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;
@@ -179,12 +178,12 @@ export class Executor {
     try {
       return await makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal });
     } catch (error) {
-      this.#doubtful.note(key, uid, member.name, error);
+      this.#uncertain.note(key, uid, member.name, error);
       throw error;
     }
   }
 
-  /** The watch tells of what has its labels: one that somebody has taken them off is not gone, and neither is its data. */
+  /** Reads the claim live: the watch selects by labels, and a claim that lost them still has its data. */
   async #look(member: Member, { claim }: ActionOf<"look">, { key, signal }: Context): Result {
     const ref = refOf(key);
     const there = await findByList(member.client, persistentVolumeClaims, ref, signal);
@@ -199,7 +198,7 @@ export class Executor {
       onLost(key, uid, `${words}; delete it on the host, too, delete or rename the other one, and make it anew`);
       return () => true;
     }
-    // The watch has yet to tell of it.
+    // The watch lags behind.
     if (isLabelled(there, hostId)) return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     const labels = `${HOST_LABEL}=${hostId} ${COPY_LABEL}=${COPY_LABEL_VALUE}`;
     const command = `kubectl -n ${ref.namespace} label pvc ${ref.name} ${labels}`;
@@ -242,9 +241,9 @@ export class Executor {
   async #sweep(member: Member, { uid, ownerUid }: ActionOf<"sweep">, { key, signal, log }: Context): Result {
     const ref = refOf(key);
     const claim = await findByList(this.#options.host, persistentVolumeClaims, ref, signal);
-    // The watch and this read disagree: looked at again later.
+    // The watch lags behind the read; the expectation expires, and the key is reconciled again.
     if (claim?.metadata.uid === ownerUid) return () => false;
-    // A host that was restored a moment ago has only forgotten the claim. The next leader knows since when.
+    // A host that was just restored has only forgotten the claim. The next leader knows since when.
     if (!(await this.#options.confirmLease(signal))) throw notConfirmed(member.name, "persistentvolumeclaims");
     try {
       await member.client.delete(persistentVolumeClaims, ref, { uid, signal });
@@ -266,7 +265,7 @@ function refOf(key: ObjectKey): { readonly namespace: string; readonly name: str
   return { namespace, name };
 }
 
-/** Why the member has no claim of this name for the host's, for people: in its API server's words, or since somebody else has the name. */
+/** Returns why the member has no claim: in its API server's words, or because a foreign claim has the name. */
 function whyNot(name: string, detail: string | undefined): string {
   const what = `PersistentVolumeClaim ${name}, which the pod needs`;
   return detail === undefined

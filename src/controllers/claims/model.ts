@@ -2,11 +2,11 @@ import type { ObjectRef, PersistentVolumeClaim, Stored } from "../../api/kuberne
 import type { StorageClasses } from "../../copies/claims.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 
-/** A member's claim under the name of the host's, which this host made. */
+/** A claim that this host made in a member, under the name of the host's. */
 export interface MemberClaim {
   readonly member: string;
   readonly usable: boolean;
-  /** It was made while nobody led: the host was restored from a backup, and has forgotten it. */
+  /** It was created while there was no leader, so the host was restored from a backup and has forgotten it. */
   readonly held: boolean;
   readonly claim: Stored<PersistentVolumeClaim>;
 }
@@ -15,21 +15,21 @@ export interface MemberClaim {
 export interface Observed {
   readonly ref: ObjectRef;
   readonly host: HostIdentity;
-  /** The host's. */
+  /** The host's claim. */
   readonly claim?: Stored<PersistentVolumeClaim>;
   readonly copies: readonly MemberClaim[];
   /** The member that has it, or is to have it. */
   readonly home?: string;
-  /** That member answers, and its claims have been read. */
+  /** That member answers, and its claims were read. */
   readonly usable: boolean;
   readonly classes?: StorageClasses;
-  /** That member has refused it a short while ago. */
+  /** That member refused it a short while ago. */
   readonly refused: boolean;
-  /** That member was asked for the claim that its watch does not show, a short while ago. */
+  /** That member was read live a short while ago, since its watch does not show the claim. */
   readonly looked: boolean;
-  /** Somebody else keeps taking off whose the member's claim is: until when it is left so; epoch ms. */
+  /** Another manager keeps removing the owner annotation of the member's claim: until when it is left so; epoch ms. */
   readonly contestedUntil?: number;
-  /** Why the member's claim does not become as large as the host's, when that was asked for a short while ago. */
+  /** Why the member refused, a short while ago, to grow its claim to the host's size. */
   readonly refusedSize?: string;
 }
 
@@ -37,9 +37,9 @@ export interface Observed {
 export type Action =
   /** Writes the member's name on the host's claim, before anything is made there. */
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
-  /** Takes it off again, where the member does not take the claim. */
+  /** Removes the name, since the member refuses the claim. */
   | { readonly type: "unassign"; readonly uid: string; readonly resourceVersion: string }
-  /** Makes it, for the host's claim of that uid. */
+  /** Creates the member's claim, for the host's of that uid. */
   | {
       readonly type: "create";
       readonly member: string;
@@ -47,16 +47,16 @@ export type Action =
       readonly object: PersistentVolumeClaim;
     }
   | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
-  /** Asks the member whether the claim that stood for the host's is really gone. */
+  /** Reads the member live: is its claim really gone? */
   | { readonly type: "look"; readonly member: string; readonly claim: Stored<PersistentVolumeClaim> }
-  /** Writes on the member's claim again whose it is. */
+  /** Restores the owner annotation of the member's claim. */
   | {
       readonly type: "mark";
       readonly member: string;
       readonly uid: string;
       readonly annotations: Record<string, string>;
     }
-  /** Says on the host's claim how the member's is. */
+  /** Writes the status of the member's claim to the host's. */
   | { readonly type: "tell"; readonly uid: string; readonly status: string }
-  /** Deletes a claim whose host's is gone, after a live read of the host has confirmed that. */
+  /** Deletes an orphan, after a live read of the host confirmed that its claim is gone. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly ownerUid: string };

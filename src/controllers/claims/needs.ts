@@ -9,13 +9,13 @@ import {
 import { claimNames, claimProblem } from "../../copies/claims.ts";
 import { leastReady, type Needs, type Readiness } from "../delegation/model/needs.ts";
 
-/** The claims that a pod names. */
+/** Returns the claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {
   const { namespace = "" } = proxy.metadata ?? {};
   return claimNames(proxy).map((name) => objectKey({ namespace, name }));
 }
 
-/** What a pod needs of the claims that it names: the host's, and how members stand to each of them. */
+/** Returns what a pod needs of its claims: whether the host has them, and how ready a member is for each. */
 export function claimNeeds(
   keys: readonly ObjectKey[],
   find: (key: ObjectKey) => Stored<PersistentVolumeClaim> | undefined,
@@ -26,7 +26,7 @@ export function claimNeeds(
     const claim = find(key);
     const message = whyNot(objectRef(key).name, claim);
     if (message !== undefined || claim === undefined) {
-      // In the scheduler's words, which on a node's pod is the one to say so.
+      // In the scheduler's words, which reports it for an ordinary pod.
       return { state: "missing", reason: "FailedScheduling", message: message ?? "" };
     }
     claims.push(claim);
@@ -37,17 +37,17 @@ export function claimNeeds(
   };
 }
 
-/** The claim, as reasons begin. */
+/** Returns how reasons name the claim. */
 export function neededClaim({ metadata }: Stored<PersistentVolumeClaim>): string {
   return `PersistentVolumeClaim ${metadata.name}, which the pod needs,`;
 }
 
-/** Why the pod cannot go to another member than the one with its claim. */
+/** Returns why the pod cannot go to another member than the one with its claim. */
 export function claimElsewhere(claim: Stored<PersistentVolumeClaim>, home: string, joined: boolean): string {
   return `${neededClaim(claim)} is in ${home}${joined ? "" : ", which has not joined"}`;
 }
 
-/** What is wrong with a claim before any member is asked. */
+/** Returns what is wrong with a claim before any member is asked. */
 function whyNot(name: string, claim: Stored<PersistentVolumeClaim> | undefined): string | undefined {
   if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
   if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;

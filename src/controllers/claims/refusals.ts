@@ -11,8 +11,8 @@ export interface RefusalsOptions {
 }
 
 /**
- * What was refused for an object, for a while: by whom, or of what it asked, and why. Objects are known by uid, so that one
- * that takes another's name begins anew.
+ * Refusals of the last while, by uid of the object, so that a new object of the same name starts without any, and by what was
+ * refused.
  */
 export class Refusals {
   readonly #options: RefusalsOptions;
@@ -22,7 +22,7 @@ export class Refusals {
     this.#options = options;
   }
 
-  /** Keeps a refusal, in the place of an earlier one of the same; `onForgotten` says when it may be tried again. */
+  /** Keeps a refusal in place of an earlier one, and calls `onForgotten` when it may be tried again. */
   note(uid: string, what: string, message: string, onForgotten: () => void): void {
     const { clock, forMs } = this.#options;
     const refused = this.#byUid.get(uid) ?? new Map<string, Refusal>();
@@ -35,7 +35,7 @@ export class Refusals {
     this.#byUid.set(uid, refused.set(what, { message, timer }));
   }
 
-  /** Why it was refused; undefined when it was not, or long ago. */
+  /** Returns why it was refused; undefined if it was not, or long ago. */
   of(uid: string, what: string): string | undefined {
     return this.#byUid.get(uid)?.get(what)?.message;
   }

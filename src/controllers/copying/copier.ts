@@ -28,8 +28,8 @@ import {
 import { Sources } from "./sources.ts";
 
 /**
- * Who uses copies: pods today, any object tomorrow. The copier asks what they need, and tells them what changed; it knows
- * nothing else of them.
+ * The users of copies: pods today, any object tomorrow. The copier asks them which copies they need, and tells them what changed.
+ * It knows nothing else of them.
  */
 export interface CopyUsers<T extends KubeObject> {
   /** Reports whether all users are known. Until then no copy is written or deleted. */
@@ -38,7 +38,7 @@ export interface CopyUsers<T extends KubeObject> {
   use(member: Member, ref: CopyRef, source: Source<T>): Use;
   /** Reports whether any user needs objects of the kind there; an empty namespace stands for the whole cluster. */
   anyNeeds(kind: string, namespace: string): boolean;
-  /** Returns the source as far as the member is given it. Default: each member is. */
+  /** Returns the source as the member is given it: missing, or changed for this member. Default: as it is. */
   sourceFor?(member: Member, ref: CopyRef, source: Source<T>): Source<T>;
   /** The copy, or what is known of it, changed. */
   onCopy(member: string, ref: ObjectName): void;
@@ -94,7 +94,7 @@ export interface Standing {
  */
 export class Copier<T extends KubeObject> {
   readonly sources: Sources<T>;
-  readonly copies: Copies<string, T>;
+  readonly copies: Copies<T>;
   readonly #options: CopierOptions<T>;
   readonly #kinds: ReadonlyMap<string, CopiedKind<T>>;
   readonly #digests: ContentDigests<T>;
@@ -123,7 +123,7 @@ export class Copier<T extends KubeObject> {
       clock,
       log,
     });
-    this.copies = new Copies<string, T>({
+    this.copies = new Copies<T>({
       hostId: identity.id,
       kinds,
       transform: (kind, copy) => this.#digests.storedCopy(kind, copy),

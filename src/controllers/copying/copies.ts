@@ -9,24 +9,18 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { ObjectName } from "./model.ts";
 
-/** Names one copy within its member. */
-export interface CopyName<Kind extends string> {
-  readonly kind: Kind;
-  readonly namespace: string;
-  readonly name: string;
-}
-
-/** What the watch of a kind's copies must know of it. */
+/** The part of a kind's record that the watch of its copies needs. */
 export type WatchedKind<T extends KubeObject> = Pick<CopiedKind<T>, "resource" | "knownByLabels" | "withoutContent">;
 
-export interface CopiesOptions<Kind extends string, T extends KubeObject> {
+export interface CopiesOptions<T extends KubeObject> {
   readonly hostId: string;
-  readonly kinds: ReadonlyMap<Kind, WatchedKind<T>>;
+  readonly kinds: ReadonlyMap<string, WatchedKind<T>>;
   /** Shrinks copies before they are stored. Default: they are stored as they are. */
-  readonly transform?: (kind: Kind, object: Stored<T>) => Stored<T>;
+  readonly transform?: (kind: string, object: Stored<T>) => Stored<T>;
   /** A copy was added, updated or deleted. */
-  readonly onCopy: (member: Member, copy: CopyName<Kind>) => void;
+  readonly onCopy: (member: Member, copy: ObjectName) => void;
   /** All kinds of a member's copies were read. */
   readonly onRead: (member: Member) => void;
   /** `isCurrent` may have another answer. */
@@ -40,11 +34,11 @@ const LARGE_PAGE_SIZE = 20;
 const NAMESPACE_INDEX = "namespace";
 
 /** Watches the copies of some kinds in all members. */
-export class Copies<Kind extends string, T extends KubeObject> {
-  readonly #options: CopiesOptions<Kind, T>;
-  readonly #watches: ReadonlyMap<Kind, MemberWatches<Reflector<T>>>;
+export class Copies<T extends KubeObject> {
+  readonly #options: CopiesOptions<T>;
+  readonly #watches: ReadonlyMap<string, MemberWatches<Reflector<T>>>;
 
-  constructor(options: CopiesOptions<Kind, T>) {
+  constructor(options: CopiesOptions<T>) {
     this.#options = options;
     this.#watches = new Map(
       [...options.kinds].map(([kind, record]) => [
@@ -78,14 +72,14 @@ export class Copies<Kind extends string, T extends KubeObject> {
     return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
   }
 
-  of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
+  of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
     const isOurs = this.#options.kinds.get(kind)?.knownByLabels === true ? isLabelled : isCopy;
     return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
   /** Names all copies in a member. */
-  in(member: Member): CopyName<Kind>[] {
+  in(member: Member): ObjectName[] {
     return [...this.#watches.keys()].flatMap((kind) => {
       const copies = this.#store(member, kind)?.list() ?? [];
       return copies.map(({ metadata }) => nameOf(kind, metadata));
@@ -93,7 +87,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
   }
 
   /** Names the copies of a kind in one namespace of a member. */
-  inNamespace(member: Member, kind: Kind, namespace: string): CopyName<Kind>[] {
+  inNamespace(member: Member, kind: string, namespace: string): ObjectName[] {
     const copies = this.#store(member, kind)?.byIndex(NAMESPACE_INDEX, namespace) ?? [];
     return copies.map(({ metadata }) => nameOf(kind, metadata));
   }
@@ -103,11 +97,11 @@ export class Copies<Kind extends string, T extends KubeObject> {
     return [...this.#watches.values()].map((watches) => watches.of(member));
   }
 
-  #store(member: Member, kind: Kind): ReadStore<T> | undefined {
+  #store(member: Member, kind: string): ReadStore<T> | undefined {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: Kind, { resource, withoutContent }: WatchedKind<T>): Reflector<T> {
+  #reflector(member: Member, kind: string, { resource, withoutContent }: WatchedKind<T>): Reflector<T> {
     const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
     const reflector = new Reflector<T>({
       client: member.client,
@@ -131,9 +125,6 @@ export class Copies<Kind extends string, T extends KubeObject> {
   }
 }
 
-function nameOf<Kind extends string>(
-  kind: Kind,
-  { namespace = "", name }: { namespace?: string; name: string },
-): CopyName<Kind> {
+function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {
   return { kind, namespace, name };
 }

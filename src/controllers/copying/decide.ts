@@ -1,7 +1,7 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Action, Observed } from "./model.ts";
 
-/** What to do for one copy now, and when to look again without an event. */
+/** Actions for one copy, and when to look again without an event. */
 export interface CopyDecision<T extends KubeObject> {
   readonly actions: readonly Action<T>[];
   readonly outcome: string;

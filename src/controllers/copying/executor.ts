@@ -40,7 +40,7 @@ export interface ExecutorOptions<T extends KubeObject> {
   readonly recorder: Pick<EventRecorder, "record">;
   /** Follows a copy's name in messages, with the users' relation to it: `, which the pod needs`. */
   readonly clause: string;
-  /** What a foreign object in a copy's place means for users in the member. */
+  /** Returns the effect on users in the member if a foreign object is in a copy's place. */
   readonly whenForeign?: (member: string) => string;
   readonly isSameContent: (kind: string, copy: Stored<T>, source: Stored<T>) => boolean;
   /** Runs before a copy is deleted. Returns for how long it stays instead; ms. Rejects with KubeError. */

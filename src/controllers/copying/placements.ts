@@ -8,13 +8,13 @@ interface Placement {
   readonly labels: Labels;
 }
 
-/** Which pods have been given to which member, or are about to be, by namespace: what a proxy says counts, no delegate. */
+/** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
 export class Placements {
   readonly #placements = new Map<string, Placement>();
-  /** Labels of the pods, by uid, of one namespace in one member. */
+  /** Labels by uid, by member and namespace. */
   readonly #groups = new Map<string, Map<string, Labels>>();
 
-  /** The pod is in the member, or on its way there. False when that was known, with these labels. */
+  /** Notes where the pod is. Returns false if that was known, with these labels. */
   place({ metadata }: Stored<Pod>, member: string): boolean {
     const { uid, namespace = "", labels = {} } = metadata;
     const before = this.#placements.get(uid);
@@ -26,7 +26,7 @@ export class Placements {
     return true;
   }
 
-  /** The pod has ended or gone. Where it was, when it was the last of its namespace there. */
+  /** Forgets a pod that ended. Returns its place if it was the last of its namespace there. */
   forget(uid: string): Omit<Placement, "labels"> | undefined {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
@@ -39,23 +39,23 @@ export class Placements {
     return placement;
   }
 
-  /** The member that the pod was given to. */
+  /** Returns the member that the pod was given to. */
   memberOf(uid: string): string | undefined {
     return this.#placements.get(uid)?.member;
   }
 
-  /** Whether the member has pods of the namespace. */
+  /** Reports whether the member has pods of the namespace. */
   any(member: string, namespace: string): boolean {
     return this.#groups.has(groupOf(member, namespace));
   }
 
-  /** The namespaces of which the member has pods. */
+  /** Returns the namespaces of which the member has pods. */
   namespacesIn(member: string): string[] {
     const prefix = groupOf(member, "");
     return [...this.#groups.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  /** The labels of the member's pods of the namespace. */
+  /** Returns the labels of the member's pods of the namespace. */
   labelsIn(member: string, namespace: string): Iterable<Labels> {
     return this.#groups.get(groupOf(member, namespace))?.values() ?? [];
   }

@@ -10,7 +10,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
-/** What a controller works on that gives members what pods need. */
+/** Options of a controller that gives members the objects that pods need. */
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
@@ -24,7 +24,7 @@ export interface PodCopierOptions extends ControllerOptions {
   readonly onProxy: (key: ObjectKey) => void;
 }
 
-/** Gives members what pods need. */
+/** A controller that gives members the objects that pods need. */
 export interface PodCopier extends Dependencies {
   /** Members joined or left. */
   onMembers(): void;

@@ -19,7 +19,7 @@ import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
 import { ExportController } from "./export-controller.ts";
-import { Patience } from "./patience.ts";
+import { WaitLimit } from "./wait-limit.ts";
 
 const SERVICE = "Service";
 const SLICE = "EndpointSlice";
@@ -31,12 +31,12 @@ export class ServiceController implements PodCopier {
   readonly #copier: Copier<ServiceObject>;
   readonly #exports: ExportController;
   readonly #placements = new Placements();
-  readonly #patience: Patience;
+  readonly #waitLimit: WaitLimit;
 
   constructor(options: PodCopierOptions) {
     this.#options = options;
     const { clock, proxies, registry } = options;
-    this.#patience = new Patience({ clock, onChange: options.onProxy });
+    this.#waitLimit = new WaitLimit({ clock, onChange: options.onProxy });
     this.#copier = new Copier<ServiceObject>({
       ...options,
       name: "services",
@@ -55,7 +55,7 @@ export class ServiceController implements PodCopier {
         sourceFor: (member, ref, source) => this.#sourceFor(member, ref, source),
         onCopy: (member, { kind, namespace, name }) => {
           if (kind !== SERVICE) return;
-          this.#patience.wake(namespace);
+          this.#waitLimit.wake(namespace);
           this.#exports.onCopy(member, namespace, name);
           // Its endpoints wait for it.
           const source = this.#copier.sources.of({ kind, namespace, name });
@@ -66,7 +66,7 @@ export class ServiceController implements PodCopier {
           for (const slice of this.#slicesOf(object)) this.#copier.enqueueConcerned(this.#copier.nameOf(SLICE, slice));
         },
         onSources: () => {
-          this.#patience.wakeAll();
+          this.#waitLimit.wakeAll();
           for (const member of registry.members()) this.#copier.onMember(member);
         },
         onMember: (member) => {
@@ -75,7 +75,7 @@ export class ServiceController implements PodCopier {
           }
         },
         onRead: () => {
-          this.#patience.wakeAll();
+          this.#waitLimit.wakeAll();
           this.#exports.onRead();
         },
       },
@@ -88,7 +88,7 @@ export class ServiceController implements PodCopier {
   }
 
   async stop(): Promise<void> {
-    this.#patience.stop();
+    this.#waitLimit.stop();
     await this.#exports.stop();
     await this.#copier.stop();
   }
@@ -101,7 +101,7 @@ export class ServiceController implements PodCopier {
   onMembers(): void {
     const members = this.#options.registry.members();
     this.#copier.onMembers();
-    this.#patience.follow(members);
+    this.#waitLimit.follow(members);
     this.#exports.onMembers(members);
   }
 
@@ -124,7 +124,7 @@ export class ServiceController implements PodCopier {
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
     const { uid } = proxy.metadata;
     if (type === "deleted" || isTerminal(proxy)) {
-      this.#patience.forget(uid);
+      this.#waitLimit.forget(uid);
       const left = this.#placements.forget(uid);
       if (left !== undefined) this.#onLeft(left.member, left.namespace);
       if (this.#options.proxies().size === 0) this.#release();
@@ -138,8 +138,8 @@ export class ServiceController implements PodCopier {
     }
     // A pod that overflowed is bound before its delegate is made.
     if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
-      this.#patience.wait(objectKey(proxy.metadata), uid);
-    else this.#patience.forget(uid);
+      this.#waitLimit.wait(objectKey(proxy.metadata), uid);
+    else this.#waitLimit.forget(uid);
     const member = memberOf(proxy);
     if (member !== undefined) this.#place(proxy, member);
   }
@@ -150,7 +150,7 @@ export class ServiceController implements PodCopier {
     // It waited before its first delegate; for another delegate it does not wait again.
     if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
     if (this.#copier.sources.isPending(SERVICE, "")) {
-      return { state: "there", in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
+      return { state: "there", in: () => (this.#waitLimit.over(uid) ? "ready" : "unprepared") };
     }
     const services = this.#servicesOf(proxy);
     if (services.length === 0) return undefined;
@@ -162,15 +162,15 @@ export class ServiceController implements PodCopier {
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
     if (isPrepared(this.needs(proxy), member)) return true;
-    this.#patience.wait(key, proxyUid);
+    this.#waitLimit.wait(key, proxyUid);
     return false;
   }
 
   #readiness(uid: string, name: string, services: readonly Stored<ServiceObject>[]): Readiness {
     const member = this.#options.registry.member(name);
-    if (member === undefined || this.#patience.over(uid)) return "ready";
+    if (member === undefined || this.#waitLimit.over(uid)) return "ready";
     // A member that joined with an earlier version never gives the right to read its Services.
-    if (!this.#copier.copies.read(member)) return this.#patience.overFor(member) ? "ready" : "unprepared";
+    if (!this.#copier.copies.read(member)) return this.#waitLimit.overFor(member) ? "ready" : "unprepared";
     const isThere = (service: Stored<ServiceObject>): boolean => {
       const { exists, stays, refusal, held } = this.#copier.standing(member, this.#copier.nameOf(SERVICE, service));
       // No pod waits for a copy that is refused, or that another client keeps deleting.

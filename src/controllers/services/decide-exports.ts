@@ -33,7 +33,7 @@ export type ExportAction =
   /** Removes the ServiceExport, and then the mark. */
   | { readonly type: "unexport"; readonly ref: CopyRef; readonly copy: Stored<KubeObject> };
 
-/** What to do now, and when to look again without an event. */
+/** Actions, and when to look again without an event. */
 export interface ExportDecision<Action> {
   readonly actions: readonly Action[];
   readonly outcome: string;
@@ -55,10 +55,10 @@ export function decideExport(
   return { actions: isSurplus ? [{ type: "unexport", ref, copy }] : [], outcome: isSurplus ? "Exporting" : "InStep" };
 }
 
-/** What was written last of one type of condition. */
+/** The last write of one type of condition. */
 export interface LastReport extends Difference {
   readonly at: number;
-  /** Of the ServiceExport after it, or when it was refused. */
+  /** resourceVersion of the ServiceExport after the write, or when it was refused. */
   readonly resourceVersion: string;
 }
 
@@ -71,19 +71,19 @@ export interface ObservedExport {
   readonly last: readonly LastReport[];
 }
 
-/** One write: a condition, or that there is none. */
+/** One write: sets a condition, or removes it. */
 export interface ReportAction extends Difference {
   readonly exported: Stored<ServiceExport>;
 }
 
-// What an earlier leader wrote stays until the members have been heard again.
+// Conditions of an earlier leader stay until the members were read again.
 const SETTLING_MS = 10_000;
-// A member that changes its mind all the time costs the host no more than this.
+// Limits the writes for a member whose conditions flap.
 const INTERVAL_MS = 5_000;
-// Whoever keeps the host from taking it may have stopped.
+// A policy of the host that refuses the write may be gone by then.
 const AGAIN_MS = 10 * 60_000;
 
-/** Brings the host's status in step with what members report, seldom enough. */
+/** Writes the conditions that members report to the host's ServiceExport, at a limited rate. */
 export function decideReport(
   { exported, reports, since, last }: ObservedExport,
   now: number,
@@ -94,7 +94,7 @@ export function decideReport(
   const due = (difference: Difference): number => {
     const before = last.find(({ type }) => type === difference.type);
     if (before === undefined) return settled;
-    // Somebody else has a condition of that type, or the API server keeps no status.
+    // Another manager owns a condition of that type, or the API server stores no status.
     const isLeft =
       before.resourceVersion === exported.metadata.resourceVersion && jsonEqual(before.condition, difference.condition);
     return Math.max(settled, before.at + (isLeft ? AGAIN_MS : INTERVAL_MS));

@@ -21,7 +21,7 @@ export interface ExportStatusOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
   readonly exportOf: (namespace: string, name: string) => ExportSource;
-  /** Whether the member has pods of the namespace: others have no say. */
+  /** Reports whether the member has pods of the namespace. Reports of others do not count. */
   readonly hasPods: (member: string, namespace: string) => boolean;
 }
 
@@ -29,8 +29,8 @@ export interface ExportStatusOptions extends ControllerOptions {
 type ExportKey = `${string}/${string}`;
 
 /**
- * Tells on the host's ServiceExports what the members say of theirs. Each condition is applied under a manager's name of its
- * own: one that an implementation on the host has written stays, and does not keep the others back.
+ * Writes the status of members' ServiceExports to the host's. Each condition is applied by a field manager of its own, so that a
+ * conflict with an implementation on the host holds back that condition alone.
  */
 export class ExportStatus {
   readonly #options: ExportStatusOptions;
@@ -53,17 +53,17 @@ export class ExportStatus {
     );
   }
 
-  /** A ServiceExport of the host came, changed or went. */
+  /** A ServiceExport of the host was added, updated or deleted. */
   onExport(namespace: string, name: string): void {
     this.#loop.enqueue(`${namespace}/${name}`);
   }
 
-  /** The member has a ServiceExport: from now on it is listened to. */
+  /** Watches the member's ServiceExports, since it has one. */
   listenTo(member: Member): void {
     this.#watches.add(member);
   }
 
-  /** Members left: what they said does not count any more. */
+  /** Members left: their reports do not count any more. */
   onMembers(members: readonly Member[]): void {
     for (const { store } of this.#watches.keep(members)) {
       for (const object of store.list()) this.#onTold(object);
@@ -137,7 +137,7 @@ export class ExportStatus {
       resourceVersion = written.metadata.resourceVersion;
       if (before !== resourceVersion) shown = ({ exported: now }) => now.metadata.resourceVersion !== before;
     } catch (error) {
-      // The watch tells that it is gone, or brings it in another version.
+      // The watch will show that it is gone, or served in another version.
       if (isKubeError(error, "NotFound")) return undefined;
       if (!isRefusal(error) && !isKubeError(error, "Conflict")) throw error;
       log.info({ condition: type, reason: error.detail }, "a condition of a ServiceExport is left as it is");

@@ -20,7 +20,7 @@ import type { ExportAction, ObservedCopy } from "./decide-exports.ts";
 export interface ExportsOptions {
   readonly host: HostIdentity;
   readonly recorder: EventRecorder;
-  /** The member has one now, or had it already. */
+  /** The member has a ServiceExport. */
   readonly onMade: (member: Member) => void;
   readonly clock: Pick<Clock, "now">;
 }
@@ -29,7 +29,7 @@ type Context = ActionContext<CopyKey>;
 type ActionOf<Type extends ExportAction["type"]> = Extract<ExportAction, { readonly type: Type }>;
 type Result = Promise<Shown<ObservedCopy> | undefined>;
 
-// ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
+// ServiceExports in members are not watched; one that a client deletes there is back after this long.
 const AGAIN_MS = 10 * 60_000;
 // Longer than the pause between two attempts.
 const FORGET_DENIAL_MS = 15 * 60_000;
@@ -38,8 +38,8 @@ const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
 
 /**
- * Makes ServiceExports beside copies. Whether there is one is written down on the copy before, so that it is removed
- * whoever leads then; the copy owns it, so that it goes with the copy.
+ * Makes ServiceExports beside copies. The copy is marked first, so that the next leader knows that there is one to remove; it owns
+ * the ServiceExport, so that the garbage collector deletes both.
  */
 export class Exports {
   readonly #options: ExportsOptions;
@@ -52,7 +52,7 @@ export class Exports {
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
   }
 
-  /** When the member is to be told next; epoch ms. */
+  /** Returns when the ServiceExport is to be made again; epoch ms. */
   due(key: CopyKey, copyUid: string): number {
     const made = this.#made.get(key);
     return made?.copyUid === copyUid ? made.due : 0;
@@ -128,7 +128,7 @@ export class Exports {
     return known;
   }
 
-  /** False when the copy is another by now. */
+  /** Sets or removes the copy's mark. Returns false if the copy is gone or replaced. */
   async #mark(
     member: Member,
     { namespace = "", name, uid }: { namespace?: string; name: string; uid: string },

@@ -12,8 +12,6 @@ import { HOST } from "../../../support/builders/claim.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
-type Kind = "Secret" | "ConfigMap";
-
 const source = { metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
 const ours = copyMetadata(source, HOST);
 
@@ -28,7 +26,7 @@ async function following(
     failing = [],
     knownByLabels = false,
     ...parts
-  }: Partial<CopiesOptions<Kind, Secret>> & {
+  }: Partial<CopiesOptions<Secret>> & {
     readonly failing?: readonly string[];
     readonly knownByLabels?: boolean;
   } = {},
@@ -45,9 +43,9 @@ async function following(
   };
   const client = quietClient([], { list: list as never });
   const west = { name: "west", client, memory: new ByteBudget(1e6), watches: new Set() } as unknown as Member;
-  const copies = new Copies<Kind, Secret>({
+  const copies = new Copies<Secret>({
     hostId: HOST.id,
-    kinds: new Map<Kind, WatchedKind<Secret>>([
+    kinds: new Map<string, WatchedKind<Secret>>([
       ["Secret", { resource: secrets, knownByLabels }],
       ["ConfigMap", { resource: configMaps }],
     ]),

@@ -1,31 +1,31 @@
 import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
-export interface PatienceOptions {
+export interface WaitLimitOptions {
   readonly clock: Clock;
-  /** The pod may have what it waits for, or has waited long enough. */
+  /** The pod may have what it waits for, or its wait is over. */
   readonly onChange: (key: ObjectKey) => void;
 }
 
-// A kubelet starts a pod without its Services, and without their environment variables.
-const PATIENCE_MS = 5_000;
+// The kubelet does not wait for Services at all, so a pod waits a moment only.
+const LONGEST_WAIT_MS = 5_000;
 
-/** How long pods wait for their Services: a moment, and never for a member that cannot have them. */
-export class Patience {
-  readonly #options: PatienceOptions;
-  /** Pods that wait, or have waited long enough, by uid. */
+/** Limits how long pods wait for the copies of their Services, and for members whose copies cannot be read. */
+export class WaitLimit {
+  readonly #options: WaitLimitOptions;
+  /** Waiting pods, and pods whose wait is over, by uid. */
   readonly #pods = new Map<string, { readonly key: ObjectKey; over: boolean; readonly timer: Timer }>();
-  /** Members that pods wait for until they are read, or have waited for long enough. */
+  /** Members that pods wait for, and members for which the wait is over. */
   readonly #members = new Map<object, { over: boolean; readonly timer: Timer }>();
 
-  constructor(options: PatienceOptions) {
+  constructor(options: WaitLimitOptions) {
     this.#options = options;
   }
 
-  /** The pod begins to wait, unless it has before. */
+  /** Starts the wait of a pod, unless that has begun. */
   wait(key: ObjectKey, uid: string): void {
     if (this.#pods.has(uid)) return;
-    const timer = this.#options.clock.after(PATIENCE_MS, () => {
+    const timer = this.#options.clock.after(LONGEST_WAIT_MS, () => {
       const pod = this.#pods.get(uid);
       if (pod !== undefined) pod.over = true;
       this.#options.onChange(key);
@@ -33,16 +33,16 @@ export class Patience {
     this.#pods.set(uid, { key, over: false, timer });
   }
 
-  /** Whether the pod has waited long enough. */
+  /** Reports whether the pod's wait is over. */
   over(uid: string): boolean {
     return this.#pods.get(uid)?.over === true;
   }
 
-  /** Whether pods have waited long enough for the member to be read; the first that asks begins to wait. */
+  /** Reports whether the wait for the member is over. The first call starts it. */
   overFor(member: object): boolean {
     const waiting = this.#members.get(member);
     if (waiting !== undefined) return waiting.over;
-    const timer = this.#options.clock.after(PATIENCE_MS, () => {
+    const timer = this.#options.clock.after(LONGEST_WAIT_MS, () => {
       this.#members.set(member, { over: true, timer });
       this.wakeAll();
     });
@@ -50,7 +50,7 @@ export class Patience {
     return false;
   }
 
-  /** Waits for these members, and for no others. */
+  /** Forgets members other than these. */
   follow(members: readonly object[]): void {
     for (const [member, { timer }] of this.#members) {
       if (members.includes(member)) continue;
@@ -59,20 +59,19 @@ export class Patience {
     }
   }
 
-  /** The pod is where it is to be, or gone. */
   forget(uid: string): void {
     this.#pods.get(uid)?.timer.cancel();
     this.#pods.delete(uid);
   }
 
-  /** Lets the pods of a namespace that wait look again. */
+  /** Wakes the waiting pods of a namespace. */
   wake(namespace: string): void {
     for (const { key, over } of this.#pods.values()) {
       if (!over && objectRef(key).namespace === namespace) this.#options.onChange(key);
     }
   }
 
-  /** Lets all that wait look again. */
+  /** Wakes all waiting pods. */
   wakeAll(): void {
     for (const { key, over } of this.#pods.values()) if (!over) this.#options.onChange(key);
   }

@@ -1,6 +1,6 @@
 import { expect, test, vi } from "vitest";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
-import { Patience } from "../../../../src/controllers/services/patience.ts";
+import { WaitLimit } from "../../../../src/controllers/services/wait-limit.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
 const key = objectKey({ namespace: "team", name: "p" });
@@ -8,7 +8,7 @@ const key = objectKey({ namespace: "team", name: "p" });
 function patience() {
   const clock = new FakeClock();
   const onChange = vi.fn();
-  return { clock, onChange, made: new Patience({ clock, onChange }) };
+  return { clock, onChange, made: new WaitLimit({ clock, onChange }) };
 }
 
 test("a pod waits five seconds for its Services, whatever it tries meanwhile", async () => {

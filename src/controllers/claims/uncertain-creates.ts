@@ -5,33 +5,32 @@ import { isOfNamespace } from "../copying/writer.ts";
 import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
 import { leavesDoubt } from "../refusal.ts";
 
-/** The host's claim of this uid, and a member. */
+/** A claim of the host, by uid, and a member. */
 interface Given {
   readonly uid: string;
   readonly member: string;
 }
 
 interface Known extends Given {
-  /** It was seen there, which its watch may have yet to show. */
+  /** A read found the claim there; the watch may not show it yet. */
   readonly isThere: boolean;
 }
 
-interface Doubt extends Given {
-  /** When the last of them failed; epoch ms. */
+interface FailedRequest extends Given {
+  /** When the last request failed; epoch ms. */
   readonly lastAt: number;
 }
 
 /**
- * Claims that a member may have made, or be about to, since a request of before left that open. What later requests come to says
- * nothing of it: admission, which fails or refuses them, comes before the name that is taken. What an earlier leader asked of the member to
- * which it gave a claim, nobody knows any more: that is in doubt until the member has shown the claim or denied it.
+ * Uncertain creates of claims: a member may have the claim, or still create it. Failures of later requests prove nothing, since
+ * admission refuses before the name is checked. All creates of an earlier leader are uncertain until the member is read.
  */
-export class DoubtfulClaims {
+export class UncertainCreates {
   readonly #clock: Pick<Clock, "now">;
-  /** When this leader began: every request of an earlier one was sent before. */
+  /** When this leader began; requests of earlier leaders were sent before. */
   readonly #begunAt: number;
-  readonly #doubts = new Map<ObjectKey, Doubt>();
-  /** Of which claim of that name, and of which member, every request is known. */
+  readonly #failed = new Map<ObjectKey, FailedRequest>();
+  /** Claims and members of which this leader knows every request. */
   readonly #known = new Map<ObjectKey, Known>();
 
   constructor(clock: Pick<Clock, "now">) {
@@ -39,46 +38,45 @@ export class DoubtfulClaims {
     this.#begunAt = clock.now();
   }
 
-  /** This leader gives the host's claim of this uid, which no member had, to the member. */
+  /** Notes that this leader assigns the claim, which no member had, to the member. */
   noteGiven(key: ObjectKey, uid: string, member: string): void {
     this.#known.set(key, { uid, member, isThere: false });
   }
 
-  /** The member failed to make the host's claim of this uid, or to say whether it has one. */
+  /** Notes that the member failed to create the claim, or to list it. */
   note(key: ObjectKey, uid: string, member: string, error: unknown): void {
     if (!isKubeError(error) || isOfNamespace(error)) return;
     if (error.verb === "create" && !leavesDoubt(error)) return;
-    this.#doubts.set(key, { uid, member, lastAt: this.#clock.now() });
+    this.#failed.set(key, { uid, member, lastAt: this.#clock.now() });
   }
 
-  /** Whether the member may have it, or make it yet; a member that has been seen to have it still may. */
+  /** Reports whether the member may have the claim, or still create it. */
   mayHave(key: ObjectKey, uid: string, member: string): boolean {
     const known = this.#known.get(key);
     return (known?.isThere === true && isOf(known, uid, member)) || this.#lastAt(key, uid, member) !== undefined;
   }
 
-  /** The same, when the member shows none: what was asked of it before is over after a while. */
-  hasThoughUnseen(key: ObjectKey, uid: string, member: string): boolean {
+  /** The same if the member shows none: earlier requests have settled after a while. */
+  mayHaveUnseen(key: ObjectKey, uid: string, member: string): boolean {
     const lastAt = this.#lastAt(key, uid, member);
     return lastAt !== undefined && this.#clock.now() < lastAt + CREATE_ENDS_MS;
   }
 
-  /** The member has the host's claim of this uid, or has not. */
+  /** Notes that the member was read: it has the claim, or has not. */
   settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
-    this.#doubts.delete(key);
+    this.#failed.delete(key);
     this.#known.set(key, { uid, member, isThere });
   }
 
-  /** Nothing is left of the claim. */
   forget(key: ObjectKey): void {
-    this.#doubts.delete(key);
+    this.#failed.delete(key);
     this.#known.delete(key);
   }
 
-  /** When the last of the requests that left it open failed, at the latest; epoch ms. Undefined: none did. */
+  /** Returns when the last uncertain request failed, at the latest; epoch ms. Undefined if there is none. */
   #lastAt(key: ObjectKey, uid: string, member: string): number | undefined {
-    const doubt = this.#doubts.get(key);
-    if (isOf(doubt, uid, member)) return doubt?.lastAt;
+    const failed = this.#failed.get(key);
+    if (isOf(failed, uid, member)) return failed?.lastAt;
     return isOf(this.#known.get(key), uid, member) ? undefined : this.#begunAt;
   }
 }

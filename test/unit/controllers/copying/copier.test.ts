@@ -1,0 +1,119 @@
+import { expect, onTestFinished, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
+import { Copier } from "../../../../src/controllers/copying/copier.ts";
+import type { Demand } from "../../../../src/controllers/copying/model.ts";
+import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
+import type { WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { answeringMember, surroundings } from "../fleet.ts";
+import { quietClient } from "../quiet-client.ts";
+
+/** A custom resource that is its own user, as no pod names it. */
+interface Widget extends KubeObject {
+  spec?: { size: number };
+}
+
+const WIDGET: CopiedKind<Widget> = {
+  resource: { group: "example.com", version: "v1", plural: "widgets", kind: "Widget", namespaced: true },
+  body: ({ spec }) => (spec === undefined ? {} : { spec }),
+  content: ({ spec }) => ({ "/spec": spec }),
+};
+
+const metadata = { name: "gear", namespace: "team", uid: "source-uid", resourceVersion: "7" };
+const gear: Stored<Widget> = { metadata, spec: { size: 1 } };
+
+function copyOf(source: Stored<Widget>): Stored<Widget> {
+  const copy = toCopy(WIDGET, source, HOST);
+  return { ...copy, metadata: { ...copy.metadata, name: "gear", uid: "copy-uid", resourceVersion: "3" } };
+}
+
+interface Clusters {
+  readonly onHost?: readonly Stored<Widget>[];
+  readonly inMember?: readonly Stored<Widget>[];
+  readonly demand?: Demand;
+  readonly refuses?: string;
+}
+
+/** A copier of widgets whose users are not pods, and what it writes in the member. */
+async function copying({ onHost = [gear], inMember = [], demand = "needed", refuses }: Clusters) {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const told: string[] = [];
+  const changes: string[] = [];
+  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
+    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
+    if (verb === "create" && refuses !== undefined) {
+      throw new KubeError(refuses, { code: "Forbidden", cluster: "west", verb, resource: "widgets" });
+    }
+    return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
+  };
+  const listing = (items: readonly KubeObject[]) => ({
+    list: (async (_resource: unknown, { labelSelector, fieldSelector }: Record<string, string | undefined>) => ({
+      items: fieldSelector === undefined || labelSelector !== undefined ? items : [],
+      resourceVersion: "7",
+      size: 1,
+    })) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      onOpen?.();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    } as never,
+  });
+  const client = quietClient([], {
+    ...listing(inMember),
+    create: note("create") as never,
+    patch: note("patch") as never,
+    delete: note("delete") as never,
+  });
+  const west = answeringMember("west", client, {}) as unknown as Member;
+  const copier = new Copier<Widget>({
+    ...(surroundings([west], clock) as object),
+    name: "widgets",
+    kinds: [WIDGET],
+    clause: ", which the author wants everywhere",
+    host: quietClient([], listing(onHost)),
+    recorder: { record: (_about: object, { message }: { message: string }) => told.push(message) },
+    users: {
+      areKnown: () => true,
+      use: () => ({ demand }),
+      anyNeeds: () => true,
+      onCopy: (member: string, { name }: { name: string }) => changes.push(`${member}/${name}`),
+      onSource: () => {},
+      onSources: () => {},
+      onMember: () => {},
+    },
+  } as never);
+  onTestFinished(() => copier.stop());
+  copier.sources.need("Widget", "team");
+  copier.onMembers();
+  await clock.advance(10);
+  copier.enqueue({ member: "west", kind: "Widget", namespace: "team", name: "gear" });
+  await clock.advance(11_000);
+  const standing = copier.standing(west, { kind: "Widget", namespace: "team", name: "gear" });
+  return { writes: [...new Set(writes)], told, changes, standing };
+}
+
+const larger: Stored<Widget> = { ...gear, spec: { size: 2 } };
+
+test.each<[string, Clusters, string[]]>([
+  ["is created when its users need it", {}, ["create gear"]],
+  ["is left out when no user needs it", { demand: "unused" }, []],
+  ["is left alone when it is like its source", { inMember: [copyOf(gear)] }, []],
+  ["is patched when it drifts", { inMember: [copyOf(larger)] }, ["patch gear"]],
+  ["is patched while users may use it", { inMember: [copyOf(larger)], demand: "kept" }, ["patch gear"]],
+  ["is left as it is for users that keep it", { inMember: [copyOf(larger)], demand: "held" }, []],
+  ["is deleted with its source", { onHost: [], inMember: [copyOf(gear)] }, ["delete gear"]],
+  ["is deleted after its last user", { inMember: [copyOf(gear)], demand: "unused" }, ["delete gear"]],
+])("a copy for users that are no pods %s", async (_, clusters, expected) => {
+  expect((await copying(clusters)).writes).toEqual(expected);
+});
+
+test("a refused copy is told of on its source, and its users hear of it", async () => {
+  const { told, changes, standing } = await copying({ refuses: "exceeded quota" });
+  const why = "its API server refused Widget gear, which the author wants everywhere: exceeded quota";
+  expect(told).toEqual([`west: ${why}`]);
+  expect(changes).toContain("west/gear");
+  expect(standing).toMatchObject({ exists: false, held: "Refused", refusal: { message: why } });
+});
