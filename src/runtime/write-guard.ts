@@ -10,9 +10,7 @@ import {
   type RefusalWords,
   refusedAgain,
 } from "./held-writes.ts";
-
-/** Fingerprints of what a write wants, by the part that it changes. */
-export type Wanted = Readonly<Record<string, string>>;
+import { RepeatedWrites, type Wanted } from "./repeated-writes.ts";
 
 /** The verdict on a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
 export type Failure = "transient" | "lasting" | "refused";
@@ -38,15 +36,6 @@ const HOLD_MS = 5 * 60_000;
 const FORGET_FAILURE_MS = 2 * 60_000;
 // A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
 const LASTING_AFTER_MS = 10_000;
-// More often than people change an object by hand, and less often than a controller does.
-const MOST_REPEATS = 5;
-const REPEATS_WITHIN_MS = 60_000;
-
-interface Repeated {
-  readonly wanted: Wanted;
-  /** Epoch ms. */
-  readonly at: readonly number[];
-}
 
 /**
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
@@ -57,8 +46,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   readonly #held = new Map<Key, HeldWrites<Why>>();
   /** Failures that may pass by themselves; the latest comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
-  /** Writes of the last minute; the object that was written last comes last. */
-  readonly #written = new Map<Key, readonly Repeated[]>();
+  readonly #repeated = new RepeatedWrites<Key>();
 
   constructor(options: WriteGuardOptions) {
     this.#options = options;
@@ -132,7 +120,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
    */
   written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
     this.done(object, write);
-    if (this.#repeats(object, wanted) < MOST_REPEATS) return false;
+    if (!this.#repeated.note(object, wanted, this.#options.clock.now())) return false;
     this.#hold(object, write, { reason: "Undone" }, hold);
     return true;
   }
@@ -140,12 +128,12 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   /** Forgets an object that is gone. */
   forget(object: Key): void {
     this.#held.delete(object);
-    this.#written.delete(object);
+    this.#repeated.forget(object);
   }
 
   /** Forgets all objects but these. */
   retain(objects: ReadonlySet<Key>): void {
-    for (const object of [...this.#held.keys(), ...this.#written.keys()]) {
+    for (const object of [...this.#held.keys(), ...this.#repeated.objects()]) {
       if (!objects.has(object)) this.forget(object);
     }
   }
@@ -189,28 +177,6 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
     this.#failing.set(key, { since, lastAt: now });
     return since;
   }
-
-  /** Counts the writes of the last minute for this purpose, with the one that was just done. */
-  #repeats(object: Key, wanted: Wanted): number {
-    const now = this.#options.clock.now();
-    const isRecent = (time: number): boolean => now - time < REPEATS_WITHIN_MS;
-    for (const [other, writes] of this.#written) {
-      if (writes.some(({ at }) => at.some(isRecent))) break;
-      this.#written.delete(other);
-    }
-    let before: readonly number[] = [];
-    const others: Repeated[] = [];
-    for (const write of this.#written.get(object) ?? []) {
-      const at = write.at.filter(isRecent);
-      if (at.length === 0 || contradicts(write.wanted, wanted)) continue;
-      if (hasSameParts(write.wanted, wanted)) before = at;
-      else others.push({ ...write, at });
-    }
-    const at = [...before, now].slice(-MOST_REPEATS);
-    this.#written.delete(object);
-    this.#written.set(object, [...others, { wanted, at }]);
-    return at.length;
-  }
 }
 
 /** Reports whether the API server answered the write, and may take the same one the next time. */
@@ -226,13 +192,4 @@ function rightOf({ cluster, verb, resource }: KubeError): string {
 
 function failureKey(object: string, write: string): string {
   return JSON.stringify([object, write]);
-}
-
-function contradicts(a: Wanted, b: Wanted): boolean {
-  return Object.entries(a).some(([part, value]) => Object.hasOwn(b, part) && b[part] !== value);
-}
-
-function hasSameParts(a: Wanted, b: Wanted): boolean {
-  const parts = Object.keys(a);
-  return parts.length === Object.keys(b).length && parts.every((part) => Object.hasOwn(b, part));
 }

@@ -1,11 +1,11 @@
 import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
-import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import { Denials } from "../../denials.ts";
+import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ActionOf } from "../model/decision.ts";
 import type { Memories } from "../model/memory.ts";
 import { type Purpose, statusPurpose, undone } from "../model/purpose.ts";
@@ -20,6 +20,8 @@ type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;
 /** No write was sent: there is nothing to wait for. */
 const atOnce: Shown<View> = () => true;
+// Longer than a forward that was refused is held.
+const FORGET_DENIAL_MS = 15 * 60_000;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
 interface DelegateSyncOptions extends DelegationOptions {
@@ -30,11 +32,11 @@ interface DelegateSyncOptions extends DelegationOptions {
 /** Sends the patches that keep proxy and delegate alike, in both directions; none that would have no effect. */
 export class DelegateSync {
   readonly #options: DelegateSyncOptions;
-  readonly #denials: Denials;
+  readonly #guard: WriteGuard<ObjectKey>;
 
   constructor(options: DelegateSyncOptions) {
     this.#options = options;
-    this.#denials = new Denials(options.clock);
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
   }
 
   /**
@@ -55,7 +57,8 @@ export class DelegateSync {
       return await this.#patchDelegate(member, action, context);
     } catch (error) {
       const refused = forwardRefusal(member.name, patch, error);
-      if (refused === undefined || this.#denials.mayPass(error)) throw error;
+      if (refused === undefined) throw error;
+      if (isRefusal(error) && this.#guard.failed(context.key, "forward", error) === "transient") throw error;
       // A patch with parts is told once its parts were sent alone.
       if (patch.apart === undefined) {
         const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;

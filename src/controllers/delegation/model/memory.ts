@@ -1,9 +1,9 @@
+import { withoutAmounts } from "../../../kube/messages.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import type { RefusedSince } from "../../../pods/proxy-conditions.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
-import { Rewrites, type Wanted } from "../../rewrites.ts";
-import { toldNow } from "../../told-for.ts";
+import { RepeatedWrites, type Wanted } from "../../../runtime/repeated-writes.ts";
 import type { MemberReason, Why } from "./needs.ts";
 import { type Rest, restAfterRefusal } from "./refusal-backoff.ts";
 
@@ -129,7 +129,7 @@ export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
 /** The delegation controller's memory, by proxy uid. A `Memory` that was read never changes. */
 export class Memories {
   readonly #memories = new Map<string, Memory>();
-  readonly #rewrites = new Rewrites();
+  readonly #repeated = new RepeatedWrites();
   readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
 
   /** `onPlace` hears of each member that a proxy is about to get, or turns out not to. */
@@ -321,7 +321,8 @@ export class Memories {
   /** A write for the pod is refused. Reports whether the author is to be told. */
   noteRefused(proxyUid: string, write: string, refused: RefusedSince, now: number): boolean {
     const before = this.of(proxyUid).refused?.[write];
-    const isNews = before === undefined || toldNow(refused.message, before, now) !== before;
+    const isTold = before !== undefined && withoutAmounts(before.message) === withoutAmounts(refused.message);
+    const isNews = !isTold || now >= before.at + REPEAT_EVENT_AFTER_MS;
     const since = before?.since ?? refused.since;
     const told = isNews ? { ...refused, since, at: now } : before;
     this.#change(proxyUid, (memory) => ({
@@ -363,7 +364,7 @@ export class Memories {
 
   /** Records a write that was done. Reports whether another writer has undone it so often that it is left for a while. */
   noteWritten(proxyUid: string, wanted: Wanted, now: number): boolean {
-    return this.#rewrites.note(proxyUid, wanted, now);
+    return this.#repeated.note(proxyUid, wanted, now);
   }
 
   /** The proxy is bound or gone. */

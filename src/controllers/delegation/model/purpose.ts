@@ -4,7 +4,7 @@ import { forwardedAnnotations, forwardedLabels } from "../../../pods/delegate.ts
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import { type ForwardPatch, fingerprint } from "../../../pods/forward-record.ts";
 import { conditionOf } from "../../../pods/phase.ts";
-import type { Wanted } from "../../rewrites.ts";
+import type { Wanted } from "../../../runtime/repeated-writes.ts";
 
 /** What a write is for. One that comes again for the same, with nothing else between, was undone by somebody. */
 export interface Purpose {
