@@ -9,6 +9,7 @@ import {
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../copies/claims.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -19,7 +20,6 @@ import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
 import type { Needs, Readiness } from "../delegation/model/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import { inWords } from "../told-for.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
@@ -285,7 +285,7 @@ export class ClaimController implements PodCopier {
     const told = this.#doubts.of(uid, member);
     this.#doubts.note(uid, member, message, () => this.#onClaim(key));
     // Enqueuing the claim would cut the backoff of the create short.
-    if (told === undefined || inWords(told) !== inWords(message)) this.#wake(key);
+    if (told === undefined || withoutAmounts(told) !== withoutAmounts(message)) this.#wake(key);
   }
 
   /** Reports whether a claim that the host does not know is kept. Logs each once. */

@@ -3,6 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -10,7 +11,6 @@ import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
-import { inWords } from "../told-for.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
 import {
   type Changed,
@@ -283,7 +283,7 @@ export class CopyExecutor<T extends KubeObject> {
     },
   ): void {
     const { recorder, onChange } = this.#options;
-    const isNews = this.#guard.refuse(key, COPY, { message, inPlace, dedupe: inWords(message) }, hold);
+    const isNews = this.#guard.refuse(key, COPY, { message, inPlace, dedupe: withoutAmounts(message) }, hold);
     onChange(ref);
     if (!isNews || inPlace) return;
     log.warn({ member: ref.member }, message);

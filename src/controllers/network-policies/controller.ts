@@ -1,6 +1,7 @@
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { NETWORK_POLICY } from "../../copies/network-policies.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -9,7 +10,6 @@ import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement/placement-rules.ts";
-import { inWords } from "../told-for.ts";
 
 export interface NetworkPolicyOptions extends PodCopierOptions {
   /** A member's copies were read: it can be given pods of namespaces that have policies. */
@@ -164,7 +164,7 @@ export class NetworkPolicyController implements PodCopier {
     const policies = sources.isRead(KIND, namespace) ? sources.inNamespace(KIND, namespace) : undefined;
     if (policies?.length === 0) return;
     const readiness = policies && this.#readiness({ member, namespace }, policies);
-    const answer = readiness === undefined ? "unread" : inWords(JSON.stringify(readiness));
+    const answer = readiness === undefined ? "unread" : withoutAmounts(JSON.stringify(readiness));
     if (this.#assessed.get(key) === answer) return;
     this.#assessed.set(key, answer);
     this.#wake(namespace);

@@ -5,6 +5,7 @@ import { isCopy } from "../../copies/copy.ts";
 import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
 import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -14,7 +15,6 @@ import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { CopyKey } from "../copying/model.ts";
-import { inWords } from "../told-for.ts";
 import type { ExportAction, ObservedCopy } from "./decide-exports.ts";
 
 export interface ExportsOptions {
@@ -85,7 +85,9 @@ export class Exports {
     if (problem === undefined) this.#options.onMade(member);
     this.#made.set(key, { copyUid: uid, due });
     if (problem === undefined) this.#guard.done(key, EXPORT);
-    else if (this.#guard.refuse(key, EXPORT, { message: problem, dedupe: inWords(problem) }, { holdMs: AGAIN_MS })) {
+    else if (
+      this.#guard.refuse(key, EXPORT, { message: problem, dedupe: withoutAmounts(problem) }, { holdMs: AGAIN_MS })
+    ) {
       log.info(problem);
       const exported = referenceTo(resourceOf(serviceExports, source), source);
       recorder.record(exported, { reason: "NotExported", message: `${ref.member}: ${problem}` });
