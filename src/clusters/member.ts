@@ -341,7 +341,7 @@ export class Member {
       return this.#virtualNode === undefined ? NO_VIRTUAL_NODE : undefined;
     const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
     const message = podsProblem ?? nodesProblem ?? "its pods and nodes are still being read";
-    return { reason: "ClusterNotReady", message };
+    return { reason: "ClusterNotReady", message, silent: true };
   }
 
   #onProbe(result: ProbeResult): void {

@@ -8,7 +8,7 @@ export interface Candidate {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   /** Why no pod may be placed there now (not ready, cordoned, being removed). */
-  readonly closed?: { readonly reason: RefusalReason; readonly message: string };
+  readonly closed?: Omit<Refusal, "cluster">;
   /** Its API server is late to answer: any other member that fits ranks better. */
   readonly overdue?: boolean;
   /** Sum over the member's schedulable nodes. */
@@ -66,6 +66,8 @@ export interface Refusal {
   readonly message: string;
   /** Equal for refusals that differ in amounts only. Default: the message. */
   readonly dedupe?: string;
+  /** The member does not answer, or has not been read: once it has, its reason may be any other. */
+  readonly silent?: true;
 }
 
 /** A placement rule: it refuses members, or prefers some. */

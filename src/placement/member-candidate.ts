@@ -51,7 +51,7 @@ export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
 
 /** Returns the refusal of a member that cannot be reached. */
 export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
-  return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}` };
+  return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}`, silent: true };
 }
 
 export function candidateOf(facts: MemberFacts): Candidate {

@@ -91,8 +91,8 @@ function noveltyOf(why: Why, told: Told, members: readonly MemberView[]): Novelt
   if (told.reason !== why.reason) return "news";
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
   if (isSame(told, why, faltering)) return "none";
-  const notReady = [told, why].flatMap(({ refusals = [] }) => refusals.filter(({ reason }) => reason === NOT_READY));
-  const except = new Set([...faltering, ...notReady.map(({ cluster }) => cluster)]);
+  const silent = [told, why].flatMap(({ refusals = [] }) => refusals.filter((refusal) => refusal.silent === true));
+  const except = new Set([...faltering, ...silent.map(({ cluster }) => cluster)]);
   return why.reason === NOT_READY || isSame(told, why, except) ? "little" : "news";
 }
 

@@ -7,7 +7,12 @@ import { report } from "../../../../../src/controllers/delegation/model/waiting-
 import { isFaltering } from "../../../../../src/controllers/delegation/observe.ts";
 import { withoutAmounts } from "../../../../../src/kube/messages.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
-import { BEING_REMOVED, CORDONED, notAnswering } from "../../../../../src/placement/member-candidate.ts";
+import {
+  BEING_REMOVED,
+  CORDONED,
+  NO_VIRTUAL_NODE,
+  notAnswering,
+} from "../../../../../src/placement/member-candidate.ts";
 import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusals.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
@@ -54,7 +59,7 @@ describe("a pod that waits", () => {
     ["cannot be read of its nodes", nodes],
     ["is being read", "its pods and nodes are still being read"],
   ])("hears once a minute at most of a member that %s, and that it answers again", (_case, words) => {
-    const unheard = { cluster: "west", reason: "ClusterNotReady", message: words ?? "" };
+    const unheard = { cluster: "west", reason: "ClusterNotReady", message: words ?? "", silent: true } as const;
     const [before, gone] = [
       [east, full],
       [east, unheard],
@@ -106,6 +111,7 @@ describe("a pod that waits", () => {
     expect(told([east, full], [{ cluster: "east", ...BEING_REMOVED }, lost], { afterMs: 1 })).toBe(1);
     expect(told([full], west(CORDONED), { afterMs: 1 })).toBe(1);
     expect(told([full], [east, full], { afterMs: 1 })).toBe(1);
+    expect(told(west(NO_VIRTUAL_NODE), west(CORDONED), { afterMs: 1 })).toBe(1);
   });
 
   test("hears at once when the reason is another one, and later when it is not", () => {
