@@ -51,7 +51,7 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
   );
 }
 
-/** True for what may be copied at all: every cluster has a Service of its own for its API server, and imports for itself. */
+/** Reports whether the object may be copied: each cluster has its own `kubernetes` Service, and its own imports. */
 export function mayBeCopied(object: Stored<KubeObject>): boolean {
   const { namespace, name } = object.metadata;
   return !(namespace === "default" && name === "kubernetes") && !isImported(object);

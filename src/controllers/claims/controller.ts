@@ -59,11 +59,11 @@ export class ClaimController implements PodCopier {
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
   /** Members' refusals, by uid of the host's claim and member. */
   readonly #refusals: Refusals;
-  /** The same for uncertain creates: the claim may be there. */
+  /** Failures of uncertain creates, by uid of the host's claim and member: the claim may be there. */
   readonly #doubts: Refusals;
   /** Refused sizes, by uid of the member's claim and size. */
   readonly #refusedSizes: Refusals;
-  /** Why a claim's data is out of reach, by uid of the host's claim, as a live read of its member found. */
+  /** Claims that a live read of their member did not find, by uid of the host's claim. */
   readonly #lost: Refusals;
   readonly #executor: Executor;
   readonly #toldHeld = new Set<string>();
@@ -178,7 +178,7 @@ export class ClaimController implements PodCopier {
     );
   }
 
-  /** Has the proxy's claims created in the member unless they belong to another. Reports whether all are there. */
+  /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies().get(proxyKey);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;

@@ -6,7 +6,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 export interface MemberClaim {
   readonly member: string;
   readonly usable: boolean;
-  /** It was created while there was no leader, so the host was restored from a backup and has forgotten it. */
+  /** Created while there was no leader: the host was restored from a backup and has forgotten the claim. */
   readonly held: boolean;
   readonly claim: Stored<PersistentVolumeClaim>;
 }
@@ -29,11 +29,11 @@ export interface Observed {
   readonly looked: boolean;
   /** Another manager keeps removing the owner annotation of the member's claim: until when it is left so; epoch ms. */
   readonly contestedUntil?: number;
-  /** Why the member refused, a short while ago, to grow its claim to the host's size. */
+  /** The member's recent refusal to grow its claim to the host's size. */
   readonly refusedSize?: string;
 }
 
-/** One write. */
+/** A write to the host's or the member's claim. */
 export type Action =
   /** Writes the member's name on the host's claim, before anything is made there. */
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }

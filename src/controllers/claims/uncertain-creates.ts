@@ -56,7 +56,7 @@ export class UncertainCreates {
     return (known?.isThere === true && isOf(known, uid, member)) || this.#lastAt(key, uid, member) !== undefined;
   }
 
-  /** The same if the member shows none: earlier requests have settled after a while. */
+  /** Reports the same for a member that shows none: earlier requests have settled after a while. */
   mayHaveUnseen(key: ObjectKey, uid: string, member: string): boolean {
     const lastAt = this.#lastAt(key, uid, member);
     return lastAt !== undefined && this.#clock.now() < lastAt + CREATE_ENDS_MS;

@@ -28,8 +28,8 @@ import {
 import { Sources } from "./sources.ts";
 
 /**
- * The users of copies: pods today, any object tomorrow. The copier asks them which copies they need, and tells them what changed.
- * It knows nothing else of them.
+ * The users of copies: pods today, any object tomorrow. The copier asks them which copies they need, tells them what changed,
+ * and knows nothing else of them.
  */
 export interface CopyUsers<T extends KubeObject> {
   /** Reports whether all users are known. Until then no copy is written or deleted. */

@@ -23,7 +23,7 @@ import {
   REFUSED_FOR_MS,
 } from "./writer.ts";
 
-/** Why a member has no copy, or not the current one. */
+/** A member's refusal of a copy, or of its change. */
 export interface CopyRefusal {
   readonly message: string;
   /** An object of the member's own serves users in place of the copy. */
@@ -69,7 +69,7 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
-  /** Until when copies stay for users that the host does not know; epoch ms. */
+  /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
   constructor(options: ExecutorOptions<T>) {

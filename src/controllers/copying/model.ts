@@ -30,9 +30,9 @@ export function copyRef(key: CopyKey): CopyRef {
 /** An object of the host, as far as it is known. */
 export type Source<T extends KubeObject> =
   | { readonly state: "present"; readonly object: Stored<T> }
-  /** Its namespace was read, and it is not there; or it is not for this member. */
+  /** The namespace was read without it, or the member is not given the object. */
   | { readonly state: "missing" }
-  /** It has not been read, or cannot be: `message` says why. */
+  /** The namespace was not read yet, or cannot be: `message` says why. */
   | { readonly state: "unknown"; readonly message?: string };
 
 /**
@@ -64,7 +64,7 @@ export interface Observed<T extends KubeObject> {
   readonly drift?: Drift;
   /** The copy's deletion was sent, and may still happen. */
   readonly leaving?: boolean;
-  /** Why this version of the source is not written now, and until when; epoch ms. */
+  /** The hold on writes of this version of the source; `until` is epoch ms. */
   readonly held?: { readonly reason: HoldReason; readonly until: number };
   /** The member refused the copy, and users were told so: when it may be tried again; epoch ms. */
   readonly refusedUntil?: number;
@@ -72,7 +72,7 @@ export interface Observed<T extends KubeObject> {
   readonly keptUntil?: number;
 }
 
-/** One write in a member. */
+/** A write in a member. */
 export type Action<T extends KubeObject> =
   | { readonly type: "create"; readonly ref: CopyRef; readonly source: Stored<T> }
   | { readonly type: "patch"; readonly ref: CopyRef; readonly source: Stored<T>; readonly copy: Stored<T> }

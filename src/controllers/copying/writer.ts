@@ -57,7 +57,7 @@ export const COPY = "copy";
 
 /** How long a refused copy is not sent again, or one in whose place there is another object; ms. */
 export const REFUSED_FOR_MS = 60_000;
-// As long as a delegate's. An ending namespace may be gone at any time.
+// Equals the hold of a delegate's failing create. A terminating namespace may be gone at any time.
 const FAILING_FOR_MS = 30_000;
 
 /** Returns how long a copy that was not taken is held, and for which content: another version may be taken at once. */

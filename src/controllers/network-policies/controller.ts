@@ -16,7 +16,7 @@ export interface NetworkPolicyOptions extends PodCopierOptions {
   readonly onRead: () => void;
 }
 
-/** One namespace in one member. */
+/** A namespace in a member. */
 interface Place {
   readonly member: string;
   readonly namespace: string;

@@ -57,7 +57,7 @@ export class ServiceController implements PodCopier {
           if (kind !== SERVICE) return;
           this.#waitLimit.wake(namespace);
           this.#exports.onCopy(member, namespace, name);
-          // Its endpoints wait for it.
+          // EndpointSlices follow their Service's copy.
           const source = this.#copier.sources.of({ kind, namespace, name });
           if (source.state === "present") this.#enqueueSlices(member, source.object);
         },
@@ -147,7 +147,7 @@ export class ServiceController implements PodCopier {
   /** Returns the Services that a proxy should find in its member; undefined if there are none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const { uid, annotations } = proxy.metadata;
-    // It waited before its first delegate; for another delegate it does not wait again.
+    // A proxy waits before its first delegate only.
     if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
     if (this.#copier.sources.isPending(SERVICE, "")) {
       return { state: "there", in: () => (this.#waitLimit.over(uid) ? "ready" : "unprepared") };

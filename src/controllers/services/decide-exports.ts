@@ -21,7 +21,7 @@ export interface ObservedCopy {
   readonly due: number;
 }
 
-/** One write in the member. */
+/** A write in the member. */
 export type ExportAction =
   /** Marks the copy and makes a ServiceExport beside it, unless both are so. */
   | {
@@ -71,7 +71,7 @@ export interface ObservedExport {
   readonly last: readonly LastReport[];
 }
 
-/** One write: sets a condition, or removes it. */
+/** A write that sets a condition, or removes it. */
 export interface ReportAction extends Difference {
   readonly exported: Stored<ServiceExport>;
 }
