@@ -64,6 +64,9 @@ export interface NodeKind {
 /** Type of the condition that says what blocks a Cluster's deletion. */
 export const RELEASED_CONDITION = "Released";
 
+/** Reason of the Ready condition of a Cluster whose member joined under another name already. */
+export const JOINED_TWICE = "JoinedTwice";
+
 export interface ClusterStatus {
   readonly observedGeneration?: number;
   /** Version of its API server, e.g. v1.36.3. */

@@ -10,8 +10,10 @@ import type { Clock } from "../runtime/clock.ts";
 export interface IdentityOptions {
   /** The member's plain client, not the one that checks the identity. */
   readonly client: ClusterClient;
-  /** Returns the Cluster. Without a recorded uid, the identity is not checked. */
+  /** Returns the Cluster. Without a recorded uid, any cluster is taken for the member. */
   readonly cluster: () => Stored<Cluster>;
+  /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
+  readonly onFound: (uid: string | undefined) => void;
   readonly clock: Clock;
   /** Called when `problem` changes. */
   readonly onChange: () => void;
@@ -102,19 +104,20 @@ export class Identity {
   }
 
   async #ask(doubts: number): Promise<void> {
-    const { client, cluster, clock } = this.#options;
+    const { client, clock, onFound } = this.#options;
     const begun = { at: clock.now(), doubts };
-    if (recordedUid(cluster()) === undefined) {
-      this.#answered(undefined, begun);
-      return;
-    }
     const request = { signal: this.#abort.signal, timeoutMs: TIMEOUT_MS, outOfTurn: true };
     try {
       const there = await client.find(namespaces, { name: "kube-system" }, request);
+      onFound(there?.metadata.uid);
+      // Stopped by that: no waiting request may reach a member that is refused.
+      this.#abort.signal.throwIfAborted();
       this.#answered(this.#compare(there?.metadata.uid), begun);
     } catch (error) {
       // Members that joined with an older release do not grant this right.
       if (!isKubeError(error, "Forbidden")) throw error;
+      onFound(undefined);
+      this.#abort.signal.throwIfAborted();
       // Checked seldom, since the client repeats such a request for seconds.
       this.#answered(undefined, begun, LOOK_EVERY_MS);
     }

@@ -87,6 +87,8 @@ export class Member {
     readonly client: ClusterClient;
     readonly hostId: string;
     readonly listener: MemberListener;
+    /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
+    readonly onIdentity?: (uid: string | undefined) => void;
     /** Shared by all members, whose foreign usage is read one at a time. */
     readonly mutex?: Mutex;
     readonly clock: Clock;
@@ -99,6 +101,7 @@ export class Member {
       client: options.client,
       cluster: () => this.#cluster,
       clock,
+      onFound: (uid) => options.onIdentity?.(uid),
       onChange: () => this.#onIdentity(),
     });
     this.#createThrottle = new CreateThrottle(this.name, clock);

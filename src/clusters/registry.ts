@@ -10,6 +10,7 @@ import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegateIndex } from "./delegate-index.ts";
+import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
 import { Member, type MemberListener } from "./member.ts";
 
 /** The events of the registry and of its members. */
@@ -40,13 +41,17 @@ interface Connected {
 
 /**
  * The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names, and reconnected when that
- * changes. A Cluster that cannot be connected has a problem instead.
+ * changes. A Cluster that cannot be connected, or whose member joined under another name, has a problem instead.
  */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
   readonly #connections = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
+  /** The identities that members gave, with the kubeconfig that led there. */
+  readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
+  /** The refused Clusters, with the Cluster that keeps the member. */
+  #joinedTwice: ReadonlyMap<string, string> = new Map();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
   readonly #listener: MemberListener;
@@ -131,6 +136,11 @@ export class Registry {
     return this.clusters().filter(({ metadata: { name } }) => !this.#connections.has(name));
   }
 
+  /** Returns the Cluster as which this one's member joined before, so that this one is refused. */
+  joinedAs(name: string): string | undefined {
+    return this.#joinedTwice.get(name);
+  }
+
   /** Returns the members that have, or had, a delegate under the key. May include others. */
   holders(key: ObjectKey): Member[] {
     return this.#delegateIndex.of(key).flatMap((name) => this.member(name) ?? []);
@@ -168,10 +178,22 @@ export class Registry {
     const existing = this.#connections.get(name);
     if (cluster === undefined) {
       this.#problems.delete(name);
+      this.#found.delete(name);
       this.#disconnect(name);
+      this.#refuseSecondNames();
       return;
     }
     if (existing !== undefined) existing.member.cluster = cluster;
+    // A refused Cluster with new credentials may lead to a member of its own.
+    else if (this.#found.get(name)?.kubeconfig !== this.#kubeconfig(cluster)) this.#found.delete(name);
+    this.#refuseSecondNames(name);
+    this.#connect(name, cluster);
+  }
+
+  /** Connects a Cluster, or renews its connection, unless it is refused. */
+  #connect(name: string, cluster: Stored<Cluster>): void {
+    if (this.#joinedTwice.has(name)) return;
+    const existing = this.#connections.get(name);
     const kubeconfig = this.#kubeconfig(cluster);
     if (typeof kubeconfig !== "string") {
       // Keeps a working connection: a Secret that is being rewritten must not look like a lost member.
@@ -200,13 +222,44 @@ export class Registry {
     this.#problems.delete(name);
     this.#disconnect(name);
     const { hostId, clock, log } = this.#options;
+    const { client, server } = connection;
     const running = { listener: this.#listener, mutex: this.#foreignUsageMutex, clock, log };
-    const member = new Member({ cluster, client: connection.client, hostId, ...running });
+    const onIdentity = (uid: string | undefined): void => {
+      const current = this.#connections.get(name);
+      if (current?.member === member) this.#onIdentity(name, { uid, server, kubeconfig: current.kubeconfig });
+    };
+    const member = new Member({ cluster, client, hostId, onIdentity, ...running });
     if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
     this.#connections.set(name, { member, connection, kubeconfig });
     // Sent before `start`, since the new connection has read nothing yet.
     if (existing !== undefined) this.#options.listener.onReconnected(name);
     member.start();
+  }
+
+  #onIdentity(name: string, found: FoundIdentity & { readonly kubeconfig: string }): void {
+    const before = this.#found.get(name);
+    this.#found.set(name, found);
+    if (before === undefined || before.uid !== found.uid || before.server !== found.server) this.#refuseSecondNames();
+  }
+
+  /** Disconnects Clusters whose member joined under another name, and connects those that are no longer refused, except `own`. */
+  #refuseSecondNames(own?: string): void {
+    const before = this.#joinedTwice;
+    const joined = this.clusters().map((cluster) => ({ cluster, found: this.#found.get(cluster.metadata.name) }));
+    this.#joinedTwice = joinedTwice(joined);
+    for (const { cluster } of joined) {
+      const { name } = cluster.metadata;
+      const keeper = this.#joinedTwice.get(name);
+      if (keeper === before.get(name)) continue;
+      if (keeper === undefined) {
+        this.#problems.delete(name);
+        if (name !== own) this.#connect(name, cluster);
+      } else {
+        this.#disconnect(name);
+        this.#noteProblem(name, joinedTwiceProblem(name, keeper));
+      }
+      if (name !== own) this.#options.listener.onCluster(name);
+    }
   }
 
   #noteProblem(name: string, problem: string): void {

@@ -253,3 +253,47 @@ test("a Cluster whose Secret leads to another cluster is lost, with the reason, 
   expect(await uids()).toContain(delegate);
   expect((await host.get(pods, { namespace, name: "stays" })).status?.phase).toBe("Running");
 });
+
+describe("a Cluster applied by hand for a member that has joined under another name", () => {
+  const TWICE = "west-again";
+  afterEach(async () => {
+    await clients().host.delete(clusters, { name: TWICE });
+    await eventuallyPasses(async () => expect(await clients().host.find(clusters, { name: TWICE })).toBeUndefined());
+  });
+
+  test("is not Ready, says why, gets no pod, and leaves the first one undisturbed", async () => {
+    const { host, west } = clients();
+    await create(["before"], { "legation.dev/clusters": "west" });
+    const before = await podThat(west, namespace, "before", inPhase("Running"));
+    await host.create(clusters, {
+      apiVersion: "legation.dev/v1alpha1",
+      kind: "Cluster",
+      metadata: { name: TWICE },
+      spec: { credentialsSecret: { name: "member-west" } },
+    });
+    const readyOf = async (name: string): Promise<unknown> =>
+      (await host.get(clusters, { name })).status?.conditions?.find(({ type }) => type === "Ready");
+    await eventuallyPasses(
+      async () =>
+        expect(await readyOf(TWICE)).toMatchObject({
+          status: "False",
+          reason: "JoinedTwice",
+          message: expect.stringContaining("its member has joined already, as Cluster west"),
+        }),
+      patient,
+    );
+    expect(await readyOf("west")).toMatchObject({ status: "True" });
+    await create(["again"], { "legation.dev/clusters": TWICE });
+    await create(numbered("anywhere", 4));
+    await eventuallyPasses(async () => {
+      const running = (await podsOf(host, namespace)).filter(inPhase("Running"));
+      expect(running).toHaveLength(5);
+    }, patient);
+    expect((await placed())[`legation-${TWICE}`]).toBeUndefined();
+    expect(await waitingFor(host, namespace, "again", TWICE)).toContain(
+      "its member has joined already, as Cluster west",
+    );
+    const after = await podThat(west, namespace, "before", inPhase("Running"));
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+  });
+});

@@ -160,12 +160,17 @@ export class Observer {
   /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate there all the same. */
   #unconnected(proxy: Stored<Pod> | undefined): Source[] {
     if (proxy === undefined) return [];
-    const { registry } = this.#options;
+    const { registry, placementState } = this.#options;
     const name = isBound(proxy) ? memberOf(proxy) : undefined;
-    return registry
-      .unconnected()
-      .filter(({ metadata }) => name === undefined || metadata.name === name)
-      .map((cluster) => unconnectedSource(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
+    const { uncertain } = placementState.memories.of(proxy.metadata.uid);
+    return (
+      registry
+        .unconnected()
+        .filter(({ metadata }) => name === undefined || metadata.name === name)
+        // The delegates of a refused Cluster are those of the one that keeps the member, but for a create in doubt.
+        .filter(({ metadata }) => registry.joinedAs(metadata.name) === undefined || metadata.name === uncertain)
+        .map((cluster) => unconnectedSource(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"))
+    );
   }
 
   #nodeState(member: string): Pick<MemberView, "notReady" | "outOfService"> {

@@ -7,7 +7,7 @@ import { unconnectedCandidate } from "./observe.ts";
 import type { Eligibility } from "./placement/placement-view.ts";
 
 export interface WaitingInOptions {
-  readonly registry: Pick<Registry, "cluster" | "member" | "members">;
+  readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   /** The unbound proxies. */
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly memoryOf: (proxyUid: string) => Memory;
@@ -25,6 +25,7 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
     candidate !== undefined &&
     // A member that has never answered has no delegates.
     cluster?.status?.version !== undefined &&
+    registry.joinedAs(name) === undefined &&
     member?.read !== true &&
     !isHeldElsewhere(key, proxy, name, registry) &&
     mayHold(memory, name) &&
@@ -34,8 +35,7 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
   for (const [key, proxy] of waiting) {
     const memory = memoryOf(proxy.metadata.uid);
     const delegate = member?.delegates.get(key);
-    const isThere = isFor(delegate, proxy) && delegate !== undefined && !isElsewhere(key, delegate, name, registry);
-    if (isThere || memory.uncertain === name || isUnread(key, proxy, memory)) count += 1;
+    if (isFor(delegate, proxy) || memory.uncertain === name || isUnread(key, proxy, memory)) count += 1;
   }
   return count;
 }
@@ -50,17 +50,4 @@ function isHeldElsewhere(
   return registry
     .members()
     .some((other) => other.name !== cluster && other.read && isFor(other.delegates.get(key), proxy));
-}
-
-/** Reports whether another Cluster, which stays, shows the same delegate: one cluster joined under two names. */
-function isElsewhere(
-  key: ObjectKey,
-  { metadata }: Stored<Pod>,
-  cluster: string,
-  registry: Pick<Registry, "members">,
-): boolean {
-  return registry
-    .members()
-    .filter(({ name, cluster: { metadata: other } }) => name !== cluster && other.deletionTimestamp === undefined)
-    .some((other) => other.delegates.get(key)?.metadata.uid === metadata.uid);
 }

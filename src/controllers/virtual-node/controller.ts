@@ -1,3 +1,4 @@
+import { JOINED_TWICE } from "../../api/cluster.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
@@ -135,8 +136,9 @@ export class VirtualNodeController {
   #ownTrouble(): string | undefined {
     const { registry } = this.#options;
     const known = registry.clusters().filter(({ metadata, status }) => {
-      // Without a connection, one that has never answered, or leaves, is not missed.
+      // Without a connection, one that has never answered, leaves, or is refused is not missed.
       if (registry.member(metadata.name) !== undefined) return true;
+      if (registry.joinedAs(metadata.name) !== undefined) return false;
       return metadata.deletionTimestamp === undefined && status?.version !== undefined;
     });
     const lost = known.filter(({ metadata: { name } }) => {
@@ -208,10 +210,12 @@ export class VirtualNodeController {
     const waiting = isLeaving ? this.#options.waitingIn(name) : 0;
     if (member === undefined) {
       const message = registry.problem(name) ?? "it is not connected";
+      const isRefused = registry.joinedAs(name) !== undefined;
       return {
         reachable: false,
         message,
-        ...(this.#trouble === undefined ? {} : { spared: this.#trouble }),
+        ...(isRefused ? { notMember: JOINED_TWICE } : {}),
+        ...(this.#trouble === undefined || isRefused ? {} : { spared: this.#trouble }),
         nodesRead: false,
         nodes: 0,
         capacity: {},
@@ -236,7 +240,7 @@ export class VirtualNodeController {
       reachable,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
-      ...(member.mistaken === undefined ? {} : { mistaken: true as const }),
+      ...(member.mistaken === undefined ? {} : { notMember: "AnotherCluster" as const }),
       ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
       ...(server === undefined ? {} : { server }),

@@ -122,7 +122,7 @@ export function desiredStatus(
     : facts.spared === undefined
       ? {
           status: "Unknown",
-          reason: facts.mistaken ? "AnotherCluster" : "MemberUnreachable",
+          reason: facts.notMember ?? "MemberUnreachable",
           message: facts.message ?? "the member does not answer",
         }
       : { status: "True", reason: "MostMembersUnreachable", message: facts.spared };

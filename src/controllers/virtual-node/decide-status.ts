@@ -27,7 +27,7 @@ export function clusterStatus(
       : { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
     : {
         status: "False" as const,
-        reason: facts.mistaken ? "AnotherCluster" : "ProbeFailed",
+        reason: facts.notMember ?? "ProbeFailed",
         message: facts.message ?? "its API server does not answer",
       };
   const before = current.conditions?.find(({ type }) => type === "Ready");

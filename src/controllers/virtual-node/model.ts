@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import type { Cluster, JOINED_TWICE } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
@@ -8,8 +8,8 @@ export interface MemberFacts {
   readonly reachable: boolean;
   /** Why it cannot be reached, or has no connection. */
   readonly message?: string;
-  /** Another cluster answers in its place: `message` says so. */
-  readonly mistaken?: true;
+  /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */
+  readonly notMember?: "AnotherCluster" | typeof JOINED_TWICE;
   /** It cannot be reached, and neither can so many others that nothing is to be evicted for it: `2 of 2 members …`. */
   readonly spared?: string;
   readonly version?: string;

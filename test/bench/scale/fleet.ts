@@ -52,6 +52,7 @@ export async function fleetOf(memberCount: number, proxies: number): Promise<Fle
     const member = new FakeCluster();
     await member.listen();
     member.onPod = running;
+    member.put("namespaces", { metadata: { name: "kube-system", uid: randomUUID() } });
     member.put("namespaces", { metadata: { name: NAMESPACE } });
     member.put("nodes", node(proxies));
     members.push(member);

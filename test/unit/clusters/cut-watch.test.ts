@@ -18,6 +18,7 @@ test.each([25_000, 3_600_000])(
     const clock = new FakeClock();
     const client = fakeClient({
       raw: async ({ path }: { readonly path: string }) => (path === "/version" ? { gitVersion: "v1.36.0" } : "ok"),
+      find: async () => undefined,
       list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
       watch: ((_resource: unknown, { onOpen, signal }: WatchOptions) => {
         const next = async (): Promise<never> => {

@@ -205,7 +205,7 @@ test("reads nothing from another cluster, nor from one that does not answer the 
 });
 
 test.each([
-  ["whose Cluster records no identity is asked for none", undefined, 0],
+  ["whose Cluster records no identity is taken for what it is called", undefined, 1],
   ["that does not permit the question is taken for what it is called", "Forbidden", 1],
 ])("a member %s", async (_what, uid, least) => {
   if (uid !== undefined) server.uid = "Forbidden";
@@ -287,6 +287,7 @@ describe("a request that fails during an identity check", () => {
         }) as never,
       }),
       cluster: () => cluster("uid-of-west"),
+      onFound: () => {},
       clock,
       onChange: () => {},
     });

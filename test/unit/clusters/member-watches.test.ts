@@ -138,6 +138,7 @@ describe("a member that answers again", () => {
         if (path.startsWith("/apis")) return exportsServed({ method: "GET", path });
         return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
       },
+      find: async () => undefined,
       list: async ({ plural }) => {
         asked(plural);
         return { items: [], resourceVersion: "1", size: 0 };

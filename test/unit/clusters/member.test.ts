@@ -52,6 +52,7 @@ test("keeps reporting unreadable pods while single probes fail", async () => {
         if (probes % 3 === 0) throw new Error("overloaded");
         return "ok";
       },
+      find: async () => undefined,
       list: () => Promise.reject(new KubeError("overloaded", fields)),
     }),
     hostId: "host-id",

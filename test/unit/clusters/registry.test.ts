@@ -1,6 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { Registry } from "../../../src/clusters/registry.ts";
-import type { WatchEvent } from "../../../src/kube/client.ts";
+import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -75,4 +75,100 @@ test("probes a member at once after its credentials were replaced", async () => 
   await clock.advance(1_000);
   expect(registry.member("west")?.probed.reachable).toBe(true);
   await registry.member("west")?.stop();
+});
+
+describe("a Cluster whose member has joined under another name", () => {
+  interface Written {
+    readonly type: "ADDED" | "MODIFIED" | "DELETED";
+    readonly object: object;
+  }
+  const named = (name: string, secretName: string, annotations: Record<string, string> = {}): object => ({
+    metadata: {
+      name,
+      uid: name,
+      resourceVersion: "1",
+      creationTimestamp: `2026-01-01T00:00:0${name.length}Z`,
+      annotations,
+    },
+    spec: { credentialsSecret: { name: secretName }, probe: { periodSeconds: 300 } },
+  });
+  const west = named("west", "member-west", { "legation.dev/member-uid": "uid-of-west" });
+
+  async function running(clusters: object[]) {
+    const clock = new FakeClock();
+    const told: string[] = [];
+    let write = Promise.withResolvers<Written>();
+    const host = fakeClient({
+      list: (async ({ plural }: { plural: string }) => {
+        const items = plural === "clusters" ? clusters : [secret("1")];
+        return { items, resourceVersion: "1", size: 0 };
+      }) as never,
+      watch: async function* ({ plural }: { plural: string }, { onOpen }: { onOpen?: () => void }) {
+        onOpen?.();
+        if (plural !== "clusters") await new Promise(nothing);
+        while (true) yield { ...(await write.promise), size: 0 };
+      } as never,
+    });
+    const listed: string[] = [];
+    const registry = new Registry({
+      host,
+      hostId: "host",
+      connect: (name) => {
+        const client = fakeClient({
+          raw: async () => ({}),
+          find: (async () => ({ metadata: { name: "kube-system", uid: "uid-of-west" } })) as never,
+          list: (async () => {
+            listed.push(name);
+            return { items: [], resourceVersion: "1", size: 0 };
+          }) as never,
+          watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+            onOpen?.();
+            await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+            yield* [];
+          } as never,
+        });
+        return { client, server: "https://192.0.2.1", renew: () => true };
+      },
+      listener: { ...listener, onCluster: (name) => told.push(name) },
+      clock,
+      log: createLogger({ level: "silent" }),
+    });
+    await registry.start(new AbortController().signal);
+    await clock.advance(2_000);
+    const put = async (written: Written): Promise<void> => {
+      const { resolve } = write;
+      write = Promise.withResolvers();
+      resolve(written);
+      await clock.advance(2_000);
+    };
+    onTestFinished(async () => {
+      await Promise.all(registry.members().map((member) => member.stop()));
+    });
+    return { registry, put, told, listed };
+  }
+
+  test("is refused with the name of the other one, and nothing of its member is read", async () => {
+    const { registry, put, told, listed } = await running([west]);
+    await put({ type: "ADDED", object: named("second", "member-west") });
+    expect(registry.joinedAs("second")).toBe("west");
+    expect(registry.problem("second")).toContain("has joined already, as Cluster west");
+    expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
+    expect(registry.member("west")?.reachable).toBe(true);
+    expect(new Set(listed)).toEqual(new Set(["west"]));
+    expect(told.at(-1)).toBe("second");
+  });
+
+  test("is the same one after a restart, whichever is listed first", async () => {
+    const { registry } = await running([named("second", "member-west"), west]);
+    expect([registry.joinedAs("second"), registry.joinedAs("west")]).toEqual(["west", undefined]);
+    expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
+  });
+
+  test("is connected once the other one has left", async () => {
+    const { registry, put } = await running([west, named("second", "member-west")]);
+    expect(registry.members().map(({ name }) => name)).toEqual(["west"]);
+    await put({ type: "DELETED", object: west });
+    expect([registry.joinedAs("second"), registry.problem("second")]).toEqual([undefined, undefined]);
+    expect(registry.member("second")?.reachable).toBe(true);
+  });
 });

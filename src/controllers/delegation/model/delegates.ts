@@ -69,15 +69,7 @@ export function boundMember({ proxy, members }: PodView): MemberView | undefined
 /** Returns the members with a delegate of a bound proxy beside that of its own member. */
 export function surplusHolders(view: PodView): Holder[] {
   const member = boundMember(view);
-  return holdersOf(view).filter(
-    (holder) => holder.name !== member?.name && !isSame(holder.delegate, view.proxy, member),
-  );
-}
-
-/** A cluster that has joined under two names shows the same delegate twice. */
-function isSame({ metadata: { uid } }: Stored<Pod>, proxy: Stored<Pod>, member: MemberView | undefined): boolean {
-  if (member === undefined) return false;
-  return uid === proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] || uid === member.delegate?.metadata.uid;
+  return holdersOf(view).filter(({ name }) => name !== member?.name);
 }
 
 /**

@@ -13,7 +13,7 @@ import {
 
 /**
  * Two members have the unbound proxy's delegate: the one that waits for a node goes. Of two that have nodes, the host may have bound
- * the proxy to either already; the Binding settles which stays. A cluster that has joined under two names shows one delegate twice.
+ * the proxy to either already; the Binding settles which stays.
  */
 export const withdrawDuplicates: Phase = (view) => {
   const holder = holderOf(view);
@@ -38,7 +38,6 @@ export const leaveOthers: Phase = (view) => {
   const { proxy, memory } = view;
   const member = boundMember(view);
   const { uncertain } = memory;
-  // A cluster that has joined under two names may show the new delegate under the other name first.
   if (isFor(member?.delegate, proxy) || uncertain === member?.name) return undefined;
   const others = surplusHolders(view);
   if (others.length > 0) return decided("Withdrawing", others.flatMap(withdraw));

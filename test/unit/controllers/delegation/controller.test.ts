@@ -128,6 +128,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     member: (name: string) => members.get(name),
     members: () => [...members.values()],
     unconnected: () => [],
+    joinedAs: () => undefined,
     holders: () => [],
     forget: nothing,
   };

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
+import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../../src/controllers/delegation/model/decision.ts";
@@ -434,7 +434,7 @@ describe("a proxy without a node", () => {
     expect(decide(world(proxy, [west]), now).outcome).toBe("Binding");
   });
 
-  test("is withdrawn from a member whose Cluster is being deleted, unless that cluster stays under another name", () => {
+  test("is withdrawn from a member whose Cluster is being deleted", () => {
     const proxy = proxyPod();
     const leaving = { ...member("west").candidate, closed: BEING_REMOVED };
     const west = member("west", { delegate: delegateOf(proxy), candidate: leaving });
@@ -443,8 +443,6 @@ describe("a proxy without a node", () => {
       { type: "refuse", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
       { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
     ]);
-    const same = member("west-again", { delegate: delegateOf(proxy) });
-    expect(decide(world(proxy, [west, same]), now).actions).toEqual([]);
   });
 
   test("is withdrawn from a member whose node takes no new pods any more, or none that do not tolerate its taint", () => {
@@ -466,13 +464,6 @@ describe("a proxy without a node", () => {
     // Its scheduler was faster, as the host's own is at times.
     const scheduled = { ...cordoned, delegate: delegateOf(proxy, { spec: { nodeName: "n" } }) };
     expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
-  });
-
-  test("never takes one delegate for two, when its cluster has joined under two names", () => {
-    const proxy = proxyPod();
-    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
-    const members = [member("west", { delegate }), member("west-again", { delegate })];
-    expect(names(decide(world(proxy, members), now).actions)).toEqual(["bind west"]);
   });
 
   describe("whose name an earlier proxy's delegate still has in the best member", () => {
@@ -510,17 +501,6 @@ test("a proxy does not wait for a member that says it has a delegate of its name
 });
 
 describe("a bound proxy", () => {
-  test("keeps its delegate when that one's cluster has joined under a second name", () => {
-    const proxy = boundProxy({ status: runningStatus() });
-    const delegate = delegateOf(proxy, { status: runningStatus() });
-    const members = [member("west", { delegate }), member("west-again", { delegate })];
-    expect(decide(world(proxy, members), now).actions).toEqual([]);
-    const unrecorded = boundProxy({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "gone" } } });
-    const adopted = delegateOf(unrecorded, { spec: { nodeName: "n" } });
-    const shown = [member("west", { delegate: adopted }), member("west-again", { delegate: adopted })];
-    expect(names(decide(world(unrecorded, shown), now).actions)).toEqual(["record"]);
-  });
-
   test("gets its delegate's status in one write", () => {
     const proxy = boundProxy();
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });

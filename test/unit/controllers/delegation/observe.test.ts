@@ -48,6 +48,7 @@ function observing({
       member: memberOf,
       holders: () => [...new Set([...holders, ...Object.keys(delegates)])].map(memberOf),
       unconnected: () => [{ metadata: { name: "lost" }, spec: {} }],
+      joinedAs: () => undefined,
       problem: () => undefined,
       forget: (gone: ObjectKey) => forgotten.push(gone),
     },

@@ -23,7 +23,7 @@ function waitingInWest({ version, inEast, uncertain }: Scene): number {
     ...(version === undefined ? {} : { status: { version } }),
   };
   const east = { name: "east", read: true, cluster: { metadata: { name: "east" } }, delegates: { get: () => inEast } };
-  const registry = { cluster: () => west, member: () => undefined, members: () => [east] };
+  const registry = { cluster: () => west, member: () => undefined, members: () => [east], joinedAs: () => undefined };
   return waitingIn("west", {
     registry: registry as unknown as WaitingInOptions["registry"],
     waiting: [[key, proxy]],

@@ -409,7 +409,7 @@ describe("a Cluster that is being deleted", () => {
 });
 
 test("a member in whose place another cluster answers is lost, and its node and Cluster say why", () => {
-  const lost = facts({ reachable: false, mistaken: true, message: "another cluster answers" });
+  const lost = facts({ reachable: false, notMember: "AnotherCluster", message: "another cluster answers" });
   const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
   expect(actions).toContainEqual({
     type: "patchNodeStatus",

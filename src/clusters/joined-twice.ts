@@ -1,0 +1,71 @@
+import { type Cluster, JOINED_TWICE } from "../api/cluster.ts";
+import type { Stored } from "../api/kubernetes.ts";
+import { recordedUid } from "./identity.ts";
+
+/** The identity that a member's API server gave. */
+export interface FoundIdentity {
+  /** The uid of its namespace kube-system; undefined when the credentials may not read that. */
+  readonly uid: string | undefined;
+  /** URL of its API server. */
+  readonly server: string;
+}
+
+/** A Cluster with the identity of its member, as far as it is known. */
+export interface Joined {
+  readonly cluster: Stored<Cluster>;
+  readonly found: FoundIdentity | undefined;
+}
+
+/**
+ * Returns the Clusters whose member joined under another name already, with the Cluster that keeps the member. Two Clusters for one
+ * API server would show each delegate twice and count each node twice. The choice is the same after a restart.
+ */
+export function joinedTwice(clusters: readonly Joined[]): Map<string, string> {
+  const refused = new Map<string, string>();
+  const kept: Joined[] = [];
+  for (const one of clusters.toSorted(byPrecedence)) {
+    const keeper = kept.find((other) => isSameMember(one, other));
+    if (keeper === undefined) kept.push(one);
+    else refused.set(one.cluster.metadata.name, keeper.cluster.metadata.name);
+  }
+  return refused;
+}
+
+/** Returns the reason of the refusal, and the remedy. */
+export function joinedTwiceProblem(name: string, keeper: string): string {
+  return (
+    `its member has joined already, as Cluster ${keeper} (both lead to the same API server), so no pod is placed here; ` +
+    `run \`legation unjoin ${name}\`, or change its credentials to those of another cluster`
+  );
+}
+
+/** A Cluster that was refused stays so; then one with delegates on record comes first, then the older one. */
+function byPrecedence({ cluster: one }: Joined, { cluster: other }: Joined): number {
+  return (
+    Number(wasRefused(one)) - Number(wasRefused(other)) ||
+    Number(hasPods(other)) - Number(hasPods(one)) ||
+    compare(one.metadata.creationTimestamp ?? "", other.metadata.creationTimestamp ?? "") ||
+    compare(one.metadata.name, other.metadata.name)
+  );
+}
+
+function wasRefused({ status }: Stored<Cluster>): boolean {
+  return status?.conditions?.some(({ reason }) => reason === JOINED_TWICE) ?? false;
+}
+
+function hasPods({ status }: Stored<Cluster>): boolean {
+  return (status?.pods ?? 0) > 0;
+}
+
+function compare(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
+}
+
+/** Compares uids. Only credentials that may not read the uid are compared by the server's address. */
+function isSameMember(one: Joined, other: Joined): boolean {
+  const uid = recordedUid(one.cluster) ?? one.found?.uid;
+  const otherUid = recordedUid(other.cluster) ?? other.found?.uid;
+  if (uid !== undefined && otherUid !== undefined) return uid === otherUid;
+  return one.found !== undefined && one.found.server === other.found?.server;
+}
