@@ -1,4 +1,5 @@
-import { Memories, type Memory } from "../../../src/controllers/delegation/model/memory.ts";
+import type { Memory } from "../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../src/controllers/delegation/placement/memories.ts";
 
 /** The model's only moment; what must have come before or comes after it is all that differs. */
 export const NOW = 1_000_000_000;
@@ -11,7 +12,7 @@ type Recollections = Readonly<Record<string, Memory>>;
 
 /** Lets the controller's own memory be changed, starting from what was remembered. */
 export function remember(memory: Recollections, change: (memories: Memories) => void): Recollections {
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   for (const [uid, entry] of Object.entries(memory)) restore(memories, uid, entry);
   change(memories);
   const result: Record<string, Memory> = {};

@@ -24,11 +24,12 @@ import {
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { awaitsDelegate } from "../model/delegates.ts";
-import { CREATE_ENDS_MS, MARKS, type Memories } from "../model/memory.ts";
+import { CREATE_ENDS_MS, MARKS } from "../model/memory.ts";
 import { isPrepared } from "../model/needs.ts";
 import type { Rest } from "../model/refusal-backoff.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
+import type { Memories } from "../placement/memories.ts";
 import type { QuotaQueues } from "../placement/quota-queues.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { shownInMember, shownPrepared } from "./expectations.ts";
@@ -308,10 +309,10 @@ export class Creation {
 
   /** Gives the delegate its marks back. Until then no other member may have the pod. */
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
-    const { memories, clock } = this.#options;
+    const { memories } = this.#options;
     memories.noteUncertain(proxyUid, member.name);
     // Expires when the marks are not shown in time.
-    if (memories.isIneffective(proxyUid, MARKS, clock.now())) return Promise.resolve(() => false);
+    if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
     return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
   }
 

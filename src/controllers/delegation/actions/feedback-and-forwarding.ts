@@ -5,13 +5,14 @@ import { pods } from "../../../kube/resources.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ActionOf } from "../model/decision.ts";
-import type { Memories } from "../model/memory.ts";
 import { type Purpose, statusPurpose, undone } from "../model/purpose.ts";
 import type { View } from "../model/view.ts";
 import { isFutile } from "../model/writes.ts";
 import type { DelegationOptions } from "../options.ts";
+import type { Memories } from "../placement/memories.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./expectations.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { Refusals } from "./refused-writes.ts";
@@ -52,7 +53,7 @@ export class DelegateSync {
   /** Returns undefined when the member refuses the patch and all of its parts. */
   async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
     const { proxyUid, patch } = action;
-    if (this.#isIneffective(proxyUid, action)) return undefined;
+    if (!this.#options.memories.writes.mayWrite(proxyUid, JSON.stringify(patch))) return undefined;
     try {
       return await this.#patchDelegate(member, action, context);
     } catch (error) {
@@ -70,7 +71,7 @@ export class DelegateSync {
         if (shown !== undefined) return shown;
       }
       if (patch.subresource === "resize") this.#noteResizeRefused(proxyUid, patch, error);
-      else this.#noteIneffective(proxyUid, patch);
+      else this.#hold(proxyUid, patch, "Refused");
       return undefined;
     }
   }
@@ -147,28 +148,18 @@ export class DelegateSync {
   #noteRefused(action: ActionOf<"status">, detail: string, { key, log }: Context): void {
     const { uid } = action.patch.metadata;
     const message = `this cluster refuses the status that the member tells: ${detail}`;
-    this.#noteIneffective(uid, action.patch);
+    this.#hold(uid, action.patch, "Refused");
     log.warn(message);
     this.#options.refusals.tell(key, uid, "status", { reason: "StatusRefused", message });
   }
 
-  /** Reports whether the same patch changed nothing a while ago, as with an API server that drops unknown fields. */
-  #isIneffective(proxyUid: string, { patch }: ActionOf<"forward">): boolean {
-    const { memories, clock } = this.#options;
-    return memories.isIneffective(proxyUid, JSON.stringify(patch), clock.now());
-  }
-
   #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
-    if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
+    if (metadata.resourceVersion === action.resourceVersion) this.#hold(proxyUid, action.patch, "NoEffect");
   }
 
   /** Counts the write. Reports whether another writer undoes it so often that it is held back. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
-    const { memories, clock } = this.#options;
-    const now = clock.now();
-    if (!memories.noteWritten(proxyUid, purpose.wanted, now)) return false;
-    memories.noteIneffective(proxyUid, undone(purpose), now);
-    return true;
+    return this.#options.memories.writes.written(proxyUid, undone(purpose), purpose.wanted);
   }
 
   #tellStatusUndone(proxyUid: string, { parts }: Purpose, { key, log }: Context): void {
@@ -189,9 +180,8 @@ export class DelegateSync {
     memories.noteRefusedResize(proxyUid, refusal, clock.now());
   }
 
-  #noteIneffective(proxyUid: string, patch: StatusPatch | ForwardPatch): void {
-    const { memories, clock } = this.#options;
-    memories.noteIneffective(proxyUid, JSON.stringify(patch), clock.now());
+  #hold(proxyUid: string, patch: StatusPatch | ForwardPatch, reason: HoldReason): void {
+    this.#options.memories.writes.hold(proxyUid, JSON.stringify(patch), reason);
   }
 }
 

@@ -7,9 +7,10 @@ import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
 import type { ActionOf } from "../model/decision.ts";
-import { MARKS, type Memories } from "../model/memory.ts";
+import { MARKS } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
+import type { Memories } from "../placement/memories.ts";
 import { shownInMember } from "./expectations.ts";
 import type { Refusals } from "./refused-writes.ts";
 
@@ -17,7 +18,7 @@ type LookAction = ActionOf<"look">;
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;
 
-interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
+interface LookOptions extends Pick<DelegationOptions, "registry" | "identity"> {
   readonly memories: Memories;
   readonly refusals: Pick<Refusals, "tell" | "over">;
 }
@@ -27,7 +28,7 @@ interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | 
  * annotation by which it is known. Rejects with KubeError.
  */
 export async function look(action: LookAction, context: Context, options: LookOptions): Result {
-  const { registry, memories, identity, clock } = options;
+  const { registry, memories, identity } = options;
   const { proxyUid, delegateUid } = action;
   const member = registry.member(action.member);
   if (member === undefined) return undefined;
@@ -39,7 +40,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
       return () => true;
     }
     if (!isMarked(there, proxyUid, identity.id)) {
-      const isLeft = memories.isIneffective(proxyUid, MARKS, clock.now());
+      const isLeft = !memories.writes.mayWrite(proxyUid, MARKS);
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
     // The watch lags.
@@ -77,18 +78,18 @@ export async function mark(
   options: LookOptions,
 ): Result {
   const { proxyUid, delegateUid: uid } = action;
-  const { memories, identity, clock } = options;
+  const { memories, identity } = options;
   const { key, signal, log } = context;
   const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
   const leave = (why: string): Shown<View> => {
-    memories.noteIneffective(proxyUid, MARKS, clock.now());
+    memories.writes.hold(proxyUid, MARKS, "Refused");
     tellUnmarked(member, action, why, context, options);
     return () => true;
   };
   try {
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
-    if (memories.noteWritten(proxyUid, { [MARKS]: uid }, clock.now())) return leave("somebody keeps taking them off");
+    if (memories.writes.written(proxyUid, MARKS, { [MARKS]: uid })) return leave("somebody keeps taking them off");
     options.refusals.over(key, proxyUid, "marks");
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);

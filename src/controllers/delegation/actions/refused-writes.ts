@@ -1,14 +1,16 @@
-import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
-import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import { isKubeError } from "../../../kube/errors.ts";
+import { withoutAmounts } from "../../../kube/messages.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
-import type { Clock } from "../../../runtime/clock.ts";
 import type { EventRecorder } from "../../../runtime/event-recorder.ts";
-import { PASSES_MS } from "../../refusal.ts";
 import type { Action } from "../model/decision.ts";
-import type { Memories } from "../model/memory.ts";
+import { INEFFECTIVE_MS } from "../model/memory.ts";
+import type { Memories } from "../placement/memories.ts";
+
+// A refused write is tried again after INEFFECTIVE_MS at the latest, which renews the refusal.
+const REFUSED_MS = INEFFECTIVE_MS + 60_000;
 
 export interface RefusalsOptions {
-  readonly clock: Pick<Clock, "now" | "wall">;
   readonly memories: Memories;
   readonly recorder: Pick<EventRecorder, "record">;
   /** The proxy as the host last showed it. */
@@ -30,9 +32,9 @@ export class Refusals {
 
   /** Notes a refused write. `what` tells it from the pod's other writes. Reports whether the author was told now. */
   tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
-    const { clock, memories, recorder, onRefused } = this.#options;
-    const since = timestamp(clock.wall());
-    if (!memories.noteRefused(proxyUid, what, { ...refused, since }, clock.now())) return false;
+    const { memories, recorder, onRefused } = this.#options;
+    const why = { ...refused, dedupe: withoutAmounts(refused.message) };
+    if (!memories.writes.refuse(proxyUid, what, why, { holdMs: REFUSED_MS })) return false;
     recorder.record({ ...objectRef(key), uid: proxyUid }, refused);
     onRefused(key);
     return true;
@@ -40,7 +42,7 @@ export class Refusals {
 
   /** Ends the refusal of a write that was done. */
   over(key: ObjectKey, proxyUid: string, what: string): void {
-    if (this.#options.memories.noteTaken(proxyUid, what)) this.#options.onRefused(key);
+    if (this.#options.memories.writes.done(proxyUid, what)) this.#options.onRefused(key);
   }
 
   /** Ends the refusal of an action that was carried out. */
@@ -49,7 +51,7 @@ export class Refusals {
     if (proxyUid === undefined) return;
     // Parts of these may be refused, which is told as such.
     const isPartial = action.type === "forward" || action.type === "status" || action.type === "look";
-    if (isPartial) this.#options.memories.noteAnswered(proxyUid, nameOf(action));
+    if (isPartial) this.#options.memories.writes.answered(proxyUid, nameOf(action));
     else this.over(key, proxyUid, nameOf(action));
   }
 
@@ -64,9 +66,8 @@ export class Refusals {
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void {
     // A cluster without a response is lost or stopping, as its virtual node shows.
     if (!isKubeError(error) || error.status === undefined) return;
-    const now = this.#options.clock.now();
-    const since = this.#options.memories.noteFailingWrite(proxyUid, what, now);
-    if (isLastingRefusal(error) || now >= since + PASSES_MS) this.tell(key, proxyUid, what, refused);
+    if (this.#options.memories.writes.failed(proxyUid, what, error) === "transient") return;
+    this.tell(key, proxyUid, what, refused);
   }
 
   /** Returns the uid of the proxy that the action is for; undefined when that proxy is gone. */

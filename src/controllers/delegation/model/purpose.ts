@@ -13,7 +13,7 @@ export interface Purpose {
   readonly wanted: Wanted;
 }
 
-/** The text by which `Memory.ineffective` knows what is undone again and again. */
+/** Returns the name under which a write is held that another writer undoes each time. */
 export function undone({ wanted }: Purpose): string {
   return `undone ${JSON.stringify(wanted)}`;
 }

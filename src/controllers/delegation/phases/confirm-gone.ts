@@ -1,8 +1,9 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { askedGrace, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { heldUntil } from "../../../runtime/held-writes.ts";
 import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { boundMember, isFor } from "../model/delegates.ts";
-import { isIneffective, MARKS } from "../model/memory.ts";
+import { MARKS } from "../model/memory.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 
 /**
@@ -28,6 +29,7 @@ export function lookFor({ name, departed }: MemberView, view: PodView, now: numb
     const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
     return decided("Looking", [{ ...look, ends }]);
   }
-  if (isIneffective(memory, MARKS, now)) return decided("Looking", [], memory.ineffective?.[MARKS]);
+  const until = heldUntil(memory.held, { write: MARKS, now });
+  if (until !== undefined) return decided("Looking", [], until);
   return decided("Looking", [look]);
 }

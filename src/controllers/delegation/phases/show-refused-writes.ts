@@ -1,13 +1,18 @@
+import { timestamp } from "../../../api/kubernetes.ts";
 import { isDeleting } from "../../../pods/phase.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { decided, type Phase } from "../model/decision.ts";
 import { holdsUp } from "../model/delegates.ts";
 import { statusPurpose } from "../model/purpose.ts";
+import { wallTime } from "../model/view.ts";
 import { isFutile, writeAgainAt } from "../model/writes.ts";
 
 /** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
-export const showRefusedWrites: Phase = ({ proxy, memory, members }, now) => {
-  const refused = Object.values(memory.refused ?? {}).filter(({ until }) => now < until);
+export const showRefusedWrites: Phase = (view, now) => {
+  const { proxy, memory, members } = view;
+  const refused = Object.values(memory.held ?? {}).flatMap(({ refusal, until }) =>
+    refusal === undefined || now >= until ? [] : [{ ...refusal.told, since: timestamp(wallTime(view, refusal.since)) }],
+  );
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;
   // A pod that is about to go need not show that its writes are taken again.

@@ -13,8 +13,9 @@ import { memberOf } from "../../../pods/proxy.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
-import { type Memories, mayHold } from "../model/memory.ts";
+import { mayHold } from "../model/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
+import type { Memories } from "./memories.ts";
 import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];

@@ -5,8 +5,8 @@ import type { HostAdmission } from "../../../pods/host-admission.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
 import { Divisions } from "../../preferences/divisions.ts";
-import { Memories } from "../model/memory.ts";
 import { Groups } from "./groups.ts";
+import { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./placement-rules.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
@@ -53,7 +53,7 @@ export class PlacementState {
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
     const overflowing = this.#overflowing;
-    const memories = new Memories((uid, member) => {
+    const memories = new Memories(clock, (uid, member) => {
       divisions.proxies.place(uid, member);
       groups.place(uid, member);
       spread.place(uid, member);

@@ -3,8 +3,8 @@ import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../model/decision.ts";
-import type { Memories } from "../model/memory.ts";
 import type { Rest } from "../model/refusal-backoff.ts";
+import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./placement-rules.ts";
 import { type Shapes, shapeOf } from "./refused-shapes.ts";
 

@@ -3,7 +3,7 @@ import { isGated } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";
-import type { Memories } from "../model/memory.ts";
+import type { Memories } from "./memories.ts";
 
 export interface WaitingProxiesOptions {
   readonly clock: Clock;

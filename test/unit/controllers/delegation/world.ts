@@ -1,7 +1,7 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
-import type { Attempt, LastingRefusal, Memory } from "../../../../src/controllers/delegation/model/memory.ts";
+import type { Attempt, Memory } from "../../../../src/controllers/delegation/model/memory.ts";
 import { type Needs, needsState, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/model/view.ts";
 import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
@@ -105,10 +105,19 @@ function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["mis
   return { ...view, members, ...(state === undefined ? {} : { needs: state }) };
 }
 
+/** A write that a cluster goes on refusing, as its author was told. */
+export interface LastingRefusal {
+  readonly reason: string;
+  readonly message: string;
+  /** RFC 3339. */
+  readonly since: string;
+  readonly at: number;
+  readonly until: number;
+}
+
 type Entries<T> = ReadonlyMap<string, T> | Readonly<Record<string, T>>;
 
-export interface MemoryParts
-  extends Partial<Omit<Memory, "attempts" | "ineffective" | "refused" | "denied" | "unproven">> {
+export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "held" | "denied" | "unproven">> {
   readonly attempts?: Entries<Attempt>;
   readonly ineffective?: Entries<number>;
   readonly refused?: Entries<LastingRefusal>;
@@ -122,12 +131,20 @@ export function memory(parts: MemoryParts = {}): Memory {
   return {
     fresh: true,
     attempts: recordOf(attempts),
-    ...(ineffective === undefined ? {} : { ineffective: recordOf(ineffective) }),
-    ...(refused === undefined ? {} : { refused: recordOf(refused) }),
+    ...(ineffective === undefined && refused === undefined ? {} : { held: heldOf(ineffective, refused) }),
     ...(denied === undefined ? {} : { denied: [...denied] }),
     ...(unproven === undefined ? {} : { unproven: [...unproven] }),
     ...rest,
   };
+}
+
+function heldOf(ineffective: Entries<number> = {}, refused: Entries<LastingRefusal> = {}): Required<Memory>["held"] {
+  const without = Object.entries(recordOf(ineffective)).map(([write, until]) => [write, { reason: "NoEffect", until }]);
+  const told = Object.entries(recordOf(refused)).map(([write, { reason, message, since, at, until }]) => {
+    const why = { reason, message };
+    return [write, { reason: "Refused", until, refusal: { why, told: why, toldAt: at, since: Date.parse(since) } }];
+  });
+  return Object.fromEntries([...without, ...told]);
 }
 
 function recordOf<T>(entries: Entries<T>): Readonly<Record<string, T>> {

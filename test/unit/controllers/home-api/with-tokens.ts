@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { Refusals } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { Memories } from "../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../src/controllers/delegation/placement/memories.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
@@ -51,8 +51,7 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
   const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
   const recorder = recorderTo(tell, parts.clock);
   const refusals = new Refusals({
-    clock: parts.clock,
-    memories: new Memories(),
+    memories: new Memories(parts.clock),
     recorder,
     proxyOf: () => proxy,
     onRefused: () => undefined,

@@ -3,8 +3,8 @@ import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kuberne
 import { Load } from "../../../../../src/clusters/load.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { Shapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
@@ -125,7 +125,7 @@ export function executorOf(answers: Answers): Executing {
     noteFailure: () => {},
   });
   const members = { west: newMember("west"), east: newMember("east") };
-  const memories = new Memories();
+  const memories = new Memories({ now: () => clock.now });
   const told: unknown[] = [];
   const onRoom = vi.fn<() => void>();
   const onRefused = vi.fn<() => void>();

@@ -5,7 +5,7 @@ import { DelegateSync } from "../../../../../src/controllers/delegation/actions/
 import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
@@ -101,8 +101,8 @@ function exchangeOf(options: object): DelegateSync {
 function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   const there = new MemberPod(made, refuses);
   const told: string[] = [];
-  const memories = new Memories();
   const clock = { at: NOW };
+  const memories = new Memories({ now: () => clock.at });
   const west = {
     name: "west",
     noteFailure: () => {},
@@ -232,7 +232,7 @@ test("retries a denial of a starting API server at once, and reports a missing r
   await expect(forward(proxy)).rejects.toMatchObject({ code: "Forbidden" });
   clock.at += 9_999;
   await expect(forward(proxy)).rejects.toMatchObject({ code: "Forbidden" });
-  expect([told, memory().ineffective]).toEqual([[], undefined]);
+  expect([told, memory().held]).toEqual([[], undefined]);
   clock.at += 1;
   await forward(proxy);
   expect(told).toEqual([
@@ -357,7 +357,7 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
     });
     const subject = exchangeOf({
       host,
-      memories: new Memories(),
+      memories: new Memories({ now: () => 1_000_000 }),
       clock: { now: () => 1_000_000, wall: () => 1_000_000 },
       recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
     });
@@ -385,7 +385,7 @@ test("an end that an API server denies which has just started, and knows no role
   const told: string[] = [];
   const subject = exchangeOf({
     host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
-    memories: new Memories(),
+    memories: new Memories({ now: () => 1_000_000 }),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     recorder: { record: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
   });
@@ -407,7 +407,7 @@ describe("what is written, and changes nothing or is not known there,", () => {
         return { metadata: { uid: "proxy-uid", resourceVersion: "1" } };
       }) as never,
     });
-    const subject = exchangeOf({ host, memories: new Memories(), clock });
+    const subject = exchangeOf({ host, memories: new Memories(clock), clock });
     const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Running" } };
     await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
     await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
@@ -416,7 +416,7 @@ describe("what is written, and changes nothing or is not known there,", () => {
 
   test("is a resize, in a member without resizes: it is refused, and what comes after it is forwarded", async () => {
     const told: string[] = [];
-    const memories = new Memories();
+    const memories = new Memories(clock);
     const detail = "the server could not find the requested resource";
     const unknown = new KubeError(detail, {
       code: "NotFound",
@@ -574,7 +574,7 @@ describe("what somebody else keeps undoing", () => {
     const told: string[] = [];
     const clock = { at: NOW };
     let version = 1;
-    const memories = new Memories();
+    const memories = new Memories({ now: () => clock.at });
     const subject = exchangeOf({
       host: fakeClient({
         patch: (() => {

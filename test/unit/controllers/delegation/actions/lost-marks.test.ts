@@ -3,8 +3,9 @@ import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { look } from "../../../../../src/controllers/delegation/actions/lost-marks.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { INEFFECTIVE_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { Shown } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
@@ -70,7 +71,7 @@ interface Answers {
 }
 
 function looking({ find, patch = () => Promise.reject(new Error("nobody should write")) }: Answers) {
-  const memories = new Memories();
+  const memories = new Memories({ now: () => now });
   const patches: unknown[] = [];
   const told: string[] = [];
   const failures: unknown[] = [];
@@ -171,7 +172,7 @@ describe("the member, asked for a delegate,", () => {
     const { memories, told, run } = looking({ find: async () => bare, patch });
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
-    expect(memories.of("uid-1").ineffective?.[MARKS]).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + INEFFECTIVE_MS);
   });
 
   test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
@@ -190,9 +191,9 @@ describe("the member, asked for a delegate,", () => {
   test("has somebody who keeps taking them off: after some times it is left so for a while", async () => {
     const { memories, told, run } = looking({ find: async () => bare, patch: async () => delegateOf(running) });
     for (let time = 0; time < 4; time += 1) await run();
-    expect(memories.of("uid-1").ineffective).toBeUndefined();
+    expect(memories.of("uid-1").held).toBeUndefined();
     await run();
-    expect(memories.of("uid-1").ineffective?.[MARKS]).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + INEFFECTIVE_MS);
     expect(told).toEqual(["NotFollowed"]);
   });
 

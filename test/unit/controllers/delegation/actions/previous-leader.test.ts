@@ -8,7 +8,7 @@ import {
   type Stored,
 } from "../../../../../src/api/kubernetes.ts";
 import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/previous-leader.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
@@ -70,7 +70,7 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
 /** The members `west` and `east`, each with delegates that it has, and some of them shown. */
 function asking(west: Has, others: Has = {}) {
   const clock = { now: since };
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   const told: string[] = [];
   const proxies = new Map<ObjectKey, Stored<Pod>>();
   const members = { west: memberOf("west", west), east: memberOf("east", others) };
@@ -251,7 +251,7 @@ describe("of members that are asked at once", () => {
     memories.forget("uid-1");
     west.resolve();
     await asked;
-    expect(memories.of("uid-1")).toEqual(new Memories().of("uid-1"));
+    expect(memories.of("uid-1")).toEqual(new Memories({ now: () => 0 }).of("uid-1"));
   });
 
   test("a failure of a reconnected or departed member holds no pod up", async () => {

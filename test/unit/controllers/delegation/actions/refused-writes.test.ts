@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
@@ -46,10 +46,9 @@ function answered(code: KubeErrorCode, status?: number, detail = "policy 'keep' 
 function refusals() {
   const clock = { at: 1_000_000 };
   const told: { readonly reason: string; readonly message: string }[] = [];
-  const memories = new Memories();
+  const memories = new Memories({ now: () => clock.at });
   let woken = 0;
   const subject = new Refusals({
-    clock: { now: () => clock.at, wall: () => clock.at },
     memories,
     recorder: { record: (_about, news) => void told.push(news) },
     proxyOf: () => proxy,
@@ -57,7 +56,13 @@ function refusals() {
       woken += 1;
     },
   });
-  return { subject, told, clock, memory: () => Object.keys(memories.of(proxyUid).refused ?? {}), woken: () => woken };
+  return {
+    subject,
+    told,
+    clock,
+    memory: () => Object.values(memories.of(proxyUid).held ?? {}).filter(({ refusal }) => refusal !== undefined),
+    woken: () => woken,
+  };
 }
 
 describe("an action that is refused for ever", () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { CORDONED } from "../../../../../src/placement/member-candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, world } from "../world.ts";
@@ -8,7 +8,7 @@ import { delegateOf, member, world } from "../world.ts";
 const minute = 60_000;
 
 test("a member that was cordoned for a while has its whole time again when it gets the pod anew", () => {
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   const proxy = proxyPod();
   const { uid } = proxy.metadata;
   const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
@@ -38,7 +38,7 @@ test("a member that was cordoned for a while has its whole time again when it ge
 });
 
 test("a member that could not be reached when it was to get the pod has its whole time when it gets it later", () => {
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   const proxy = proxyPod();
   const { uid } = proxy.metadata;
   // 0:00 the creation in west is not sent (connection refused); west is lost, and back at 1:00. East takes the pod meanwhile, has no node, ...

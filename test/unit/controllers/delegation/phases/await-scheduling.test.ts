@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, world } from "../world.ts";
@@ -47,7 +47,7 @@ test.each([
   (_, names, seconds) => {
     const proxy = proxyPod();
     const { uid } = proxy.metadata;
-    const memories = new Memories();
+    const memories = new Memories({ now: () => 0 });
     const begin = 1_000_000_000;
     const told: number[] = [0, 0, 0, 0];
     let holder: string | undefined;

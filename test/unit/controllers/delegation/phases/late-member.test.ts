@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../../../../src/api/preferences.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { Divisions } from "../../../../../src/controllers/preferences/divisions.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, type TestMember, world } from "../world.ts";
@@ -17,7 +17,7 @@ const preferences: SchedulingPreferences = {
 /** A burst of pods of one ReplicaSet, while `west` is late or not. */
 class Burst {
   readonly divisions = new Divisions();
-  readonly memories = new Memories((uid, name) => this.divisions.proxies.place(uid, name));
+  readonly memories = new Memories({ now: () => 0 }, (uid, name) => this.divisions.proxies.place(uid, name));
   readonly created: Record<string, number> = {};
   #left: Stored<Pod>[];
   readonly #divided: boolean;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { REFUSED_CONDITION } from "../../../../../src/api/keys.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { LastingRefusal } from "../../../../../src/controllers/delegation/model/memory.ts";
-import { boundProxy, delegateOf, member, memory, world } from "../world.ts";
+import { boundProxy, delegateOf, type LastingRefusal, member, memory, world } from "../world.ts";
 
 const now = 1_000_000;
 const since = "2026-01-02T03:04:05Z";

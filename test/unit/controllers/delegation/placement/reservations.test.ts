@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Load } from "../../../../../src/clusters/load.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { Shapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
@@ -18,7 +18,7 @@ const shared = (pod: typeof first | undefined) => ({ nodesVersion: 1, pod, share
 
 function reservations() {
   const clock = new FakeClock();
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   const shapes = new Shapes();
   const loads = { west: new Load(), east: new Load() };
   const member = (name: string) =>

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { Memories } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { WaitingProxies } from "../../../../../src/controllers/delegation/placement/waiting-proxies.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 
 function waitingProxies() {
   const clock = new FakeClock();
-  const memories = new Memories();
+  const memories = new Memories({ now: () => 0 });
   const stored = new Map<ObjectKey, Stored<Pod>>();
   const looked: ObjectKey[] = [];
   const cost = { busyMs: 0 };

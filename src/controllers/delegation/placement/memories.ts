@@ -1,0 +1,232 @@
+import type { Refusal } from "../../../placement/candidate.ts";
+import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
+import { WriteGuard } from "../../../runtime/write-guard.ts";
+import { type Attempt, INEFFECTIVE_MS, type Memory, NOTHING, type RefusedResize } from "../model/memory.ts";
+import type { Why } from "../model/needs.ts";
+import { type Rest, restAfterRefusal } from "../model/refusal-backoff.ts";
+
+/** The delegation controller's memory, by proxy uid. A `Memory` that was read never changes. */
+export class Memories {
+  /** Holds writes of a proxy and of its delegate. */
+  readonly writes: WriteGuard<string, RefusedWrite>;
+  readonly #memories = new Map<string, Memory>();
+  readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
+
+  /** `onPlace` hears of each member that a proxy is about to get, or turns out not to. */
+  constructor(
+    clock: Pick<Clock, "now">,
+    onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined,
+  ) {
+    this.writes = new WriteGuard({ clock, holdMs: INEFFECTIVE_MS });
+    this.#onPlace = onPlace;
+  }
+
+  of(proxyUid: string): Memory {
+    const memory = this.#memories.get(proxyUid) ?? NOTHING;
+    const held = this.writes.of(proxyUid);
+    return held === undefined ? memory : { ...memory, held };
+  }
+
+  /** The proxy existed before this controller led. */
+  noteInherited(proxyUid: string): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, fresh: false }));
+  }
+
+  /** The member's connection is new, so what it had shown counts no more. */
+  noteUnproven(proxyUid: string, member: string): void {
+    this.#change(proxyUid, ({ unproven = [], denied = [], ...memory }) => ({
+      ...memory,
+      unproven: [...unproven.filter((name) => name !== member), member],
+      denied: denied.filter((name) => name !== member),
+    }));
+  }
+
+  /** The member was asked for the delegate of an inherited proxy, and does not have it. */
+  noteDenied(proxyUid: string, member: string): void {
+    this.#changeKnown(proxyUid, ({ denied = [], ...memory }) => ({
+      ...memory,
+      denied: [...denied.filter((name) => name !== member), member],
+    }));
+  }
+
+  /** A delegate is being created in the member. An attempt under way keeps its time. */
+  noteAttempt(proxyUid: string, member: string, now: number, parked = false): void {
+    this.#onPlace(proxyUid, member);
+    this.#change(proxyUid, ({ promised: _, ...memory }) => {
+      const attempts = finished(memory, member);
+      const earlier = attempts[member];
+      if (earlier !== undefined && earlier.refusal === undefined) return { ...memory, room: member, attempts };
+      const { refusals = 0, hurried } = earlier ?? {};
+      const kept = { refusals, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
+      return { ...memory, room: member, attempts: { ...attempts, [member]: { since: now, ...kept } } };
+    });
+  }
+
+  /**
+   * The attempt has failed with an error that may pass by itself; `refusing`: with a refusal of the pod. Returns since when it does
+   * so; epoch ms.
+   */
+  noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
+    const attempt = this.of(proxyUid).attempts[member] ?? { since: now, refusals: 0 };
+    const { failingSince = now, refusingSince = refusing ? now : undefined } = attempt;
+    this.#attempt(proxyUid, member, {
+      ...attempt,
+      failingSince,
+      ...(refusingSince === undefined ? {} : { refusingSince }),
+    });
+    return refusing ? (refusingSince ?? now) : failingSince;
+  }
+
+  /** Room may have become free in the member that refused the pod: it is asked now. One more refusal does not prolong the backoff. */
+  noteOpen(proxyUid: string, member: string, now: number): void {
+    const attempt = this.#memories.get(proxyUid)?.attempts[member];
+    if (attempt?.refusal === undefined) return;
+    const refusals = Math.max(0, attempt.refusals - 1);
+    this.#attempt(proxyUid, member, { ...attempt, until: now, refusals, hurried: true });
+  }
+
+  /** Room is reserved for the pod in the member. */
+  notePromised(proxyUid: string, member: string): void {
+    this.#onPlace(proxyUid, member);
+    this.#change(proxyUid, (memory) => ({ ...memory, promised: member, room: member }));
+  }
+
+  /** The member did not take the pod. Returns for how long it rests; ms. */
+  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, rest: Rest = "growing"): number {
+    const { room, attempts } = this.of(proxyUid);
+    if (room === refusal.cluster) this.#onPlace(proxyUid, undefined);
+    const earlier = attempts[refusal.cluster] ?? { since: now, refusals: 0 };
+    const { restMs, ...backoff } = restAfterRefusal(earlier, rest);
+    const { since } = earlier;
+    this.#attempt(proxyUid, refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, ...backoff });
+    return restMs;
+  }
+
+  /**
+   * A create was sent: the delegate may exist until the member has shown or denied it. One whose response was lost may be done
+   * even after a delegate was deleted: the attempt begins anew, so that no other member is tried before that is over.
+   */
+  noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
+    this.#change(proxyUid, (memory) => {
+      if (lost === undefined) return { ...memory, uncertain: member };
+      const { since = lost.at } = (memory.uncertain === member ? memory.doubt : undefined) ?? {};
+      const doubt = { since, lastAt: lost.at, message: lost.message };
+      const attempt = memory.attempts[member];
+      const isUnderWay = attempt !== undefined && attempt.refusal === undefined;
+      const attempts = isUnderWay
+        ? { ...memory.attempts, [member]: { since: lost.at, refusals: attempt.refusals } }
+        : memory.attempts;
+      return { ...memory, uncertain: member, doubt, attempts };
+    });
+  }
+
+  /** A Binding of the proxy to the node of a lost member is being sent. */
+  noteBinding(proxyUid: string, member: string): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, binding: member }));
+  }
+
+  /** The member has created the delegate of this uid. */
+  noteMade(proxyUid: string, member: string, delegateUid: string): void {
+    this.noteUncertain(proxyUid, member);
+    this.#change(proxyUid, (memory) => {
+      const made = { ...memory, made: delegateUid };
+      const attempt = memory.attempts[member];
+      if (attempt === undefined) return made;
+      const { failingSince: _, refusingSince: __, ...sound } = attempt;
+      return { ...made, attempts: { ...memory.attempts, [member]: sound } };
+    });
+  }
+
+  /**
+   * The member shows the delegate; an earlier leader's gets its time from now on. One that `ends` without having had a node gives
+   * the proxy no place.
+   */
+  noteFound(proxyUid: string, member: string, now: number, ends = false): void {
+    const { uncertain, promised, attempts } = this.of(proxyUid);
+    if (promised === undefined && !ends) this.#onPlace(proxyUid, member);
+    if (uncertain !== member && attempts[member] !== undefined) return;
+    this.#change(proxyUid, (memory) => ({
+      ...(uncertain === member ? settled(memory) : memory),
+      attempts: { ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusals: 0 } },
+    }));
+  }
+
+  /** The member in doubt is known not to have the delegate. */
+  noteAbsent(proxyUid: string): void {
+    this.#onPlace(proxyUid, undefined);
+    this.#changeKnown(proxyUid, settled);
+  }
+
+  /** The proxy has no place any more, nor a promise of one. */
+  noteUnplaced(proxyUid: string): void {
+    this.#onPlace(proxyUid, undefined);
+    this.#changeKnown(proxyUid, ({ promised: _, ...memory }) => ({ ...memory, attempts: finished(memory) }));
+  }
+
+  /** A pod in overflow mode was not bound: only the members' refusals are kept. */
+  noteGivenUp(proxyUid: string): void {
+    const refused = Object.entries(this.of(proxyUid).attempts).filter(([, { refusal }]) => refusal !== undefined);
+    this.#memories.delete(proxyUid);
+    if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: Object.fromEntries(refused) });
+  }
+
+  /** The author was told this. */
+  noteReported(proxyUid: string, { reason, message, refusals }: Why, now: number): void {
+    const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
+    this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
+  }
+
+  /** Reports whether the author was told this last, in an event that has not expired. */
+  isTold(proxyUid: string, message: string, now: number): boolean {
+    const { told } = this.of(proxyUid);
+    return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
+  }
+
+  /** The member does not take this resize of the delegate. */
+  noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, resize: { ...resize, until: now + INEFFECTIVE_MS } }));
+  }
+
+  /** The member took the resize. */
+  noteResized(proxyUid: string): void {
+    this.#changeKnown(proxyUid, ({ resize: _, ...memory }) => memory);
+  }
+
+  /** The member was asked for the delegate of this uid, and does not have it. */
+  noteGone(proxyUid: string, delegateUid: string): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, gone: delegateUid }));
+  }
+
+  /** The proxy is bound or gone. */
+  forget(proxyUid: string): void {
+    this.#memories.delete(proxyUid);
+    this.writes.forget(proxyUid);
+  }
+
+  #attempt(proxyUid: string, member: string, attempt: Attempt): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, attempts: { ...memory.attempts, [member]: attempt } }));
+  }
+
+  #changeKnown(proxyUid: string, change: (memory: Memory) => Memory): void {
+    if (this.#memories.has(proxyUid)) this.#change(proxyUid, change);
+  }
+
+  #change(proxyUid: string, change: (memory: Memory) => Memory): void {
+    this.#memories.set(proxyUid, change(this.#memories.get(proxyUid) ?? NOTHING));
+  }
+}
+
+/** Nothing is in doubt any more. */
+function settled({ uncertain: _, doubt: __, ...memory }: Memory): Memory {
+  return memory;
+}
+
+/** Returns the attempts without those that ended without a refusal. An uncertain one stays: its create may still be done. */
+function finished({ attempts, uncertain }: Memory, except?: string): Memory["attempts"] {
+  const kept = Object.entries(attempts).filter(
+    ([member, { refusal }]) => member === except || refusal !== undefined || member === uncertain,
+  );
+  return Object.fromEntries(kept);
+}
