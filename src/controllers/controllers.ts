@@ -17,6 +17,7 @@ import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
+import { RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -83,10 +84,7 @@ export class Controllers {
       onProxy: (key) => this.#delegation.onDelegate(key),
       ...running,
     };
-    const leading = {
-      leaderless: options.election?.leaderless ?? [],
-      confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
-    };
+    const restoredHost = new RestoredHost({ election: options.election, log });
     const onRead = (): void => this.#delegation.onCapacity();
     const classes = new DependencyController({ ...copying, onRead, family: CLASSES });
     const policies = new NetworkPolicyController({ ...copying, onRead });
@@ -95,7 +93,7 @@ export class Controllers {
       classes,
       new ServiceController(copying),
       policies,
-      new ClaimController({ ...copying, ...leading, onRead }),
+      new ClaimController({ ...copying, restoredHost, onRead }),
     ];
     const kubelets = options.kubelets?.({
       registry,
@@ -126,7 +124,7 @@ export class Controllers {
       recorder,
       virtualNodes: this.#virtualNodes.nodes,
       homeApi: (name) => this.#homeApi.of(name),
-      ...leading,
+      restoredHost,
       notPlacedReason: options.notPlacedReason,
       traces,
       onBound: (name, key) => {

@@ -13,7 +13,6 @@ import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
-import { wasLeaderless } from "../../runtime/leaderless-intervals.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
@@ -26,7 +25,7 @@ import type { Action, Observed } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
-export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "leaderless" | "confirmLease"> {
+export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {
   /** A member's claims were read. */
   readonly onRead: () => void;
 }
@@ -66,7 +65,6 @@ export class ClaimController implements PodCopier {
   /** Claims that a live read of their member did not find, by uid of the host's claim. */
   readonly #lost: Refusals;
   readonly #executor: Executor;
-  readonly #toldHeld = new Set<string>();
   #started = false;
 
   constructor(options: ClaimOptions) {
@@ -106,7 +104,7 @@ export class ClaimController implements PodCopier {
       registry,
       memberNamespaces,
       hostId: identity.id,
-      confirmLease: options.confirmLease,
+      restoredHost: options.restoredHost,
       onRefusal: (...refusal) => this.#onRefusal(...refusal),
       onDoubt: (...doubt) => this.#onDoubt(...doubt),
       onLost: (key, uid, message) => {
@@ -288,21 +286,8 @@ export class ClaimController implements PodCopier {
     if (told === undefined || withoutAmounts(told) !== withoutAmounts(message)) this.#wake(key);
   }
 
-  /** Reports whether a claim that the host does not know is kept. Logs each once. */
-  #isHeld(member: string, { metadata }: Stored<PersistentVolumeClaim>): boolean {
-    const { namespace, name, uid, creationTimestamp: created } = metadata;
-    if (!wasLeaderless(this.#options.leaderless, created)) return false;
-    if (!this.#toldHeld.has(uid)) {
-      this.#toldHeld.add(uid);
-      const message =
-        "kept a claim that the host does not know: it was made while there was no leader, so the host was restored from a backup";
-      this.#options.log.warn({ member, namespace, name, uid, created }, message);
-    }
-    return true;
-  }
-
   #observe(key: ObjectKey): Observed | undefined {
-    const { registry, identity } = this.#options;
+    const { registry, identity, restoredHost } = this.#options;
     // Until the host's claims are read, every member's claim would look orphaned.
     if (!this.#claims.store.synced) return undefined;
     const claim = this.#claims.store.get(key);
@@ -310,7 +295,8 @@ export class ClaimController implements PodCopier {
     const copies = registry.members().flatMap((member) => {
       const copy = this.#copyIn(member, key);
       if (copy === undefined) return [];
-      const held = claimOwner(copy, claim) !== claim?.metadata.uid && this.#isHeld(member.name, copy);
+      const isOrphan = claimOwner(copy, claim) !== claim?.metadata.uid;
+      const held = isOrphan && restoredHost.keeps(member.name, "a claim that the host does not know", copy.metadata);
       return [{ member: member.name, usable: usable(member), held, claim: copy }];
     });
     if (claim === undefined) {

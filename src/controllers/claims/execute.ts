@@ -21,11 +21,10 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
 import { UncertainCreates } from "./uncertain-creates.ts";
 
-export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease"> {
+export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost"> {
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
@@ -243,8 +242,7 @@ export class Executor {
     const claim = await findByList(this.#options.host, persistentVolumeClaims, ref, signal);
     // The watch lags behind the read; the expectation expires, and the key is reconciled again.
     if (claim?.metadata.uid === ownerUid) return () => false;
-    // A host that was just restored has only forgotten the claim. The next leader knows since when.
-    if (!(await this.#options.confirmLease(signal))) throw notConfirmed(member.name, "persistentvolumeclaims");
+    await this.#options.restoredHost.confirm(member.name, "persistentvolumeclaims", signal);
     try {
       await member.client.delete(persistentVolumeClaims, ref, { uid, signal });
       log.info({ member: member.name }, "the claim of a claim that is gone was deleted");

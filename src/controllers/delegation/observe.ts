@@ -163,13 +163,18 @@ export class Observer {
     const { registry, placementState } = this.#options;
     const name = isBound(proxy) ? memberOf(proxy) : undefined;
     const { uncertain } = placementState.memories.of(proxy.metadata.uid);
+    const isRefused = ({ metadata }: Stored<Cluster>): boolean => registry.joinedAs(metadata.name) !== undefined;
     return (
       registry
         .unconnected()
         .filter(({ metadata }) => name === undefined || metadata.name === name)
         // The delegates of a refused Cluster are those of the one that keeps the member, but for a create in doubt.
-        .filter(({ metadata }) => registry.joinedAs(metadata.name) === undefined || metadata.name === uncertain)
-        .map((cluster) => unconnectedSource(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"))
+        .filter((cluster) => name === undefined || name === uncertain || !isRefused(cluster))
+        .map((cluster) => {
+          const problem = registry.problem(cluster.metadata.name) ?? "it is not connected";
+          const { candidate, connection } = unconnectedSource(cluster, problem);
+          return { candidate, connection: isRefused(cluster) ? { ...connection, excluded: problem } : connection };
+        })
     );
   }
 

@@ -8,11 +8,11 @@ import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
-import type { Interval } from "../../runtime/leaderless-intervals.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
+import type { RestoredHost } from "../restored-host.ts";
 import type { Needs } from "./model/needs.ts";
 
 /** Copies what a pod needs of its namespace to members. */
@@ -45,10 +45,7 @@ export interface DelegationOptions extends ControllerOptions {
   readonly notPlacedReason?: NotPlacedReason | undefined;
   /** Records events for pods' authors. */
   readonly recorder: EventRecorder;
-  /** Intervals without a leader. */
-  readonly leaderless: readonly Interval[];
-  /** Reports false when the host was set back to a backup, or another controller leads. */
-  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
+  readonly restoredHost: RestoredHost;
   /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
   /** Called when the number of bound proxies or held delegates of a Cluster changes, with the key of the proxy. */

@@ -14,8 +14,8 @@ import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/p
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import { notConfirmed } from "../../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../../refusal.ts";
+import type { HeldDelegates } from "../../restored-host.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
@@ -25,7 +25,6 @@ import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
 import { look } from "./lost-marks.ts";
 import { PreviousLeader } from "./previous-leader.ts";
 import { Refusals } from "./refused-writes.ts";
-import type { HeldDelegates } from "./restored-host.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;
@@ -168,11 +167,8 @@ export class Executor {
     const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
     // The store lags: the proxy exists, and its events are still to come.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
-    if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
-    if (!(await this.#options.confirmLease(signal))) {
-      // A host that was set back to a backup may only have forgotten the proxy.
-      throw notConfirmed(action.member, "pods");
-    }
+    if (this.#options.held.keeps(action.member, key, action.uid)) return undefined;
+    await this.#options.restoredHost.confirm(action.member, "pods", signal);
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;

@@ -2,10 +2,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
+import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -65,8 +67,10 @@ async function reading({ unreadable, leaderless = [], reachable = true, ...has }
     host: clientOf("host"),
     ...surroundings(members, clock),
     proxies: () => ({ get: () => proxy }),
-    leaderless,
-    confirmLease: async () => true,
+    restoredHost: new RestoredHost({
+      election: { leaderless, confirm: async () => true },
+      log: createLogger({ level: "silent" }),
+    }),
     onProxy: (key: string) => woken.push(key),
   } as never);
   onTestFinished(() => claims.stop());

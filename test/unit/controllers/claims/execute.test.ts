@@ -3,6 +3,7 @@ import { CLAIM_STATUS_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import type { Action } from "../../../../src/controllers/claims/model.ts";
+import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import { claimStatus } from "../../../../src/copies/claims.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
@@ -37,7 +38,7 @@ function executing({ has, confirms = true }: Host = {}) {
     registry: { member: () => west },
     hostId: HOST.id,
     onLost: (_key: string, _uid: string, message: string) => lost.push(message),
-    confirmLease: async () => confirms,
+    restoredHost: new RestoredHost({ election: { leaderless: [], confirm: async () => confirms }, log }),
     clock: { now: () => 0 },
   } as never);
   const context = { key: "team/data" as never, signal: new AbortController().signal, heardAt: 0, log };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
@@ -20,12 +21,15 @@ function observing({
   holders = [],
   uncertain,
   synced = true,
+  refused = false,
 }: {
   proxy?: Stored<Pod>;
   delegates?: Readonly<Record<string, Stored<Pod>>>;
   holders?: readonly string[];
   uncertain?: string;
   synced?: boolean;
+  /** The member of `lost` joined as west. */
+  refused?: boolean;
 }) {
   const forgotten: ObjectKey[] = [];
   const found: string[] = [];
@@ -48,7 +52,7 @@ function observing({
       member: memberOf,
       holders: () => [...new Set([...holders, ...Object.keys(delegates)])].map(memberOf),
       unconnected: () => [{ metadata: { name: "lost" }, spec: {} }],
-      joinedAs: () => undefined,
+      joinedAs: (name: string) => (refused && name === "lost" ? "west" : undefined),
       problem: () => undefined,
       forget: (gone: ObjectKey) => forgotten.push(gone),
     },
@@ -84,6 +88,18 @@ describe("what a decision on a pod name depends on", () => {
       "west",
       "north",
     ]);
+  });
+
+  test("are not a Cluster that is refused, but for its reason and a create in doubt", () => {
+    const unbound = observing({ proxy: waiting, refused: true }).observer.observe(key)?.members.at(-1);
+    expect(unbound).toMatchObject({ name: "lost", excluded: "it is not connected" });
+    const there = boundProxy({
+      metadata: { annotations: { [CLUSTER_ANNOTATION]: "lost" } },
+      spec: { nodeName: "legation-lost" },
+    });
+    expect(observing({ proxy: there }).names()).toEqual(["lost"]);
+    expect(observing({ proxy: there, refused: true }).names()).toEqual([]);
+    expect(observing({ proxy: there, refused: true, uncertain: "lost" }).names()).toEqual(["lost"]);
   });
 
   test("are the members with delegates under the name when there is no proxy; with none, the name is forgotten", () => {

@@ -7,6 +7,7 @@ import type { Needs } from "../../../../../src/controllers/delegation/model/need
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { Shapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
+import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
@@ -156,7 +157,10 @@ export function executorOf(answers: Answers): Executing {
       onMissing,
     },
     held: { keeps: () => false },
-    confirmLease: confirmLease ?? (async () => true),
+    restoredHost: new RestoredHost({
+      election: { leaderless: [], confirm: confirmLease ?? (async () => true) },
+      log: createLogger({ level: "silent" }),
+    }),
     memberNamespaces: {
       createIn: (_member: unknown, _name: string, _signal: unknown, make: (isNew: boolean) => Promise<unknown>) =>
         createIn === undefined ? make(false) : createIn(make),
