@@ -82,7 +82,7 @@ export class Observer {
     if (!needsRanking(view, clock.now())) return view;
     const needs = dependencies.needs(view.proxy);
     const isKnown = (needs === undefined || needs.state === "there") && view.settling !== true;
-    // What the pod waits for is reported first, unless it has a delegate, or may have one.
+    // The pod's missing needs are reported first, unless it has a delegate, or may have one.
     if (!isKnown && holderOf(view) === undefined && view.memory.doubt === undefined)
       return { ...view, ...stateOf(needs) };
     return ranked(view, sources, eligibility, needs);

@@ -12,10 +12,10 @@ import type { PodView } from "./view.ts";
  */
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
 
-/** What to do for one proxy now, and when to look again without an event. */
+/** Actions for one proxy now, and when to look again without an event. */
 export interface DelegationDecision {
   readonly actions: readonly Action[];
-  /** One word for logs and metrics. */
+  /** A word for logs and metrics. */
   readonly outcome: Outcome;
   /** Epoch ms. */
   readonly requeueAt?: number;
@@ -67,7 +67,7 @@ export type SharedBy = "spec" | "labels";
 
 export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-/** One write, or one change of the controller's memory. Names its cluster and carries its preconditions. */
+/** A write, or a change of the controller's memory. Names its cluster and carries its preconditions. */
 export type Action =
   /** Creates the delegate, which is derived from the proxy when the request is sent. */
   | {

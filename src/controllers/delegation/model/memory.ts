@@ -4,7 +4,7 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../../../runtime/held-writes.ts";
 import type { MemberReason } from "./needs.ts";
 
-/** One try to run a proxy in a member. */
+/** An attempt to run a proxy in a member. */
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
@@ -39,7 +39,7 @@ export interface Doubt {
 /** kube-apiserver gives up what it has begun after its --request-timeout, a minute by default. */
 export const CREATE_ENDS_MS = 60_000;
 
-/** What the controller remembers of one proxy uid, as plain data. Losing it costs time, never correctness. */
+/** The controller's memory of one proxy uid, as plain data. Losing it costs time, never correctness. */
 export interface Memory {
   /** The proxy came while this controller led: no earlier leader can have made a delegate for it. */
   readonly fresh: boolean;
@@ -71,7 +71,7 @@ export interface Memory {
   readonly resize?: RefusedResize;
 }
 
-/** What the author was told, and when. */
+/** The last report to the author. */
 export interface Told {
   readonly message: string;
   /** Epoch ms. */

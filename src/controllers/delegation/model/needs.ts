@@ -20,13 +20,13 @@ export function because(reason: string, refusals: readonly MemberReason[]): Why 
   return { reason, message: explain(refusals), refusals };
 }
 
-/** What a pod needs beside a node, as the host has it. `awaited`: not read yet. `missing`: not there, or unreadable. */
+/** State of a pod's needs beside a node, on the host. `awaited`: not read yet. `missing`: not there, or unreadable. */
 export type NeedsState =
   | { readonly state: "awaited" }
   | ({ readonly state: "missing" } & Why)
   | { readonly state: "there" };
 
-/** The same, with a member's readiness once all of it is there. */
+/** A pod's needs, with each member's readiness once all of them are there. */
 export type Needs =
   | Exclude<NeedsState, { readonly state: "there" }>
   | { readonly state: "there"; readonly in: (member: string) => Readiness };

@@ -6,9 +6,9 @@ import { type ForwardPatch, fingerprint } from "../../../pods/forward-record.ts"
 import { conditionOf } from "../../../pods/phase.ts";
 import type { Wanted } from "../../../runtime/repeated-writes.ts";
 
-/** What a write is for. One that comes again for the same, with nothing else between, was undone by somebody. */
+/** The purpose of a write. A write for the same purpose, with no other between, means that another writer undid the first. */
 export interface Purpose {
-  /** What is changed, for people: keys, condition types, fields. */
+  /** The changed keys, condition types or fields, for messages. */
   readonly parts: readonly string[];
   readonly wanted: Wanted;
 }
@@ -18,7 +18,7 @@ export function undone({ wanted }: Purpose): string {
   return `undone ${JSON.stringify(wanted)}`;
 }
 
-/** Undefined for what nobody can undo, or what says nothing new but a time. */
+/** Returns the purpose of a forward; undefined where no other writer can undo it, or only a time changes. */
 export function purposeOf(proxy: Pod, delegate: Stored<Pod>, { subresource, body }: ForwardPatch): Purpose | undefined {
   if (subresource === "status") return gatesPurpose(proxy, delegate, body.status);
   if (subresource !== undefined) return undefined;
@@ -27,7 +27,7 @@ export function purposeOf(proxy: Pod, delegate: Stored<Pod>, { subresource, body
   const keys = [...Object.keys(labels), ...Object.keys(annotations)].filter((key) => key !== FORWARDED_ANNOTATION);
   const fields = Object.keys(body.spec ?? {});
   const isRecorded = delegate.metadata.annotations?.[FORWARDED_ANNOTATION] !== undefined;
-  // That both sides agree on a gate is put on record as often as it changes.
+  // The record that both sides agree on a gate changes as often as the gate does.
   if (keys.length === 0 && fields.length === 0 && isRecorded) return undefined;
   return {
     parts: [...keys, ...fields, ...(isRecorded ? [] : [FORWARDED_ANNOTATION])],
@@ -45,13 +45,13 @@ function gatesPurpose(proxy: Pod, delegate: Stored<Pod>, status: object = {}): P
   return { parts, wanted: Object.fromEntries(said) };
 }
 
-/** Whoever says it again says it with another time. */
+/** Leaves out the time, which changes with each repetition. */
 function saidBy(condition: PodCondition | undefined): string {
   const { status, reason, message } = condition ?? {};
   return JSON.stringify([status, reason, message]);
 }
 
-/** The purpose of a write of a proxy's status. */
+/** Returns the purpose of a write of a proxy's status. */
 export function statusPurpose({ status }: StatusPatch): Purpose {
   const { conditions = [], ...fields } = status as { readonly conditions?: readonly Pick<PodCondition, "type">[] };
   const wanted = [

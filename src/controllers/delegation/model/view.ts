@@ -11,18 +11,18 @@ import type { NeedsState, Readiness } from "./needs.ts";
 /** A refusal by a member of all pods that are alike. */
 export interface ShapeRefusal {
   readonly refusal: Refusal;
-  /** One of the pods is tried again then; epoch ms. */
+  /** When one of the pods is tried again; epoch ms. */
   readonly until: number;
 }
 
-/** One member as one proxy's decision sees it. */
+/** A member as a proxy's decision sees it. */
 export interface MemberView {
   readonly name: string;
-  /** Its API server answers, so its stores are current. */
+  /** The API server answers, so the stores are current. */
   readonly reachable: boolean;
   /** Since when it is reachable, or when it last became so; epoch ms. */
   readonly reachableSince: number;
-  /** Its delegates have been listed since this controller became leader. */
+  /** The delegates have been listed since this controller became leader. */
   readonly read: boolean;
   /** A probe or watch failed a moment ago. The member is not lost yet: that, or its recovery, is an event of its own. */
   readonly faltering?: boolean;
@@ -34,11 +34,11 @@ export interface MemberView {
   readonly scheduleTimeoutMs: number;
   /** Counts the changes of its nodes that matter to placement. */
   readonly nodesVersion: number;
-  /** Its Cluster is being deleted. */
+  /** The Cluster is being deleted. */
   readonly removed?: boolean;
   /** The host has no virtual node for it. */
   readonly lacksNode?: boolean;
-  /** Its virtual node is not Ready. Only set while the member cannot be read. */
+  /** The virtual node is not Ready. Only set while the member cannot be read. */
   readonly notReady?: boolean;
   /** An operator declared its virtual node out of service. Only set while the member cannot be read. */
   readonly outOfService?: boolean;
@@ -54,9 +54,9 @@ export interface MemberView {
   readonly overdue?: boolean;
   /** The member has what the pod needs of its namespace. Absent: it needs nothing. */
   readonly readiness?: Readiness;
-  /** What the pod requests there, where the author's overrides change that. Only set with a ranking. */
+  /** Requests of the pod there, where the author's overrides change them. Only set with a ranking. */
   readonly requests?: Amounts;
-  /** It refused a pod like this one a moment ago. Only set with a ranking. */
+  /** Refusal of a pod like this one a moment ago. Only set with a ranking. */
   readonly refusedBefore?: ShapeRefusal;
 }
 
@@ -85,7 +85,7 @@ export interface View {
   readonly named?: readonly string[];
   /** Parts of the spec that the host's admission merged into it, and that no delegate gets. */
   readonly merged?: Merged;
-  /** What the pod needs of its namespace, on the host. Absent: nothing, or it does not matter now. */
+  /** State of what the pod needs of its namespace, on the host. Absent: nothing, or it does not matter now. */
   readonly needs?: NeedsState;
   /** The members for this pod, best first. Absent: another phase decides, or it is not known yet. */
   readonly ranking?: Ranking;

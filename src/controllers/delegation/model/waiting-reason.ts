@@ -12,7 +12,7 @@ const REPORT_AGAIN_MS = 60_000;
 const SPREAD_MS = 9 * 60_000;
 const NOT_READY = "ClusterNotReady";
 
-/** What to tell the author of a pod that waits, and when to tell it again. */
+/** A report to the author of a pod that waits, and when the next one may be due. */
 export interface Report {
   readonly actions: readonly Action[];
   /** Epoch ms. */

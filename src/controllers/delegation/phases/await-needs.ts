@@ -1,7 +1,7 @@
 import { decided, type Phase } from "../model/decision.ts";
 import { waitFor } from "../model/waiting-reason.ts";
 
-/** What the pod names of its namespace must exist on the host, and the members that its workload is divided over must have been read. */
+/** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
 export const awaitNeeds: Phase = (view, now) => {
   const { needs, settling } = view;
   if (needs?.state === "missing") return waitFor({ reason: needs.reason, message: needs.message }, view, now);
