@@ -179,7 +179,8 @@ export class DelegationController {
           const decision = decide(view, now);
           // A bug report with this line can be replayed.
           if (log.isLevelEnabled("debug")) {
-            log.debug({ ...identify(view), ...redacted<DecisionRecord>({ now, view, decision }) }, "decided");
+            const about = { controller: "delegation", object: objectKey(view.ref), ...identify(view) };
+            log.debug({ ...about, ...redacted<DecisionRecord>({ now, view, decision }) }, "decided");
           }
           return decision;
         },
