@@ -127,8 +127,12 @@ test.each(EXPRESSIONS)("%s asks for series and labels that there are", async (_,
 
 test("alerts about queues are about those of Legation's own controllers, and all of them", () => {
   const sources = globSync("src/controllers/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) => read(file));
-  // A controller of a family of kinds has its family's name.
-  const names = [/new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g, /: Family = \{\s*name: "([^"]+)"/g];
+  // A copier has the name that its user gives, or that of its family of kinds.
+  const names = [
+    /new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g,
+    /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
+    /: Family = \{\s*name: "([^"]+)"/g,
+  ];
   const controllers = sources.flatMap((source) =>
     names.flatMap((pattern) => [...source.matchAll(pattern)].map(([, name]) => name)),
   );
