@@ -15,6 +15,7 @@ import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
 import type { ControllersOptions } from "./options.ts";
 import { OverflowController } from "./overflow/controller.ts";
+import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { RestoredHost } from "./restored-host.ts";
@@ -143,7 +144,7 @@ export class Controllers {
       host,
       identity,
       registry,
-      placement: this.#delegation.overflow,
+      placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),

@@ -193,7 +193,7 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   return withApiAccess(copy, proxy.metadata.uid, access);
 }
 
-/** Returns the author's scheduler of an overflowed pod, which keeps it in its spec. */
+/** Returns the author's scheduler of a pod that keeps it in its spec. */
 function ownScheduler({ schedulerName }: PodSpec): string | undefined {
   return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
 }

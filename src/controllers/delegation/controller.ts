@@ -25,10 +25,9 @@ import { type DecisionRecord, redacted } from "./model/redact.ts";
 import type { View } from "./model/view.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
-import { OverflowPlacement } from "./placement/overflow-placement.ts";
+import { NAMESPACE_INDEX, PLACEMENT_INDEXES } from "./placement/known-pods.ts";
 import { PlaceTracker } from "./placement/place-tracker.ts";
-import { NAMESPACE_INDEX } from "./placement/placement-rules.ts";
-import { PLACEMENT_INDEXES, PlacementState } from "./placement/placement-state.ts";
+import { type PlacementAccess, PlacementState } from "./placement/placement-state.ts";
 import { QuotaQueues } from "./placement/quota-queues.ts";
 import { WaitingProxies } from "./placement/waiting-proxies.ts";
 import { waitingIn } from "./waiting-in-member.ts";
@@ -37,8 +36,7 @@ const NODE_INDEX = "node";
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
-  /** Placement for pods in overflow mode, which are no proxies yet. */
-  readonly overflow: OverflowPlacement;
+  readonly placementAccess: PlacementAccess;
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
@@ -130,14 +128,14 @@ export class DelegationController {
       proxies: this.#proxies.store,
       clock,
     });
-    this.overflow = new OverflowPlacement({
+    this.placementAccess = {
       placementState: this.#placementState,
       identity: options.identity,
       namespaces: this.#namespaces.store,
       proxies: this.#proxies.store,
       observe: (key, pod) => observer.seen(key, pod),
       onRoom: () => this.onRoom(),
-    });
+    };
     this.#held = new HeldDelegates(options);
     this.#executor = new Executor({
       ...options,

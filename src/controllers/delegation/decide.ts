@@ -51,7 +51,7 @@ const SCHEDULING: readonly Phase[] = [
   awaitScheduling,
 ];
 
-/** A proxy that was bound before it had a delegate: it has overflowed, or its member was lost. */
+/** A proxy that was bound before it had a delegate: by the host before it became a proxy, or as its member was lost. */
 const BOUND_FIRST: readonly Phase[] = [
   showRefusedWrites,
   unreachable,

@@ -64,7 +64,7 @@ export class Observer {
     return this.#view(key, proxy, sources);
   }
 
-  /** Returns the view of a pod in overflow mode, which is no proxy yet, as if it were the proxy under the key. */
+  /** Returns the view of a pod that is no proxy yet, as if it were the proxy under the key. */
   seen(key: ObjectKey, pod: Stored<Pod>): View {
     const members = this.#options.registry.members().map((member) => sourceOf(member, key));
     const sources = [...members, ...this.#unconnected(pod)];

@@ -9,7 +9,7 @@ import { Copier } from "../copying/copier.ts";
 import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
-import { NAMESPACE_INDEX } from "../delegation/placement/placement-rules.ts";
+import { NAMESPACE_INDEX } from "../delegation/placement/known-pods.ts";
 
 export interface NetworkPolicyOptions extends PodCopierOptions {
   /** A member's copies were read: it can be given pods of namespaces that have policies. */

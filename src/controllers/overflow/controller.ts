@@ -8,7 +8,7 @@ import { Controller } from "../../runtime/controller.ts";
 import { PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/placement/groups.ts";
-import { UID_INDEX } from "../delegation/placement/placement-rules.ts";
+import { UID_INDEX } from "../delegation/placement/known-pods.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { HostGroups } from "./host-groups.ts";

@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
-import type { OverflowPlacement } from "../delegation/placement/overflow-placement.ts";
+import type { OverflowPlacement } from "./placement.ts";
 
 /** What the overflow controller works on. */
 export interface OverflowOptions extends ControllerOptions {

@@ -136,7 +136,7 @@ export class ServiceController implements PodCopier {
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
-    // A pod that overflowed is bound before its delegate is made.
+    // A pod may be bound before its delegate is made.
     if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
       this.#waitLimit.wait(objectKey(proxy.metadata), uid);
     else this.#waitLimit.forget(uid);

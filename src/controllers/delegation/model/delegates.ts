@@ -30,7 +30,7 @@ export function ranUntold({ departed }: Pick<MemberView, "departed">, proxy: Sto
   return isTerminal(departed) || hasStarted(departed) ? departed : undefined;
 }
 
-/** Reports whether a proxy has no delegate on record: it is not bound, has overflowed, or was bound to a lost member. */
+/** Reports whether a proxy has no delegate on record: it is not bound, or was bound before it had one. */
 export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }

@@ -153,7 +153,7 @@ export class Groups {
 
   /** Reports whether the pod may get a delegate in the member now. */
   mayEnter(uid: string, member: string): boolean {
-    // An overflowed pod is bound before it gets its delegate.
+    // A pod that was bound first gets its delegate afterwards.
     if (this.#pods.get(uid)?.bound === true) return true;
     const { home = member, first } = this.placeOf(uid) ?? {};
     return home === member && first === undefined;
@@ -185,7 +185,7 @@ export class Groups {
   }
 }
 
-/** Owners of an overflowed pod may be host pods, which are known only while the pod is placed. */
+/** Owners of a pod that the host was asked for first may be host pods, which are known only while the pod is placed. */
 function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
   const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
   return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);

@@ -165,7 +165,7 @@ export class Memories {
     this.#changeKnown(proxyUid, ({ promised: _, ...memory }) => ({ ...memory, attempts: finished(memory) }));
   }
 
-  /** A pod in overflow mode was not bound: only the members' refusals are kept. */
+  /** A pod that was about to become a proxy was not bound: only the members' refusals are kept. */
   noteGivenUp(proxyUid: string): void {
     const refused = Object.entries(this.of(proxyUid).attempts).filter(([, { refusal }]) => refusal !== undefined);
     this.#memories.delete(proxyUid);

@@ -15,15 +15,11 @@ import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import { mayHold } from "../model/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
+import type { KnownPods } from "./known-pods.ts";
 import type { Memories } from "./memories.ts";
 import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
-
-/** Index of proxies by namespace. */
-export const NAMESPACE_INDEX = "namespace";
-/** Index of proxies by uid. */
-export const UID_INDEX = "uid";
 
 /** A member, as far as placement is concerned. */
 export interface PlacementMember {
@@ -53,9 +49,7 @@ export interface PlacementRulesOptions {
   readonly defaults: () => ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
-  readonly proxies: () => ReadStore<Pod>;
-  /** Pods in overflow mode that are about to become proxies, by uid. */
-  readonly overflowing: ReadonlyMap<string, Stored<Pod>>;
+  readonly pods: Pick<KnownPods, "get" | "joining">;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
   readonly groups: Groups;
@@ -119,8 +113,8 @@ export class PlacementRules {
     if (!GROUP_KEYS.some((key) => key in annotations || key in defaults)) return undefined;
     const parsed = this.parse(proxy);
     if (!parsed.ok) return undefined;
-    const { proxies, overflowing } = this.#options;
-    const owner: FindPod = (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid) ?? find(uid);
+    const { pods } = this.#options;
+    const owner: FindPod = (uid) => pods.get(uid) ?? find(uid);
     return groupOf(proxy, parsed.placement, owner);
   }
 
@@ -142,13 +136,13 @@ export class PlacementRules {
 
   /** Returns the other pods of its owner, by member. */
   #placed(proxy: Stored<Pod>): Map<string, number> {
-    const { owned, overflowing, memories } = this.#options;
+    const { owned, pods, memories } = this.#options;
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid ?? "";
     const counts = new Map(Object.entries(owned.placed(owner)));
     const own = owned.get(uid)?.member;
     if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
-    for (const pod of overflowing.values()) {
+    for (const pod of pods.joining) {
       const isCounted = pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && isLive(pod);
       const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
       if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);

@@ -1,24 +1,21 @@
 import type { Namespace, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../api/placement-defaults.ts";
+import type { HostIdentity } from "../../../pods/delegate.ts";
 import type { HomeApi } from "../../../pods/home-api.ts";
 import type { HostAdmission } from "../../../pods/host-admission.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
 import { Divisions } from "../../preferences/divisions.ts";
+import type { View } from "../model/view.ts";
 import { Groups } from "./groups.ts";
+import { KnownPods } from "./known-pods.ts";
 import { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./placement-rules.ts";
-import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
+import { PlacementRules } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
 import { Shapes } from "./refused-shapes.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { SpreadCounts } from "./spread-counts.ts";
-
-/** The indexes that the store of proxies needs. */
-export const PLACEMENT_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
-  [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-  [UID_INDEX]: ({ metadata }) => [metadata.uid],
-};
 
 export interface PlacementStateOptions {
   readonly registry: PlacementMembers;
@@ -44,37 +41,31 @@ export class PlacementState {
   readonly reservations: Reservations;
   readonly rules: PlacementRules;
   readonly view: PlacementView;
-  /** Pods in overflow mode that are about to become proxies, by uid. */
-  readonly #overflowing = new Map<string, Stored<Pod>>();
-  readonly #proxies: () => ReadStore<Pod>;
+  readonly #pods: KnownPods;
 
   constructor(options: PlacementStateOptions) {
     const { registry, namespaces, defaults, classes, proxies, homeApi, clock, onGroup = () => undefined } = options;
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
-    const overflowing = this.#overflowing;
+    const pods = new KnownPods(proxies);
+    this.#pods = pods;
     const memories = new Memories(clock, (uid, member) => {
       divisions.proxies.place(uid, member);
       groups.place(uid, member);
       spread.place(uid, member);
     });
     const spread = new SpreadCounts({
-      podsIn: (namespace) => [
-        ...proxies().byIndex(NAMESPACE_INDEX, namespace),
-        ...[...overflowing.values()].filter(({ metadata }) => metadata.namespace === namespace),
-      ],
-      podOf: (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid),
+      podsIn: (namespace) => pods.in(namespace),
+      podOf: (uid) => pods.get(uid),
     });
     this.spread = spread;
-    this.#proxies = proxies;
     const owned = divisions.proxies;
     const rules = new PlacementRules({
       registry,
       namespaces,
       defaults,
       classes,
-      proxies,
-      overflowing,
+      pods,
       owned,
       memories,
       groups,
@@ -94,25 +85,23 @@ export class PlacementState {
     this.spread.held(uid, member);
   }
 
-  /** Reserves room for a pod in overflow mode that is about to be bound. */
-  overflow(pod: Stored<Pod>, member: string, asked: Asked): void {
-    const { uid } = pod.metadata;
-    this.#overflowing.set(uid, pod);
-    this.reservations.attempt(uid, member, asked, pod);
+  /** Reserves room for a pod that is about to be bound and to become a proxy. */
+  reserve(pod: Stored<Pod>, member: string, asked: Asked): void {
+    this.#pods.join(pod);
+    this.reservations.attempt(pod.metadata.uid, member, asked, pod);
   }
 
-  /** Undoes `overflow`: the pod was not bound. */
+  /** Undoes `reserve`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
-    const pod = this.#overflowing.get(uid);
-    this.#overflowing.delete(uid);
+    const pod = this.#pods.settle(uid);
     this.reservations.unmade(uid, member);
     this.memories.noteGivenUp(uid);
-    if (pod !== undefined && !this.#isProxy(uid)) this.spread.remove(pod.metadata);
+    if (pod !== undefined && !this.#pods.isProxy(uid)) this.spread.remove(pod.metadata);
   }
 
   /** Notes a proxy as the host shows it. */
   update(proxy: Stored<Pod>): void {
-    this.#overflowing.delete(proxy.metadata.uid);
+    this.#pods.settle(proxy.metadata.uid);
     this.divisions.update(proxy);
     this.rules.update(proxy);
     this.spread.update(proxy);
@@ -121,16 +110,24 @@ export class PlacementState {
   /** Forgets a proxy. Reports whether other pods may have its room, or waited for its trial. */
   remove(proxy: Stored<Pod>): boolean {
     const { uid, namespace = "" } = proxy.metadata;
-    this.#overflowing.delete(uid);
+    this.#pods.settle(uid);
     const awaited = this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);
     this.spread.remove(proxy.metadata);
-    if (this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) === 0) this.spread.forget(namespace);
+    if (!this.#pods.hasProxiesIn(namespace)) this.spread.forget(namespace);
     return awaited;
   }
+}
 
-  #isProxy(uid: string): boolean {
-    return this.#proxies().countByIndex(UID_INDEX, uid) > 0;
-  }
+/** The placement of pods that are no proxies yet, for a controller that makes them proxies. */
+export interface PlacementAccess {
+  readonly placementState: PlacementState;
+  readonly identity: HostIdentity;
+  readonly namespaces: ReadStore<Namespace>;
+  readonly proxies: ReadStore<Pod>;
+  /** Returns the view of a decision about the pod. */
+  readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
+  /** Called when reserved room is free again. */
+  readonly onRoom: () => void;
 }

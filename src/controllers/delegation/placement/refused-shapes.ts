@@ -116,7 +116,7 @@ export class Shapes {
 export function shapeOf({ metadata, spec }: Stored<Pod>): Shape {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
   const text = JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
-    // An overflowed pod has its node before the member's scheduler is asked.
+    // A pod that was bound first has its node before the member's scheduler is asked.
     if (key === "hostname" || key === "nodeName") return undefined;
     return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
   });

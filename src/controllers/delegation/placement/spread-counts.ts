@@ -5,7 +5,7 @@ import { isBound, isLive } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 
 export interface SpreadCountsOptions {
-  /** All live and ended pods of the namespace, in overflow mode or not. */
+  /** All live and ended pods of the namespace. */
   readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
   readonly podOf: (uid: string) => Stored<Pod> | undefined;
 }

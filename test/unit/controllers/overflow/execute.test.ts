@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import type { OverflowPlacement } from "../../../../src/controllers/delegation/placement/overflow-placement.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
+import type { OverflowPlacement } from "../../../../src/controllers/overflow/placement.ts";
 import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { PLACEMENT_INDEXES, PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
+import { PLACEMENT_INDEXES } from "../../../../src/controllers/delegation/placement/known-pods.ts";
+import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 

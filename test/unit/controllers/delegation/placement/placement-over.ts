@@ -1,10 +1,8 @@
 import type { Namespace, Pod } from "../../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../../src/clusters/load.ts";
-import {
-  PLACEMENT_INDEXES,
-  PlacementState,
-} from "../../../../../src/controllers/delegation/placement/placement-state.ts";
+import { PLACEMENT_INDEXES } from "../../../../../src/controllers/delegation/placement/known-pods.ts";
+import { PlacementState } from "../../../../../src/controllers/delegation/placement/placement-state.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Store } from "../../../../../src/runtime/store.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { OverflowPlacement } from "../../../../../src/controllers/delegation/placement/overflow-placement.ts";
 import type { PlacementState } from "../../../../../src/controllers/delegation/placement/placement-state.ts";
+import { OverflowPlacement } from "../../../../../src/controllers/overflow/placement.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
@@ -29,7 +29,7 @@ function placing(unread: readonly string[] = []): {
       rules,
       candidates,
     }).fitting;
-    placementState.overflow(waiting, best, { requests: { pods: 1 }, namespace: "team" });
+    placementState.reserve(waiting, best, { requests: { pods: 1 }, namespace: "team" });
     return best;
   };
   return { proxies, placementState, place };
@@ -174,7 +174,7 @@ describe("a pod in overflow mode that a pod owns", () => {
     const { placementState: all } = placing();
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
     expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
-    all.overflow(driver, "west", { requests: { pods: 1 }, namespace: "team" });
+    all.reserve(driver, "west", { requests: { pods: 1 }, namespace: "team" });
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
   });
 });

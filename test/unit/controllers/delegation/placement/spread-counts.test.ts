@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { NAMESPACE_INDEX } from "../../../../../src/controllers/delegation/placement/placement-rules.ts";
+import { NAMESPACE_INDEX } from "../../../../../src/controllers/delegation/placement/known-pods.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
@@ -141,7 +141,7 @@ function take(of: Scene, books: Map<string, Known>, [uid, app, does, member]: St
   if (pod === undefined) {
     if (does === "overflows") {
       books.set(uid, { app, is: "overflowing", at: member });
-      placementState.overflow(proxy(uid, app), member, asked);
+      placementState.reserve(proxy(uid, app), member, asked);
     } else if (does === "comes") {
       books.set(uid, { app, is: "waiting" });
       put(proxy(uid, app));

@@ -1,33 +1,20 @@
-import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
-import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../../api/overflow.ts";
-import type { Member } from "../../../clusters/member.ts";
-import type { Refusal } from "../../../placement/candidate.ts";
-import { podRequests } from "../../../placement/requests.ts";
-import type { HostIdentity } from "../../../pods/delegate.ts";
-import type { ReadStore } from "../../../runtime/store.ts";
-import type { SharedBy } from "../model/decision.ts";
-import type { View } from "../model/view.ts";
-import type { FindPod, GroupName } from "./groups.ts";
-import { UID_INDEX } from "./placement-rules.ts";
-import type { PlacementState } from "./placement-state.ts";
-import { shapeOf } from "./refused-shapes.ts";
-
-export interface OverflowPlacementOptions {
-  readonly placementState: PlacementState;
-  readonly identity: HostIdentity;
-  readonly namespaces: ReadStore<Namespace>;
-  readonly proxies: ReadStore<Pod>;
-  /** Returns the view of a pod that is no proxy yet. */
-  readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
-  /** Called when reserved room became free. */
-  readonly onRoom: () => void;
-}
+import { objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { podRequests } from "../../placement/requests.ts";
+import type { SharedBy } from "../delegation/model/decision.ts";
+import type { View } from "../delegation/model/view.ts";
+import type { FindPod, GroupName } from "../delegation/placement/groups.ts";
+import { UID_INDEX } from "../delegation/placement/known-pods.ts";
+import type { PlacementAccess } from "../delegation/placement/placement-state.ts";
+import { shapeOf } from "../delegation/placement/refused-shapes.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
 export class OverflowPlacement {
-  readonly #options: OverflowPlacementOptions;
+  readonly #options: PlacementAccess;
 
-  constructor(options: OverflowPlacementOptions) {
+  constructor(options: PlacementAccess) {
     this.#options = options;
   }
 
@@ -66,7 +53,7 @@ export class OverflowPlacement {
     const { placementState } = this.#options;
     const { uid, namespace } = pod.metadata;
     if (!placementState.groups.mayEnter(uid, member)) return false;
-    placementState.overflow(pod, member, { requests: podRequests(delegate), namespace });
+    placementState.reserve(pod, member, { requests: podRequests(delegate), namespace });
     return true;
   }
 
