@@ -127,9 +127,12 @@ export class HomeApiController {
 
   /** How pods in a member reach the host's API server. */
   of(name: string): HomeApi {
-    const cluster = this.#options.registry.cluster(name);
-    const member = this.#options.registry.member(name);
-    if (cluster === undefined || member === undefined) return { state: "pending", message: "it is not connected" };
+    const { registry } = this.#options;
+    const cluster = registry.cluster(name);
+    const member = registry.member(name);
+    if (cluster === undefined || member === undefined) {
+      return { state: "pending", message: registry.problem(name) ?? "it is not connected" };
+    }
     const way = this.#addresses.of(cluster);
     if (way.state !== "known" || this.#secrets.read(member)) return way;
     const message =
