@@ -7,7 +7,7 @@ import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./cop
 /** Fields by JSON pointer. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** The record of a kind that members get copies of. All functions are pure. */
+/** The record of a kind that members get copies of. All functions are pure. docs/development.md says how to add a kind. */
 export interface CopiedKind<T extends KubeObject> {
   readonly resource: Resource<T>;
   /** Returns a copy's fields beside `apiVersion`, `kind` and `metadata`. */

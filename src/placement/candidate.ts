@@ -41,7 +41,7 @@ export interface Candidate {
 
 /** A reason not to give a pod to a member. */
 export type RefusalReason =
-  | "NotSelected" // the author's names or selector leave it out
+  | "NotSelected" // the author's names or selector leave it out, or what the pod needs cannot be there
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas
   | "UnknownCluster" // named by the author, and no Cluster has that name
   | "NotPermitted" // its Cluster does not admit the namespace

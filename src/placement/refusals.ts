@@ -11,7 +11,7 @@ interface Shortage {
   readonly wanted: number;
 }
 
-// The texts of all reasons for which placement refuses a member. `dedupe` leaves out the amounts: they change with each pod that comes
+// The messages of rules and of room. `dedupe` leaves out the amounts: they change with each pod that comes
 // or goes, and must not cause an event each time.
 
 export function notEnoughLeft({ resource, wanted, left }: Shortage & { readonly left: number }): Why {

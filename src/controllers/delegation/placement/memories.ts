@@ -199,7 +199,7 @@ export class Memories {
     this.#change(proxyUid, (memory) => ({ ...memory, gone: delegateUid }));
   }
 
-  /** The proxy is bound or gone. */
+  /** The delegate of the proxy is on record, or the proxy is gone. */
   forget(proxyUid: string): void {
     this.#memories.delete(proxyUid);
     this.writes.forget(proxyUid);
