@@ -183,6 +183,10 @@ describe("a member whose API server lies", () => {
         answerJson(response, 200, { gitVersion: "v1.36.0" });
         return true;
       }
+      if (path === "/api/v1/namespaces/kube-system") {
+        answerJson(response, 200, { metadata: { name: "kube-system", uid: "liar", resourceVersion: "1" } });
+        return true;
+      }
       if (path.endsWith("/pods")) return lie(request, response);
       if (kind === "watch") {
         response.writeHead(200, { "content-type": "application/json" }).flushHeaders();
