@@ -10,7 +10,7 @@ import {
   type RefusalWords,
   refusedAgain,
 } from "./held-writes.ts";
-import { RepeatedWrites, type Wanted } from "./repeated-writes.ts";
+import { RepeatedWrites, type Wanted } from "./undone-writes.ts";
 
 /** The verdict on a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
 export type Failure = "transient" | "lasting" | "refused";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../src/runtime/held-writes.ts";
-import type { Wanted } from "../../../src/runtime/repeated-writes.ts";
+import type { Wanted } from "../../../src/runtime/undone-writes.ts";
 import { isTransient, WriteGuard } from "../../../src/runtime/write-guard.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 

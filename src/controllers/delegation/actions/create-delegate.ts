@@ -33,8 +33,8 @@ import type { Memories } from "../placement/memories.ts";
 import type { QuotaQueues } from "../placement/quota-queues.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { shownInMember, shownPrepared } from "./expectations.ts";
-import { findDelegate, mark } from "./lost-marks.ts";
 import type { Refusals } from "./refused-writes.ts";
+import { findDelegate, mark } from "./restore-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
 
 type Context = ActionContext<ObjectKey>;

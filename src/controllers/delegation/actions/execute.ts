@@ -22,9 +22,9 @@ import type { View } from "../model/view.ts";
 import { Creation, type CreationOptions } from "./create-delegate.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./expectations.ts";
 import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
-import { look } from "./lost-marks.ts";
 import { PreviousLeader } from "./previous-leader.ts";
 import { Refusals } from "./refused-writes.ts";
+import { look } from "./restore-marks.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<View> | undefined>;

@@ -14,7 +14,7 @@ import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import { shownInMember } from "./expectations.ts";
 import type { DelegateSync } from "./feedback-and-forwarding.ts";
-import { findDelegate } from "./lost-marks.ts";
+import { findDelegate } from "./restore-marks.ts";
 
 type AskAction = ActionOf<"ask">;
 type Context = ActionContext<ObjectKey>;

@@ -4,11 +4,11 @@ import { withoutAmounts } from "../../../kube/messages.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { EventRecorder } from "../../../runtime/event-recorder.ts";
 import type { Action } from "../model/decision.ts";
-import { INEFFECTIVE_MS } from "../model/memory.ts";
+import { HOLD_MS } from "../model/memory.ts";
 import type { Memories } from "../placement/memories.ts";
 
-// A refused write is tried again after INEFFECTIVE_MS at the latest, which renews the refusal.
-const REFUSED_MS = INEFFECTIVE_MS + 60_000;
+// A refused write is tried again after HOLD_MS at the latest, which renews the refusal.
+const REFUSED_MS = HOLD_MS + 60_000;
 
 export interface RefusalsOptions {
   readonly memories: Memories;

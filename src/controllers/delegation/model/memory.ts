@@ -90,7 +90,7 @@ export interface RefusedResize extends ResizeRefusal {
 }
 
 /** How long a write is held; ms. */
-export const INEFFECTIVE_MS: number = 5 * 60_000;
+export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
 

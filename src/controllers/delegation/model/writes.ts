@@ -1,9 +1,9 @@
 import { type Action, soonest } from "./decision.ts";
-import { INEFFECTIVE_MS, isHeld, type Memory } from "./memory.ts";
+import { HOLD_MS, isHeld, type Memory } from "./memory.ts";
 import { type Purpose, undone } from "./purpose.ts";
 
 // A write without effect is held by then, and the next decision is another one.
-const CHECKED_MS = INEFFECTIVE_MS + 1000;
+const CHECKED_MS = HOLD_MS + 1000;
 
 /** Reports whether a patch is held: it was refused lately, had no effect, or is undone each time. */
 export function isFutile(memory: Memory, patch: object, purpose: Purpose | undefined, now: number): boolean {

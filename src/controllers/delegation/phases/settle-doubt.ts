@@ -6,7 +6,7 @@ import { because } from "../model/needs.ts";
 import { openMembers } from "../model/open-members.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 import { report } from "../model/waiting-reason.ts";
-import { bindToLostNode } from "./lost-member.ts";
+import { bindToLostNode } from "./bind-to-lost-node.ts";
 import { SETTLES_MS } from "./previous-leader.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.

@@ -3,7 +3,7 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
-import { type Attempt, INEFFECTIVE_MS, type Memory, NOTHING, type RefusedResize } from "../model/memory.ts";
+import { type Attempt, HOLD_MS, type Memory, NOTHING, type RefusedResize } from "../model/memory.ts";
 import type { Why } from "../model/needs.ts";
 import { type Rest, restAfterRefusal } from "../model/refusal-backoff.ts";
 
@@ -19,7 +19,7 @@ export class Memories {
     clock: Pick<Clock, "now">,
     onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined,
   ) {
-    this.writes = new WriteGuard({ clock, holdMs: INEFFECTIVE_MS });
+    this.writes = new WriteGuard({ clock, holdMs: HOLD_MS });
     this.#onPlace = onPlace;
   }
 
@@ -186,7 +186,7 @@ export class Memories {
 
   /** The member does not take this resize of the delegate. */
   noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, resize: { ...resize, until: now + INEFFECTIVE_MS } }));
+    this.#change(proxyUid, (memory) => ({ ...memory, resize: { ...resize, until: now + HOLD_MS } }));
   }
 
   /** The member took the resize. */

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { look } from "../../../../../src/controllers/delegation/actions/lost-marks.ts";
+import { look } from "../../../../../src/controllers/delegation/actions/restore-marks.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { INEFFECTIVE_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { HOLD_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
@@ -172,7 +172,7 @@ describe("the member, asked for a delegate,", () => {
     const { memories, told, run } = looking({ find: async () => bare, patch });
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
-    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + HOLD_MS);
   });
 
   test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
@@ -193,7 +193,7 @@ describe("the member, asked for a delegate,", () => {
     for (let time = 0; time < 4; time += 1) await run();
     expect(memories.of("uid-1").held).toBeUndefined();
     await run();
-    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + INEFFECTIVE_MS);
+    expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + HOLD_MS);
     expect(told).toEqual(["NotFollowed"]);
   });
 
