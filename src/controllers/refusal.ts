@@ -12,9 +12,6 @@ import {
 import type { RefusalReason } from "../placement/candidate.ts";
 import type { DependencyKind } from "../pods/dependencies.ts";
 
-/** A member whose answer may be another one in a moment is asked again for so long: most are. */
-export const PASSES_MS = 10_000;
-
 /** Why a member does not get the pod. */
 export interface PodRefusal {
   readonly reason: RefusalReason;
@@ -44,11 +41,6 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (!leavesDoubt(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
-}
-
-/** Reports whether the pod's namespace is being deleted. It is made again afterwards, but a pod that can go elsewhere need not wait. */
-export function isNamespaceEnding(detail: string): boolean {
-  return isNamespaceTerminating(detail);
 }
 
 /** Reports whether a quota refuses the pod since it is full, or not counted yet. */
@@ -81,7 +73,7 @@ export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
 
 /** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
 export function isOfItsPlace(error: KubeError): boolean {
-  return isNamespaceEnding(error.detail) || mayBeStarting(error);
+  return isNamespaceTerminating(error.detail) || mayBeStarting(error);
 }
 
 /** Reports whether a webhook failed, or denied with an error of its own. Admission precedes storage: the pod was not stored. */

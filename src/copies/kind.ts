@@ -69,15 +69,19 @@ export function contentText<T extends KubeObject>({ content }: CopiedKind<T>, ob
   return JSON.stringify(content(object), sortedKeys);
 }
 
-/** Compares a copy with its source. `sameContent`: the content of both is equal. */
+/** The source that a copy is compared with. */
+interface Comparison<T extends KubeObject> {
+  readonly source: Stored<T>;
+  readonly host: HostIdentity;
+  /** The content of both is equal. */
+  readonly sameContent: boolean;
+}
+
+/** Compares a copy with its source. */
 export function driftOf<T extends KubeObject>(
   kind: CopiedKind<T>,
   copy: Stored<T>,
-  {
-    source,
-    host,
-    sameContent,
-  }: { readonly source: Stored<T>; readonly host: HostIdentity; readonly sameContent: boolean },
+  { source, host, sameContent }: Comparison<T>,
 ): Drift {
   const { fixed, body, isFrozen, metadataMatters } = kind;
   if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return "immutable";
@@ -92,11 +96,7 @@ export function driftOf<T extends KubeObject>(
 export function copyPatch<T extends KubeObject>(
   kind: CopiedKind<T>,
   copy: Stored<T>,
-  {
-    source,
-    host,
-    sameContent,
-  }: { readonly source: Stored<T>; readonly host: HostIdentity; readonly sameContent: boolean },
+  { source, host, sameContent }: Comparison<T>,
 ): object[] {
   const metadata = copyMetadataPatch(copy, carried(kind, source), host);
   if (sameContent) return metadata;

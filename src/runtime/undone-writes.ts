@@ -12,7 +12,7 @@ const MOST_REPEATS = 5;
 const WITHIN_MS = 60_000;
 
 /** Counts writes that were done for the same purpose within a minute: another manager undoes them. */
-export class RepeatedWrites<Key extends string = string> {
+export class UndoneWrites<Key extends string = string> {
   /** The object that was written last comes last. */
   readonly #written = new Map<Key, readonly Repeated[]>();
 

@@ -10,7 +10,7 @@ import {
   type RefusalWords,
   refusedAgain,
 } from "./held-writes.ts";
-import { RepeatedWrites, type Wanted } from "./undone-writes.ts";
+import { UndoneWrites, type Wanted } from "./undone-writes.ts";
 
 /** The verdict on a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
 export type Failure = "transient" | "lasting" | "refused";
@@ -34,8 +34,8 @@ export interface Hold {
 
 const HOLD_MS = 5 * 60_000;
 const FORGET_FAILURE_MS = 2 * 60_000;
-// A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
-const LASTING_AFTER_MS = 10_000;
+/** A transient failure counts as lasting after this long; ms. Most webhooks and starting API servers answer sooner. */
+export const LASTING_AFTER_MS = 10_000;
 
 /**
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
@@ -46,7 +46,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   readonly #held = new Map<Key, HeldWrites<Why>>();
   /** Failures that may pass by themselves; the latest comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
-  readonly #repeated = new RepeatedWrites<Key>();
+  readonly #undone = new UndoneWrites<Key>();
 
   constructor(options: WriteGuardOptions) {
     this.#options = options;
@@ -120,7 +120,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
    */
   written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
     this.done(object, write);
-    if (!this.#repeated.note(object, wanted, this.#options.clock.now())) return false;
+    if (!this.#undone.note(object, wanted, this.#options.clock.now())) return false;
     this.#hold(object, write, { reason: "Undone" }, hold);
     return true;
   }
@@ -128,12 +128,12 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   /** Forgets an object that is gone. */
   forget(object: Key): void {
     this.#held.delete(object);
-    this.#repeated.forget(object);
+    this.#undone.forget(object);
   }
 
   /** Forgets all objects but these. */
   retain(objects: ReadonlySet<Key>): void {
-    for (const object of [...this.#held.keys(), ...this.#repeated.objects()]) {
+    for (const object of [...this.#held.keys(), ...this.#undone.objects()]) {
       if (!objects.has(object)) this.forget(object);
     }
   }

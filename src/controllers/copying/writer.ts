@@ -6,10 +6,10 @@ import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
 import { isKubeError, isLastingRefusal, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
+import { isNamespaceTerminating } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
-import { isNamespaceEnding } from "../refusal.ts";
 
 /** A copy's place in a member. */
 interface Place<T extends KubeObject> {
@@ -66,7 +66,7 @@ export function holdFor(
   content: string,
 ): { readonly holdMs: number; readonly content?: string } {
   if (answer.type === "failing") return { holdMs: answer.holdMs };
-  return isNamespaceEnding(answer.detail) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
+  return isNamespaceTerminating(answer.detail) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
 }
 
 /** Reports whether creating the copy's namespace failed, so that no copy was made. */

@@ -2,21 +2,21 @@ import type { KubeObject, ObjectKey, Pod, Stored } from "../../../api/kubernetes
 import { objectRef } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, type KubeError } from "../../../kube/errors.ts";
+import { isNamespaceTerminating } from "../../../kube/messages.ts";
 import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
 import { isBound } from "../../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import {
-  isNamespaceEnding,
   isOfAllAlike,
   isOfItsPlace,
   isOfQuota,
   lackedKind,
   leavesDoubt,
   mayQuotaLag,
-  PASSES_MS,
   type PodRefusal,
   passingRefusalOf,
   refusalOf,
@@ -280,7 +280,7 @@ export class Creation {
     const now = clock.now();
     // Answers from before the member was lost do not count.
     const since = Math.max(memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
-    return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
+    return memories.of(proxyUid).uncertain !== name && now < since + LASTING_AFTER_MS;
   }
 
   /** A pod of that name exists: this proxy's after a lost response, an earlier proxy's, or a foreign one. */
@@ -333,6 +333,7 @@ function isConfined(proxy: Stored<Pod> | undefined): boolean {
 
 /** Returns how the pause grows before the member is tried again. */
 function restAfter(detail: string, { delegates }: Member, namespace: string): Rest {
-  if (isNamespaceEnding(detail)) return "steady";
+  // The namespace is made again afterwards, but a pod that can go elsewhere need not wait.
+  if (isNamespaceTerminating(detail)) return "steady";
   return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

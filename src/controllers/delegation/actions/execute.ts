@@ -14,7 +14,8 @@ import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/p
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Shown } from "../../../runtime/controller.ts";
-import { failedAdmission, PASSES_MS } from "../../refusal.ts";
+import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
+import { failedAdmission } from "../../refusal.ts";
 import type { HeldDelegates } from "../../restored-host.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
@@ -233,7 +234,7 @@ export class Executor {
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const { memories, clock } = this.#options;
     const now = clock.now();
-    const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + PASSES_MS;
+    const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + LASTING_AFTER_MS;
     if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
     const node = virtualNodeName(member);
     const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
