@@ -13,7 +13,7 @@ export interface ClusterTerm {
 
 /** A pod's `nodeAffinity` with Clusters in place of nodes. */
 export interface ClusterAffinity {
-  /** One of these terms must match. */
+  /** Terms of which at least one must match. */
   readonly requiredDuringSchedulingIgnoredDuringExecution?: { readonly nodeSelectorTerms: readonly ClusterTerm[] };
   /** Terms that raise a Cluster's weight if they match. */
   readonly preferredDuringSchedulingIgnoredDuringExecution?: readonly {

@@ -46,7 +46,7 @@ export interface VirtualNode {
   readonly taints: readonly Taint[];
 }
 
-// One member's objects may fill this share of the heap, so that it cannot exhaust the memory for all.
+// The objects of a member may fill this share of the heap, so that it cannot exhaust the memory for all.
 const SHARE_OF_HEAP = 0.5;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 

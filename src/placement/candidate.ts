@@ -9,7 +9,7 @@ export interface Candidate {
   readonly labels: Readonly<Record<string, string>>;
   /** Why no pod may be placed there now (not ready, cordoned, being removed). */
   readonly closed?: Omit<Refusal, "cluster">;
-  /** Its API server is late to answer: any other member that fits ranks better. */
+  /** The member's API server is late to answer: any other member that fits ranks better. */
   readonly overdue?: boolean;
   /** Sum over the member's schedulable nodes. */
   readonly allocatable: Amounts;

@@ -13,7 +13,7 @@ export interface NodeNeeds {
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Required node affinity: one term must match. Undefined means any node. */
   readonly terms?: readonly NodeSelectorTerm[];
-  /** Its own tolerations, and those that the member's API server may add. */
+  /** The pod's own tolerations, and those that the member's API server may add. */
   readonly tolerations: readonly Toleration[];
   readonly requests: Amounts;
 }

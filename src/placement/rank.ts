@@ -20,7 +20,7 @@ export interface RankInput {
   readonly requests: Amounts;
   /** Requests in members where they differ. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
-  /** Its priority. Undefined if it preempts no pods. */
+  /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
   /** The first refusing rule gives the reason; earlier costs outrank later ones. */
   readonly rules?: readonly Rule[];

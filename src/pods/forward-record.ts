@@ -53,7 +53,7 @@ export function writeRecord(record: ForwardedRecord): string {
 
 const NOTHING: ForwardedRecord = { labels: [], annotations: [], conditions: [] };
 
-// One decision reads the same record several times, and it may be large.
+// A decision reads the same record several times, and it may be large.
 let latest: { readonly text: string; readonly record: ForwardedRecord } | undefined;
 
 /** Parses the annotation's value. Unreadable text yields an empty record, so nothing is removed by mistake. */

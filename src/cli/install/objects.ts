@@ -73,7 +73,7 @@ function adjust(manifest: Manifest, options: InstallOptions): Manifest {
   if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
   if (manifest.kind !== "Deployment") return manifest;
   const { metadata } = manifest;
-  // One write for version and image, so that an interruption cannot separate the two.
+  // Version and image are one write, so that an interruption cannot separate the two.
   const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
   const versioned = { ...manifest, metadata: { ...metadata, labels } };
   return options.image === undefined ? versioned : withImage(versioned, options.image);

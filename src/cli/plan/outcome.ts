@@ -1,6 +1,6 @@
 import type { Place } from "./simulation.ts";
 
-/** What becomes of a manifest. */
+/** The outcome of a manifest. */
 export interface Plan {
   /** Every pod of it has a place. */
   readonly fits: boolean;
@@ -11,7 +11,7 @@ export interface Plan {
   readonly notChecked: readonly string[];
 }
 
-/** One object of the manifest. */
+/** An object of the manifest. */
 export interface WorkloadPlan {
   readonly kind: string;
   readonly namespace: string;
@@ -41,12 +41,12 @@ export const NOTHING: Pick<WorkloadPlan, "warnings" | "notes" | "pods" | "cluste
   clusters: [],
 };
 
-/** One pod of a workload, and where it goes. */
+/** A pod of a workload, and the member that it goes to. */
 export type PlannedPod = {
   readonly name: string;
-  /** It exists already. */
+  /** The host has the pod already. */
   readonly kept?: true;
-  /** It existed before delegation was asked for, and stays with the host's own scheduler. */
+  /** The pod existed before delegation was asked for, and stays with the host's own scheduler. */
   readonly onHost?: true;
 } & Omit<Place, "others">;
 
@@ -55,7 +55,7 @@ export function isWaiting({ cluster, onHost }: PlannedPod): boolean {
   return cluster === undefined && onHost === undefined;
 }
 
-/** One member's share of a workload. */
+/** A member's share of a workload. */
 export interface PlannedMember {
   readonly cluster: string;
   /** How many of the pods run there. */

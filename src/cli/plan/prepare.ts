@@ -26,7 +26,7 @@ export interface PlanInput {
 
 /** An object of the manifest before any pod is placed. */
 export type Prepared =
-  /** Its pods are not placed. */
+  /** The workload's pods are not placed. */
   { readonly decided: WorkloadPlan } | ({ readonly decided?: never } & PreparedWorkload);
 
 /** A workload in an opted-in namespace: pods that come, stay and go. */

@@ -188,7 +188,7 @@ function keysOf(objects: readonly WrittenObject[], current: string): ReadonlySet
   return new Set(keys);
 }
 
-/** One pod of a workload, as its manifest has it. */
+/** A pod of a workload, as its manifest has it. */
 interface Template extends Pod {
   readonly metadata: { readonly namespace: string };
 }

@@ -59,7 +59,7 @@ export class OverflowPlacement {
 
   /** Undoes `reserve`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
-    // It was bound, though the response was lost: it is a proxy now.
+    // The pod was bound, though the response was lost: it is a proxy now.
     if (this.#isProxy(uid)) return;
     this.#options.placementState.giveUp(uid, member);
     this.#options.onRoom();

@@ -7,7 +7,7 @@ function failure(code: KubeErrorCode, detail = "no", status?: number): KubeError
   return new KubeError(detail, { ...fields, ...(status === undefined ? {} : { status }) });
 }
 
-/** One that was listed at version 5, and has a watch. */
+/** A policy that was listed at version 5, and has a watch. */
 function resuming() {
   let now = 0;
   const policy = new RelistPolicy(40, { now: () => now });

@@ -7,7 +7,7 @@ const a = objectKey({ namespace: "team", name: "a" });
 const b = objectKey({ namespace: "team", name: "b" });
 const object = { metadata: { namespace: "team", name: "a", uid: "u", resourceVersion: "1" } };
 
-/** What is left of a budget of 100 bytes. */
+/** Returns the rest of a budget of 100 bytes. */
 function leftOf(budget: ByteBudget): number {
   let left = 100;
   while (!budget.hold(left)) left -= 1;

@@ -7,7 +7,7 @@ import type { Purpose } from "./purpose.ts";
 import type { PodView } from "./view.ts";
 
 /**
- * One step of a pod's life. Returns what to do and when to look again; undefined: the step is over or has not come, and the next
+ * A step of a pod's life. Returns what to do and when to look again; undefined: the step is over or has not come, and the next
  * phase answers. `now` is monotonic; epoch ms.
  */
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;

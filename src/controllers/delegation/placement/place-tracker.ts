@@ -35,7 +35,7 @@ export class PlaceTracker {
     if (!isBound(proxy) || awaitsDelegate(proxy)) this.#noteHolder(key, proxy);
   }
 
-  /** Of two delegates the one that stays counts. */
+  /** The delegate that stays counts, where there are two. */
   #noteHolder(key: ObjectKey, proxy: Stored<Pod>): void {
     const { registry, placementState, clock } = this.#options;
     const holders = registry.holders(key).flatMap(({ name, delegates }) => {

@@ -24,9 +24,9 @@ const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 /** A member, as far as placement is concerned. */
 export interface PlacementMember {
   readonly name: string;
-  /** Its delegates have been read. */
+  /** The member's delegates have been read. */
   readonly read: boolean;
-  /** Its delegates are still being read, and nothing says that they cannot be. */
+  /** The member's delegates are still being read, and nothing says that they cannot be. */
   readonly settling: boolean;
   /** Changes with each event that may let it take a pod that it refused. */
   readonly roomVersion: string;

@@ -15,9 +15,9 @@ export interface QuotaQueueOptions {
 
 interface Waiting {
   readonly key: ObjectKey;
-  /** It did not use its turn, and is skipped until then; epoch ms. */
+  /** The pod did not use its turn, and is skipped until then; epoch ms. */
   passesUntil: number;
-  /** It was refused in its turn: pods with smaller requests come first until then; epoch ms. */
+  /** The quota refused the pod in its turn: pods with smaller requests come first until then; epoch ms. */
   behindUntil: number;
 }
 

@@ -90,7 +90,7 @@ export function deployment(
   };
 }
 
-/** What a plan meets beside the host's state. */
+/** The answers that a plan meets beside the host's state. */
 export interface PlanParts {
   readonly found?: Partial<ManifestState>;
   readonly namespaces?: PlannedNamespaces;

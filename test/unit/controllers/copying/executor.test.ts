@@ -26,7 +26,7 @@ const CLAUSES: Readonly<Record<string, string>> = {
 interface Answers {
   /** Errors of the first writes. */
   readonly errors?: readonly (readonly [code: KubeErrorCode, detail: string])[];
-  /** What a list finds. */
+  /** The objects that a list finds. */
   readonly there?: readonly Stored<KubeObject>[];
 }
 
