@@ -1,5 +1,6 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/model/decision.ts";
+import { awaitsDelegate } from "../../../src/controllers/delegation/model/delegates.ts";
 import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
 import { ranked, type Source } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
@@ -144,7 +145,7 @@ export function execute(world: World, fate: Fate): World {
   if (step === undefined) return world;
   const done = fate === "done" || fate === "unanswered" ? perform({ ...world, pending }, step) : { ...world, pending };
   let next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
-  if (step.type === "bind" && step.delegateUid === undefined) {
+  if (step.type === "bind") {
     const { proxyUid, member } = step;
     next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, member)) };
   }
@@ -209,7 +210,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "bind":
       // A conflict is no success, and forgets nothing. Without a delegate on record, the search is not over.
       if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
-      return forgets((memories) => memories.forget(step.proxyUid));
+      return forgets((memories) => memories.noteBound(step.proxyUid, step.member));
     case "record":
       // A conflict is decided anew.
       return meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion })
@@ -319,8 +320,13 @@ export function seeHost(world: World): World {
   const [next] = versions;
   if (versions.length === 0) return world;
   const gone = before !== undefined && before.metadata.uid !== next?.metadata.uid;
-  const memory = gone ? remember(world.memory, (memories) => memories.forget(before.metadata.uid)) : world.memory;
+  const ends = gone || (before !== undefined && next !== undefined && !isSettled(before) && isSettled(next));
+  const memory = ends ? remember(world.memory, (memories) => memories.forget(before.metadata.uid)) : world.memory;
   return { ...world, host: { versions }, memory };
+}
+
+function isSettled(proxy: Pod): boolean {
+  return isBound(proxy) && !awaitsDelegate(proxy);
 }
 
 /** The next event of a member's watch, or its list. */

@@ -22,6 +22,12 @@ function broken(parts: {
   };
 }
 
+/** The Binding is done and not seen, and the delegate has gone. */
+const BOUND_UNSEEN = [
+  ...["create", "host: seen", "create east p1 false: done", "east: scheduled", "east: deleted there (fault)"],
+  ...["east: gone", "east: seen", "bind east p1 east-1 node: done"],
+];
+
 describe("in every state of the model, and from each at rest, the rules hold", () => {
   test.each([
     { what: "a bare pod, undisturbed", pods: 1, faults: 0 },
@@ -32,6 +38,7 @@ describe("in every state of the model, and from each at rest, the rules hold", (
     { what: "two pods of one name and two faults", pods: 2, faults: 2 },
     { what: "a pod whose delegate loses its marks", pods: 2, faults: 1, running: true, unmarks: true },
     { what: "the same with a controller", pods: 2, faults: 1, running: true, unmarks: true, controlled: true },
+    { what: "a pod whose Binding is not seen, and whose delegate has gone", pods: 2, faults: 2, after: BOUND_UNSEEN },
   ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
     const { violation, states, complete } = explore({ decide, ...scenario }, { states: STATES });
     expect(violation).toBeUndefined();
@@ -98,6 +105,12 @@ describe("where the node of a lost member is not Ready, the rules hold", () => {
 describe("the model finds a decide that", () => {
   test.each([
     {
+      forgets: "that its Binding may have been done",
+      decide: broken({ sees: ({ memory: { binding: _, ...memory }, ...observed }) => ({ ...observed, memory }) }),
+      rule: /two live delegates|its delegate lives/,
+      after: BOUND_UNSEEN,
+    },
+    {
       forgets: "that a create may have been made",
       decide: broken({
         sees: ({ memory: { uncertain: _, ...memory }, ...observed }) => ({ ...observed, memory }),
@@ -156,9 +169,16 @@ describe("the model finds a decide that", () => {
       decide: broken({ does: (action) => (action.type === "release" ? [] : [action]) }),
       rule: /never goes/,
     },
-  ])("forgets $forgets", { timeout: TIMEOUT_MS }, ({ decide: careless, rule, running = false, unmarks = false }) => {
-    const { violation } = explore({ decide: careless, pods: 2, faults: 1, running, unmarks }, { states: STATES });
-    expect(violation?.rule).toMatch(rule);
-    expect(violation?.trace.length).toBeGreaterThan(1);
-  });
+  ])(
+    "forgets $forgets",
+    { timeout: TIMEOUT_MS },
+    ({ decide: careless, rule, running = false, unmarks = false, after = [] }) => {
+      const { violation } = explore(
+        { decide: careless, pods: 2, faults: 1, running, unmarks, after },
+        { states: STATES },
+      );
+      expect(violation?.rule).toMatch(rule);
+      expect(violation?.trace.length).toBeGreaterThan(1);
+    },
+  );
 });

@@ -210,7 +210,7 @@ export class Executor {
     // The watch may show the Binding before the response arrives, and the memory of the search ends then.
     const { memories } = this.#options;
     const search = memories.of(proxyUid);
-    if (delegateUid === undefined) memories.noteBinding(proxyUid, member);
+    memories.noteBinding(proxyUid, member);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       // Until a delegate is on record the memory is needed, except for room elsewhere.
@@ -224,6 +224,9 @@ export class Executor {
     } catch (error) {
       // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
       if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
+      const isRefused = isLastingRefusal(error) || failedAdmission(error);
+      // An earlier Binding without a response may still have been done.
+      if (isRefused && search.binding === undefined) memories.noteUnbound(proxyUid);
       await this.#tellUnbound(action, error, context);
       throw error;
     }

@@ -53,7 +53,7 @@ export interface Memory {
   readonly uncertain?: string;
   /** The failures of that create, where its response was lost. */
   readonly doubt?: Doubt;
-  /** Lost member whose node the proxy is being bound to: that Binding may be done late. */
+  /** Member whose node the proxy is being bound to, until the host shows it: a Binding without a response may be done late. */
   readonly binding?: string;
   /** Member where room is reserved until the delegate elsewhere has gone. */
   readonly promised?: string;

@@ -6,12 +6,6 @@ import { because } from "../model/needs.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 import { waitFor } from "../model/waiting-reason.ts";
 
-/** The proxy is being bound to the node of a lost member: that Binding may be done late, so no other member gets the pod. */
-export const repeatBinding: Phase = ({ proxy, memory: { binding: member }, members }) => {
-  if (member === undefined || !members.some(({ name }) => name === member)) return undefined;
-  return decided("Binding", [{ type: "bind", member, proxyUid: proxy.metadata.uid }]);
-};
-
 /** The member that has the delegate does not answer. */
 export const lostHolder: Phase = (view, now) => {
   const holder = holderOf(view);

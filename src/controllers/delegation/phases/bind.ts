@@ -3,7 +3,7 @@ import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
-import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
+import { bindTo, holderOf, isFor, ranUntold } from "../model/delegates.ts";
 import { because } from "../model/needs.ts";
 import type { PodView } from "../model/view.ts";
 import { waitFor } from "../model/waiting-reason.ts";
@@ -16,6 +16,18 @@ export const bind: Phase = (view, now) => {
     return waitFor(because(NO_VIRTUAL_NODE.reason, [{ cluster: holder.name, ...NO_VIRTUAL_NODE }]), view, now);
   }
   return decided("Binding", [bindTo(view.proxy, holder.name, holder.delegate), ...announce(holder.name, view)]);
+};
+
+/** The proxy is being bound to a member's node: that Binding may have been done, or may be done late, so no other member gets the pod. */
+export const repeatBinding: Phase = ({ proxy, memory: { binding }, members }) => {
+  const member = members.find(({ name }) => name === binding);
+  if (member === undefined) return undefined;
+  const { name, delegate = ranUntold(member, proxy) } = member;
+  const isKnown = delegate !== undefined && isFor(delegate, proxy) && (isBound(delegate) || isTerminal(delegate));
+  const bind: Action = isKnown
+    ? bindTo(proxy, name, delegate)
+    : { type: "bind", member: name, proxyUid: proxy.metadata.uid };
+  return decided("Binding", [bind]);
 };
 
 /** The delegate ran and went before the host heard of it: bound to the member that had it, the pod ends like any other. */

@@ -122,9 +122,20 @@ export class Memories {
     });
   }
 
-  /** A Binding of the proxy to the node of a lost member is being sent. */
+  /** A Binding of the proxy to the member's node is being sent. */
   noteBinding(proxyUid: string, member: string): void {
     this.#change(proxyUid, (memory) => ({ ...memory, binding: member }));
+  }
+
+  /** The host has refused the Binding. */
+  noteUnbound(proxyUid: string): void {
+    this.#changeKnown(proxyUid, ({ binding: _, ...memory }) => memory);
+  }
+
+  /** The host has done the Binding to the member's node, and does not show it yet: the search is over. */
+  noteBound(proxyUid: string, member: string): void {
+    this.forget(proxyUid);
+    this.noteBinding(proxyUid, member);
   }
 
   /** The member has created the delegate of this uid. */

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
+import { isBound } from "../../../pods/phase.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../model/decision.ts";
 import type { Rest } from "../model/refusal-backoff.ts";
@@ -108,13 +109,14 @@ export class Reservations {
     shapes.refuse(member.name, shapeOf(pod)[sharedBy], refusal, member.roomVersion, clock.now(), restMs);
   }
 
-  /** Ends the search: the pod runs in the member. Reports whether other pods may try again, or room elsewhere became free. */
+  /** Ends the search: the proxy is bound to the member's node, whether the host shows it or not. Reports whether other pods may try again, or room elsewhere became free. */
   settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes } = this.#options;
     const { room = member } = memories.of(proxyUid);
     // The scheduler was faster than the withdrawal that the promise was for.
     if (room !== member) this.release(proxyUid, room);
-    memories.forget(proxyUid);
+    if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteBound(proxyUid, member);
+    else memories.forget(proxyUid);
     const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
     return isNews || room !== member;
   }

@@ -52,6 +52,24 @@ describe("a pod whose member does not answer", () => {
   });
 });
 
+describe("a pod whose Binding may have been done", () => {
+  const decided = (west: ReturnType<typeof member>) =>
+    decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now).actions;
+
+  test("is bound again, and not created elsewhere, when its delegate has gone meanwhile", () => {
+    expect(decided(member("west"))).toEqual([{ type: "bind", member: "west", proxyUid }]);
+  });
+
+  test.each([
+    { delegate: scheduled },
+    { departed: delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: { phase: "Succeeded" } }) },
+  ])("is bound again with its delegate on record when the member shows or has shown it", (shown) => {
+    expect(decided(member("west", shown))).toEqual([
+      { type: "bind", member: "west", proxyUid, delegateUid: "delegate-uid", memberNode: "west-node-1" },
+    ]);
+  });
+});
+
 describe("a pod that was bound to a lost member without a delegate on record", () => {
   const metadata = { annotations: { [CLUSTER_ANNOTATION]: "west" } };
   const bound = proxyPod({ metadata, spec: { nodeName: "legation-west" } });

@@ -184,3 +184,19 @@ describe("pods that wait for the one which is tried for all of their shape", () 
     expect([mayTry(second), mayTry(second, "east")]).toEqual([true, false]);
   });
 });
+
+describe("a search that ends", () => {
+  const bound = proxyPod({ name: "web-0", uid: "first", spec: { nodeName: "legation-west" } });
+
+  test.each([
+    ["keeps the member of the Binding until the host shows it", first, "west"],
+    ["keeps nothing when the host shows the Binding", bound, undefined],
+    ["keeps nothing when the proxy is gone", undefined, undefined],
+    ["keeps nothing when another proxy has the name", second, undefined],
+  ])("%s", (_, shown, binding) => {
+    const { reservations: made, memories } = reservations();
+    made.attempt("first", "west", asked, first);
+    made.settle("first", "west", shown);
+    expect(memories.of("first")).toEqual({ fresh: true, attempts: {}, ...(binding === undefined ? {} : { binding }) });
+  });
+});
