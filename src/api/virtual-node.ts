@@ -25,8 +25,11 @@ const TOOLS_OWN = [
   "applyset.kubernetes.io/",
 ];
 
+/** A node's own name, as most programs select it. */
+export const HOSTNAME_LABEL = "kubernetes.io/hostname";
+
 /** Labels that would draw DaemonSets to a virtual node, or make it a domain of the host's topology spread. */
-const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
+const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", HOSTNAME_LABEL]);
 
 /** Labels of every virtual node, beside its Cluster's name. */
 export const VIRTUAL_NODE_KIND: Readonly<Record<string, string>> = {

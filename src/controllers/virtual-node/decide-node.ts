@@ -19,7 +19,7 @@ import {
 } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
-import { type KubeletEndpoint, labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
+import { HOSTNAME_LABEL, type KubeletEndpoint, labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import type { MemberFacts, NodePods, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
@@ -55,11 +55,14 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
 
 /** Labels the node has from its Cluster, and those that say what it is. */
 export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Record<string, string> {
+  const nodeName = virtualNodeName(name);
   const isExcluded = hostNodes ?? EXCLUDE_DISRUPTION_LABEL in (node?.metadata.labels ?? {});
   return {
     ...labelsFromCluster(cluster?.metadata.labels),
     ...VIRTUAL_NODE_KIND,
     [VIRTUAL_NODE_LABEL]: name,
+    // The host's topology spread counts the node from then on, so the operator writes it, for a host without pods of its own.
+    ...(cluster?.metadata.labels?.[HOSTNAME_LABEL] === nodeName ? { [HOSTNAME_LABEL]: nodeName } : {}),
     // Its pods' addresses are the member's: no load balancer of the host reaches them.
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
     // Members say nothing of the host's own nodes. Without such nodes they are all that the node lifecycle controller can go by.

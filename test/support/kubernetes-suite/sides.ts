@@ -98,9 +98,13 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
       restart: true,
       onProgress,
     });
-    // The suite makes classes of its own, which the member needs too.
-    const classes = JSON.stringify({ spec: { classSelector: {} } });
-    const patch = ["patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${classes}`];
+    const wanted = JSON.stringify({
+      // Specs select a pod's node by this label. The host runs no pods of its own that would spread over it.
+      metadata: { labels: { "kubernetes.io/hostname": "legation-west" } },
+      // The suite makes classes of its own, which the member needs too.
+      spec: { classSelector: {} },
+    });
+    const patch = ["patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`];
     execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...patch]);
     await create(host, "mutatingadmissionpolicies", POLICY);
     await create(host, "mutatingadmissionpolicybindings", BINDING);

@@ -120,6 +120,15 @@ describe("a member's virtual node", () => {
   });
 
   test.each([
+    ["has the hostname label when its Cluster has it with the node's name", "legation-west", "legation-west"],
+    ["lacks the hostname label when its Cluster has it with another value", "west", undefined],
+  ])("%s", (_, written, expected) => {
+    const labels = { "kubernetes.io/hostname": written };
+    const node = desiredNode(observed({ cluster: cluster({ labels }) }), now);
+    expect(node.metadata?.labels?.["kubernetes.io/hostname"]).toBe(expected);
+  });
+
+  test.each([
     ["is not counted among the host's own nodes when some or all of these are lost", true, undefined, true],
     ["is counted on a host without nodes of its own", false, true, false],
     ["is left counted until the host's own nodes are read", undefined, undefined, false],
