@@ -19,23 +19,23 @@ const LAST = "last";
 const labels = { "legation.dev/delegation": "annotated" };
 const members = [memberCluster("west"), memberCluster("east")];
 
-// A pod that mounts a token costs two writes more, which home-api.test.ts counts.
+// A pod that mounts a token costs two writes more; home-api.test.ts counts them.
 const spec = { automountServiceAccountToken: false };
 
 interface Budget {
   createAll(names: readonly string[], annotations?: Record<string, string>): Promise<void>;
   allAre(phase: string): Promise<void>;
   deleteAll(names: readonly string[]): Promise<void>;
-  /** Every write on a pod of these clusters, by the pod's name. */
+  /** Writes on pods of these clusters, by the pod's name. */
   podWrites(...clusters: Cluster[]): Promise<Map<string, readonly string[]>>;
   otherWrites(cluster: Cluster): Promise<readonly string[]>;
-  /** Writes of events on the host: no more than one for each thing that happened to a delegate. */
+  /** Expects at most `most` event writes on the host: one for each thing that happened to a delegate. */
   expectEvents(most: number): Promise<void>;
-  /** Waits until `expected` holds, and looks again after another pod's whole life: a write too many may come late. */
+  /** Waits until `expected` holds, and checks again after another pod's whole life: a surplus write may come late. */
   holdsInTheEnd(expected: () => Promise<void>): Promise<void>;
 }
 
-/** What is done in a namespace of its own, there in these clusters from the start, and what it costs. */
+/** Creates a namespace in these clusters and counts what its pods cost. */
 async function makeBudget(clusters: readonly Cluster[], onFinished: typeof onTestFinished): Promise<Budget> {
   const { host } = clients();
   const namespace = await freshNamespace(clusters, { prefix: "budget", labels, onFinished });
@@ -73,18 +73,20 @@ async function makeBudget(clusters: readonly Cluster[], onFinished: typeof onTes
   return budget;
 }
 
-/** The same writes for every name. */
+/** Returns the same writes for every name. */
 function each(names: readonly string[], writes: readonly string[]): Map<string, readonly string[]> {
   return new Map(names.map((name) => [name, writes]));
 }
 
-// kwok writes one status when a pod starts and one when it ends. A kubelet tells more between them (containers that are
-// being created): each of those costs the host one write, as it costs the member one.
-describe.concurrent("Legation's writes, from the audit logs of all clusters", () => {
-  // There already in the members: what pods share is not counted per pod.
+// kwok writes one status when a pod starts and one when it ends. A kubelet writes more in between,
+// each of which costs the host one write as well.
+describe.concurrent("the writes that Legation's accounts make, from the audit logs of all clusters", () => {
+  // The namespace exists in all members: shared objects do not count per pod.
   const everywhere = [hostCluster(), ...members];
 
-  test("a pod that ends and is deleted costs the host four and one member two", async ({ onTestFinished }) => {
+  test("costs the host four writes and one member two for a pod that ends and is deleted", async ({
+    onTestFinished,
+  }) => {
     const { createAll, allAre, deleteAll, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
       everywhere,
       onTestFinished,
@@ -100,12 +102,14 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
         each(names, ["create pods/binding", "patch pods/status", "patch pods/status", "patch pods"]),
       );
       expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
-      // kwok tells of nothing, and the member's scheduler of its choice: of these pods, and of the last.
+      // kwok creates no events, and the member's scheduler one per pod: these pods and the last.
       await expectEvents(COUNT + 1);
     });
   });
 
-  test("a pod that is deleted while it runs costs the host five and one member two", async ({ onTestFinished }) => {
+  test("costs the host five writes and one member two for a pod that is deleted while it runs", async ({
+    onTestFinished,
+  }) => {
     const { createAll, allAre, deleteAll, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
       everywhere,
       onTestFinished,
@@ -125,7 +129,7 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
     });
   });
 
-  test("the first pods of a namespace cost one write more in each member that lacks it, and none on the host", async ({
+  test("costs one more write in each member that lacks the namespace, and none on the host, for its first pods", async ({
     onTestFinished,
   }) => {
     const { createAll, allAre, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
@@ -138,7 +142,7 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
 
     await holdsInTheEnd(async () => {
       expect(await Promise.all(members.map(otherWrites))).toEqual([["create namespaces"], ["create namespaces"]]);
-      // Creations that came before the namespace, or before its default service account, were refused.
+      // The member refused creations that came before the namespace or its default service account.
       const made = [...(await podWrites(...members))].map(([name, writes]) => [
         name,
         writes.filter((write) => write !== "create pods: 404" && write !== "create pods: 403"),

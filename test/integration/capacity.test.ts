@@ -28,13 +28,13 @@ beforeEach(async () => {
   namespace = await freshNamespace(all, { prefix: "capacity", labels });
 });
 
-/** How many pods that stay each node has. */
+/** Counts the pods of each node that are not being deleted. */
 function placed(): Promise<Record<string, number>> {
   return podsPerNode(clients().host, namespace);
 }
 
-describe("a member's nodes", () => {
-  test("decide whether a pod that selects some of them is sent there at all", async () => {
+describe("the nodes of a member", () => {
+  test("decide whether a pod with a node selector is sent there", async () => {
     const { host, east } = clients();
     const { items } = await east.list(nodes);
     const ref = { name: items[0]?.metadata.name ?? "" };
@@ -56,7 +56,7 @@ describe("a member's nodes", () => {
 });
 
 describe("a member that has just refused a pod", () => {
-  test("as a quota is full takes it soon after another has gone, though it was not to be asked for half a minute", async () => {
+  test("takes it as soon as its quota has room, without waiting for the end of the backoff", async () => {
     const { host, west } = clients();
     const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
     const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "one" }, spec: { hard: { pods: "1" } } };
@@ -71,7 +71,7 @@ describe("a member that has just refused a pod", () => {
     await podThat(host, namespace, "second", inPhase("Running"), { timeoutMs: 15_000, intervalMs: 200 });
   });
 
-  test("for what is its own takes others of the same spec at once, and each is told its own reason", async () => {
+  test("takes other pods of the same spec at once when it refused for the pod's own labels, and tells each pod its reason", async () => {
     const { host, west, east } = clients();
     const members = [west, east];
     const refused = {
@@ -95,7 +95,7 @@ describe("a member that has just refused a pod", () => {
     );
     await host.create(pods, delegatedPod(namespace, "with-team", { labels: { team: "blue" } }));
     await podThat(host, namespace, "with-team", inPhase("Running"), { timeoutMs: 10_000 });
-    // Once, and again after half a minute, a minute and so on.
+    // Once, and again after each backoff of 30 s, 60 s and so on.
     const rests = 1 + Math.floor((Date.now() - beganAt) / 30_000);
     for (const name of ["west", "east"] as const) {
       const writes = await legationWrites(memberCluster(name), namespace);
@@ -103,9 +103,9 @@ describe("a member that has just refused a pod", () => {
     }
   });
 
-  test("is not asked again by others of its shape, until something there has changed", async () => {
+  test("is not asked again for pods of the same shape until something there changes", async () => {
     const { host, west } = clients();
-    // By its nodes it has room, and by its own rules it has not: no two of these on one topology.
+    // The nodes have room, but the pod's own anti-affinity allows one such pod per topology.
     const podAntiAffinity = {
       requiredDuringSchedulingIgnoredDuringExecution: [
         { topologyKey: "kubernetes.io/os", labelSelector: { matchLabels: { blocks: namespace } } },
@@ -136,14 +136,14 @@ describe("a member that has just refused a pod", () => {
     }
     await Promise.all(numbered("other", 3).map(make));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
-    // The first waited for the member's scheduler; nobody else does.
+    // Only the first pod waited for the member's scheduler.
     const asked = (await podLives(memberCluster("west"), namespace)).map(({ name }) => name);
     expect(asked.filter((name) => name.startsWith("other"))).toEqual([]);
     const unlabel = (): Promise<string> => kubectl(memberCluster("west"), ["label", "nodes", "--all", "seen-"]);
     onTestFinished(async () => void (await unlabel()));
     await kubectl(memberCluster("west"), ["label", "nodes", "--all", "--overwrite", `seen=${namespace}`]);
     await west.delete(pods, { namespace, name: "blocker" }, { gracePeriodSeconds: 0 });
-    // Whoever comes before Legation has heard of that still goes elsewhere.
+    // A pod that is created before Legation has seen the deletion still goes to the other member.
     let round = 0;
     await eventuallyPasses(
       async () => {
@@ -151,15 +151,15 @@ describe("a member that has just refused a pod", () => {
         await make(`again-${round}`);
         const hasNode = ({ spec }: Pod): boolean => spec?.nodeName !== undefined;
         expect((await podThat(host, namespace, `again-${round}`, hasNode)).spec?.nodeName).toBe(WEST);
-        // By then it would be tried again without any news.
+        // Later the member would be tried again anyway.
       },
       { ...patient, timeoutMs: 25_000 },
     );
   });
 });
 
-describe("what others use in a member", () => {
-  test("makes another one preferred", async () => {
+describe("pods in a member that Legation did not create", () => {
+  test("make another member preferred", async () => {
     const { host, east } = clients();
     const foreign = (name: string): Pod => ({
       apiVersion: "v1",
@@ -169,11 +169,11 @@ describe("what others use in a member", () => {
     });
     await Promise.all(numbered("foreign", 4).map((name) => east.create(pods, foreign(name))));
     await Promise.all(numbered("foreign", 4).map((name) => podThat(east, namespace, name, inPhase("Running"))));
-    // It is read when the controller connects, and then every few minutes.
+    // The controller reads them when it connects, and then every few minutes.
     await legation().controller.stop();
     await legation().controller.start();
     const spec = { containers: [{ name: "main", image: "x", resources: { requests: { cpu: "1" } } }] };
-    // Whoever comes before that may go to either.
+    // A pod that is created before that may go to either member.
     let round = 0;
     await eventuallyPasses(async () => {
       for (const { metadata } of await podsOf(host, namespace))
@@ -186,7 +186,7 @@ describe("what others use in a member", () => {
   });
 });
 
-test("a Cluster that is deleted goes after the delegates that wait for a node there: nobody would hear of them any more", async () => {
+test("keeps a deleted Cluster until the delegates that wait for a node in its member are gone", async () => {
   const { host, west } = clients();
   const resources = { requests: { cpu: "100k" } };
   const spec = { containers: [{ name: "main", image: "busybox", resources }] };

@@ -68,14 +68,14 @@ async function allowGrowth(client: ClusterClient, finished: Finished): Promise<v
   finished(() => client.delete(storageClasses, { name: CLASS }));
 }
 
-/** A namespace of a test's own in all clusters. */
+/** Creates a namespace in all clusters. */
 async function namespaceOf(onFinished: Finished = onTestFinished): Promise<string> {
   const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
   return await freshNamespace(everywhere, { prefix: "claims", labels, deleted: true, onFinished });
 }
 
-/** A volume in a member that only claims of the namespace may have. */
+/** Creates a volume in a member that only claims of the namespace may bind. */
 async function volumeIn(
   member: ClusterClient,
   namespace: string,
@@ -134,7 +134,7 @@ async function gone(client: ClusterClient, namespace: string): Promise<void> {
 }
 
 describe.concurrent("a claim of the host", () => {
-  test("is bound in the member of its first pod, keeps its pods there, and says so", async (context) => {
+  test("is bound in the member of its first pod, keeps later pods there, and names the member in its annotations", async (context) => {
     const { host, west, east } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     await volumeIn(west, namespace, context.onTestFinished);
@@ -194,7 +194,7 @@ describe.concurrent("a claim of the host", () => {
     expect(written).not.toHaveProperty(["volume.kubernetes.io/selected-node"]);
   });
 
-  test("is waited for, and refused where its data is on the host or comes from there", async (context) => {
+  test("makes pods wait until it exists, and is refused if its data is on the host or comes from there", async (context) => {
     const { host } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     await host.create(pods, user(namespace, "early", "west"));
@@ -204,7 +204,7 @@ describe.concurrent("a claim of the host", () => {
     expect(await dataIn(clients().west, namespace)).toBeUndefined();
   });
 
-  test("keeps the member's as long as it exists itself, and one of the same name never sees its data", async (context) => {
+  test("keeps the member's claim until its own end, and a new claim of the same name never gets that data", async (context) => {
     const { host, west } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     await volumeIn(west, namespace, context.onTestFinished);
@@ -213,7 +213,7 @@ describe.concurrent("a claim of the host", () => {
     await running(namespace, "first");
     const before = await dataIn(west, namespace);
 
-    // In use: Kubernetes keeps it on the host, and so it stays in the member.
+    // A pod uses the claim: Kubernetes keeps it on the host, so it stays in the member.
     await host.delete(persistentVolumeClaims, { namespace, name: "data" });
     expect((await dataIn(host, namespace))?.metadata.deletionTimestamp).toBeDefined();
     await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
@@ -230,7 +230,7 @@ describe.concurrent("a claim of the host", () => {
       { ...PATIENT, what: "a new claim" },
     );
     expect(after.metadata.uid).not.toBe(before?.metadata.uid);
-    // The volume is that of the first claim, with its data: Kubernetes gives it to no other.
+    // The volume belongs to the first claim and its data: Kubernetes gives it to no other.
     expect(after.status?.phase).not.toBe("Bound");
 
     await host.delete(pods, { namespace, name: "second" }, { gracePeriodSeconds: 0 });
@@ -238,7 +238,7 @@ describe.concurrent("a claim of the host", () => {
     await gone(west, namespace);
   });
 
-  test("leaves a claim alone that somebody else made in the member, and goes to another member", async (context) => {
+  test("does not touch a foreign claim of its name in the member, and goes to another member", async (context) => {
     const { host, west, east } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     await volumeIn(east, namespace, context.onTestFinished);
@@ -252,7 +252,7 @@ describe.concurrent("a claim of the host", () => {
       expect.objectContaining({ metadata: expect.objectContaining({ uid: foreign.metadata.uid }) }),
     );
 
-    // Another claim of that name has not been refused by anybody.
+    // A new claim of that name starts without the refusal.
     await Promise.all(
       ["first", "second"].map((name) => host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 })),
     );
@@ -270,7 +270,7 @@ describe.concurrent("a claim of the host", () => {
     );
   });
 
-  test("of each replica of a StatefulSet is made where that goes, with the class that the member has in its place", async (context) => {
+  test("follows each replica of a StatefulSet to its member, with the class that replaces its own there", async (context) => {
     const { host, west, east } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     const classes = { spec: { storageClasses: { fast: CLASS } } };
@@ -307,7 +307,7 @@ describe.concurrent("a claim of the host", () => {
     }
   });
 
-  test("that many pods name at once is made once, in one member, and all run there", async (context) => {
+  test("is created once, in one member, when many pods name it at once, and all of them run there", async (context) => {
     const { host, west, east } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     for (const member of [west, east]) await volumeIn(member, namespace, context.onTestFinished);
@@ -320,7 +320,7 @@ describe.concurrent("a claim of the host", () => {
     expect(made.filter((one) => one !== undefined)).toHaveLength(1);
   });
 
-  test("grows in its member when it may on the host, and says so when the member forbids it", async (context) => {
+  test("grows in its member when it grows on the host, and has an event when the member forbids it", async (context) => {
     const { host, west } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
     await volumeIn(west, namespace, context.onTestFinished);
@@ -337,7 +337,7 @@ describe.concurrent("a claim of the host", () => {
       const { annotations = {} } = (await host.get(persistentVolumeClaims, ref)).metadata;
       return JSON.parse(annotations["legation.dev/claim-status"] ?? "{}");
     };
-    // What the host's own provisioner would do, which bound the claim only after it had a member.
+    // Stands for the host's provisioner, which binds the claim only after it has a member.
     await allowGrowth(host, context.onTestFinished);
     await volumeIn(host, namespace, context.onTestFinished);
     // Kubernetes looks at a claim when it changes, and every 15 s.
@@ -378,7 +378,7 @@ describe.concurrent("a claim of the host", () => {
   });
 });
 
-test("a claim goes with its namespace, also where its member hangs meanwhile", async () => {
+test("removes a claim with its namespace, even if its member hung meanwhile", async () => {
   const { host, east } = clients();
   const namespace = await namespaceOf();
   await volumeIn(east, namespace, onTestFinished);
@@ -404,18 +404,18 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     write.method === method && write.path.endsWith("/persistentvolumeclaims/data");
   const points = [
     [
-      "of the member's name",
+      "that records the member's name",
       "host",
       (write: Write) => host(write, "PATCH") && write.body.includes("legation.dev/cluster"),
     ],
     [
-      "of the claim",
+      "that creates the claim",
       "member",
       (write: Write) => write.method === "POST" && write.path.endsWith("/persistentvolumeclaims"),
     ],
     ["that removes the claim", "member", (write: Write) => host(write, "DELETE")],
   ] as const;
-  test.each(points)("%s is followed by one that ends the same", async (_, where, catches) => {
+  test.each(points)("finishes after a restart: the write %s", async (_, where, catches) => {
     const { legation, trap } = gated();
     const namespace = await namespaceOf();
     await volumeIn(clients().west, namespace, onTestFinished);

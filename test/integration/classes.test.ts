@@ -15,11 +15,11 @@ import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
 const clients = useClients();
-// Copies linger for ten seconds after their last user.
+// Copies stay for ten seconds after their last user.
 const PATIENT = { timeoutMs: 60_000 };
 
 let namespace: string;
-/** Labels of the classes that follow in this test, and the name of its own. */
+/** Labels of this test's classes, and the name of its namespace. */
 let follows: Record<string, string>;
 
 beforeEach(async () => {
@@ -82,7 +82,7 @@ async function goes(resource: Resource<KubeObject>, where: Where = "west", name 
   await eventually(isGone, { ...PATIENT, what: `the end of ${resource.kind} ${name}` });
 }
 
-test("classes follow the first pod that names them, are shared by namespaces, and go with the last", async () => {
+test("copies classes with the first pod that names them, shares them between namespaces, and removes them after the last pod", async () => {
   const { west, east } = clients();
   await make("host", priorityClasses, priority(1000, { preemptionPolicy: "Never" }));
   const scheduling = { tolerations: [{ key: "host-only", operator: "Exists" }] };
@@ -118,7 +118,7 @@ test("classes follow the first pod that names them, are shared by namespaces, an
   await goes(priorityClasses);
 });
 
-test("a class that the member has itself is used and left alone, and replaced by the host's once it is gone", async () => {
+test("uses a class that the member has itself without changing it, and copies the host's once it is gone", async () => {
   const { west } = clients();
   await make("host", priorityClasses, priority(1000));
   await make("west", priorityClasses, priority(5));
@@ -136,7 +136,7 @@ test("a class that the member has itself is used and left alone, and replaced by
   expect((await podOf(west, namespace, "c"))?.spec?.priority).toBe(1000);
 });
 
-test("a class that one member refuses does not keep the pod from another, and is the reason where there is none", async () => {
+test("sends the pod to another member when one refuses its class, and gives the refusal as reason when none is left", async () => {
   const { west, east } = clients();
   await make("host", priorityClasses, priority(1000));
   const apiVersion = "admissionregistration.k8s.io/v1";
@@ -179,7 +179,7 @@ test("a class that one member refuses does not keep the pod from another, and is
   expect((await podOf(east, namespace, "free"))?.spec?.priority).toBe(1000);
 });
 
-test("a class that cannot be changed in place is replaced once no pod there uses it; others wait for that", async () => {
+test("replaces an immutable class once no pod there uses it, and lets new pods wait for that", async () => {
   const { host, west } = clients();
   await make("host", priorityClasses, priority(1000));
   await create("old", { priorityClassName: namespace });
@@ -195,7 +195,7 @@ test("a class that cannot be changed in place is replaced once no pod there uses
   expect((await podOf(west, namespace, "new"))?.spec?.priority).toBe(2000);
 });
 
-test("an operator who no longer lets classes follow leaves what is there to its last user, and adds nothing", async () => {
+test("keeps copied classes until their last user ends, and copies no more, once the operator withdraws the selector", async () => {
   const { host, west } = clients();
   const late = `${namespace}-late`;
   await make("host", priorityClasses, priority(1000));
@@ -209,7 +209,7 @@ test("an operator who no longer lets classes follow leaves what is there to its 
   expect(await west.get(priorityClasses, { name: namespace })).toEqual(copy);
   await end("early");
   await goes(priorityClasses);
-  // An empty selector lets all follow.
+  // An empty selector selects all classes.
   const other = `${namespace}-other`;
   await make("host", priorityClasses, { metadata: { name: other }, value: 7 });
   await select({});

@@ -9,7 +9,7 @@ import { eventuallyPasses } from "../support/harness/wait.ts";
 import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
-// west is a member of host and a host itself; both have east as a member.
+// west is a member of host and a host itself; both hosts have east as a member.
 let host: Cluster;
 let west: Cluster;
 let east: Cluster;
@@ -28,7 +28,7 @@ afterAll(async () => {
   for (const cluster of [host, west]) await legationOn(cluster, "uninstall", "--force");
 });
 
-/** Service accounts that hosts have in a member. */
+/** Returns the service accounts that hosts have in a member. */
 async function accounts(member: Cluster): Promise<string[]> {
   const path = "jsonpath={range .items[*]}{.metadata.name}{'\\n'}{end}";
   const names = await kubectl(member, ["-n", "legation-system", "get", "serviceaccounts", "-o", path]);
@@ -36,7 +36,7 @@ async function accounts(member: Cluster): Promise<string[]> {
 }
 
 const labels = { app: "web" };
-/** A Deployment with all that Legation copies for it. */
+/** A Deployment with a ConfigMap and a Service. */
 const WORKLOAD = {
   apiVersion: "v1",
   kind: "List",
@@ -61,13 +61,13 @@ const WORKLOAD = {
   ],
 };
 
-/** What Legation has in these clusters that has to do with one namespace. */
+/** Returns Legation's objects in these clusters that belong to one namespace. */
 async function tracesOfNamespace(namespace: string): Promise<string[]> {
   const all = await Promise.all([host, west, east].map((cluster) => tracesOf(cluster)));
   return all.flat().filter((line) => line.includes(namespace));
 }
 
-test("the deletion of a namespace leaves nothing of it in any cluster but the members' empty namespaces", async () => {
+test("leaves only the members' empty namespaces when a namespace is deleted on the host", async () => {
   const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
   const inIt = ["-n", namespace];
   await kubectl(host, [...inIt, "create", "-f", "-"], { input: JSON.stringify(WORKLOAD) });
@@ -82,7 +82,7 @@ test("the deletion of a namespace leaves nothing of it in any cluster but the me
   await eventuallyPasses(async () => expect([...(await kinds())]).toEqual(["Namespace"]));
 });
 
-test("a namespace that is deleted in a member ends its pods there, and their controllers replace them", async () => {
+test("ends the pods of a namespace that is deleted in a member, and their controllers replace them", async () => {
   const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
   const inIt = ["-n", namespace];
   const [, , deployment] = WORKLOAD.items;
@@ -116,7 +116,7 @@ test("a namespace that is deleted in a member ends its pods there, and their con
   );
 });
 
-/** The member itself when it has a pod in the namespace. */
+/** Returns the member if it has a pod in the namespace. */
 function podsIn(namespace: string): (member: Cluster) => Promise<Cluster[]> {
   return async (member) => {
     const pods = await kubectl(member, ["-n", namespace, "get", "pods", "-o", "name", "--ignore-not-found"]);
@@ -124,12 +124,12 @@ function podsIn(namespace: string): (member: Cluster) => Promise<Cluster[]> {
   };
 }
 
-test("each host has an account of its own in a member that they share", async () => {
+test("gives each host its own account in a shared member", async () => {
   expect(await accounts(east)).toHaveLength(2);
   expect(await accounts(west)).toHaveLength(1);
 });
 
-test("uninstalling a host that is a member itself leaves the other hosts' access alone", async () => {
+test("keeps the other hosts' access when a host that is also a member is uninstalled", async () => {
   const before = await accounts(west);
   const run = await legationOn(west, "uninstall");
   expect(run.code, run.stderr).toBe(0);
@@ -145,18 +145,18 @@ test("uninstalling a host that is a member itself leaves the other hosts' access
   ]);
 });
 
-test("the last host to leave takes Legation's namespace with it, and nothing is left of its installation", async () => {
+test("removes Legation's namespace from the member with the last host, and all of its installation", async () => {
   const leave = async (member: Cluster): Promise<void> => {
     const run = await legationOn(host, "unjoin", member.name, "--member-kubeconfig", member.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).not.toContain("still in");
     expect(await kubectl(member, ["get", "namespaces"])).not.toContain("legation-system");
   };
-  // What earlier tests have left goes with their namespaces, in its own time.
+  // Objects of earlier tests go with their namespaces, a little later.
   const proxies = ["get", "pods", "-A", "-l", "legation.dev/proxy", "-o", "name"];
   await eventuallyPasses(async () => expect(await kubectl(host, proxies)).toBe(""), { timeoutMs: 90_000 });
   await leave(west);
-  // Whoever deletes the Cluster by hand has told the member nothing; its credentials are still there.
+  // Deleting the Cluster by hand leaves the member's side and its credentials in place.
   await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=30s"]);
   expect(await kubectl(host, ["get", "nodes", "-o", "name"])).not.toContain("legation-east");
   expect(await accounts(east)).toHaveLength(1);
@@ -171,7 +171,7 @@ test("the last host to leave takes Legation's namespace with it, and nothing is 
   }
 });
 
-test("an uninstallation that was cut is taken back by installing again; one without its members says what remains there", async () => {
+test("repairs an interrupted uninstallation by installing again, and names what remains in members that it could not reach", async () => {
   onTestFinished(() => east.proxy.heal());
   const again = await startLegation({ host, members: { east } });
   running.push(again);
@@ -183,7 +183,7 @@ test("an uninstallation that was cut is taken back by installing again; one with
   await kubectl(host, ["-n", namespace, "wait", "pod/web", "--for=condition=Ready"]);
   const before = await uid();
 
-  // Its webhook, policies and rights are gone when it comes to the member, which does not answer.
+  // The webhook, policies and rights are gone when the uninstallation reaches the member, which does not answer.
   await again.controller.stop();
   await east.proxy.blackhole();
   const cut = new LegationRun(host, ["uninstall", "--force"]);
@@ -205,7 +205,7 @@ test("an uninstallation that was cut is taken back by installing again; one with
   expect(gone.stdout).toContain("remains: east: everything");
   await eventuallyPasses(async () => expect(await tracesOf(host)).toEqual([]));
   await east.proxy.heal();
-  // The host has nothing of Legation's any more, and is known to the member all the same.
+  // The host has nothing of Legation left, but the member still knows it.
   const clean = await legationOn(host, "unjoin", "east", "--member-kubeconfig", east.kubeconfig);
   expect(clean.code, clean.stderr).toBe(0);
   await eventuallyPasses(async () => expect(await tracesOf(east)).toEqual([]));

@@ -20,7 +20,7 @@ import { legationOn } from "../support/legation/process.ts";
 
 const WRITES = ["create", "createSubresource", "patch", "replace", "delete"] as const;
 
-/** Lets one write fail: before it reached the server, or after it took effect. */
+/** Fails one write: before it reaches the server, or after it took effect. */
 class Fault {
   #left: number;
   readonly #after: boolean;
@@ -31,7 +31,7 @@ class Fault {
     this.#after = after;
   }
 
-  /** The same client with this fault in its writes. */
+  /** Returns the same client with this fault in its writes. */
   in(client: ClusterClient): ClusterClient {
     return new Proxy(client, {
       get: (target, property) => {
@@ -56,7 +56,7 @@ class Fault {
   }
 }
 
-/** Lets something happen right before an object of a kind is created. */
+/** Runs `happens` right before an object of a kind is created. */
 function meanwhile(plural: string, happens: (client: ClusterClient) => Promise<unknown>): Pick<Fault, "in"> {
   const get = (target: ClusterClient, property: string | symbol): unknown => {
     const method: unknown = Reflect.get(target, property, target);
@@ -113,15 +113,18 @@ afterAll(async () => {
 });
 
 describe("a join that fails", () => {
-  test.each([false, true])("at the namespace (answer lost: %s) leaves the member as it was", async (after) => {
-    const before = await traces(west);
-    const fault = new Fault(1, after);
-    expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
-    expect(fault.happened).toBe(true);
-    expect(await traces(west)).toEqual(before);
-  });
+  test.each([false, true])(
+    "leaves the member as it was when the namespace is refused (answer lost: %s)",
+    async (after) => {
+      const before = await traces(west);
+      const fault = new Fault(1, after);
+      expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
+      expect(fault.happened).toBe(true);
+      expect(await traces(west)).toEqual(before);
+    },
+  );
 
-  describe("in a member where Legation's namespace is already", () => {
+  describe("in a member that has Legation's namespace already", () => {
     beforeAll(async () => {
       await kubectl(west, ["create", "namespace", "legation-system"]);
       await kubectl(west, ["-n", "legation-system", "wait", "--for=create", "serviceaccount/default"]);
@@ -140,7 +143,7 @@ describe("a join that fails", () => {
             [write, "takes effect, but its answer is lost", true],
           ] as const,
       ),
-    )("when write %d %s, leaves both clusters as they were", async (write, _how, after) => {
+    )("leaves both clusters as they were when write %d %s", async (write, _how, after) => {
       const before = await Promise.all([host, west].map(traces));
       const fault = new Fault(write, after);
       expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
@@ -151,7 +154,7 @@ describe("a join that fails", () => {
 
     test("makes six writes and no more", async () => {
       const fault = new Fault(7, false);
-      // Nobody makes the Cluster Ready here: the seventh write is the first one that takes back.
+      // Nothing makes the Cluster Ready here: the seventh write is the first of the clean-up.
       expect(await tryJoin(fault)).toMatchObject({ exit: "notReady" });
       expect(fault.happened).toBe(true);
     });
@@ -179,7 +182,7 @@ describe("a join of a name that another join takes meanwhile", () => {
       spec: { credentialsSecret: { name: ref.name } },
     });
 
-  // What the tests before this one, and this one, have left.
+  // Objects of earlier tests and of this one.
   const clean = async (): Promise<void> => {
     await kubectl(host, ["-n", ref.namespace, "delete", "secret", ref.name, "--ignore-not-found"]);
     await kubectl(host, ["delete", "clusters.legation.dev", "west", "--ignore-not-found"]);
@@ -189,7 +192,7 @@ describe("a join of a name that another join takes meanwhile", () => {
   beforeEach(clean);
   afterAll(clean);
 
-  test("leaves the other's Secret, when that was there first", async () => {
+  test("keeps the other join's Secret if that was created first", async () => {
     const theirs = await theirSecret(host);
     const untouched = await traces(west);
     const raced = meanwhile("secrets", (client) => client.create(secrets, theirs));
@@ -202,8 +205,16 @@ describe("a join of a name that another join takes meanwhile", () => {
   });
 
   test.each([
-    ["for this very member, leaves its Cluster, its Secret and the access that both use", () => west, true],
-    ["for another member, leaves its Cluster and its Secret, and nothing in this member", () => host, false],
+    [
+      "keeps the Cluster, the Secret and the access that both use, if the other join is for this member",
+      () => west,
+      true,
+    ],
+    [
+      "keeps the Cluster and the Secret, and removes all from this member, if the other join is for another member",
+      () => host,
+      false,
+    ],
   ])("%s", async (_what, member, keeps) => {
     const theirs = await theirSecret(member());
     const untouched = await traces(west);

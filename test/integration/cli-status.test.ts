@@ -25,7 +25,7 @@ afterAll(async () => {
 const namesIn = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.clusters ?? []).map(({ metadata }) => metadata.name);
 
-test("status -w shows what is there, then every change, until it is interrupted", async () => {
+test("prints the present state with status -w, then every change, until it is interrupted", async () => {
   const interruption = new AbortController();
   const shown: Snapshot[] = [];
   const following = followSnapshot(host, (snapshot) => shown.push(snapshot), interruption.signal);
@@ -48,7 +48,7 @@ test("status -w shows what is there, then every change, until it is interrupted"
   await ended;
 });
 
-test("status on a host without Legation says that it is not installed", async () => {
+test("reports that Legation is not installed on a host without it", async () => {
   expect(await legationOn(hostCluster(), "uninstall")).toMatchObject({ code: 0 });
   for (const args of [["status"], ["status", "-w"]]) {
     const { code, stderr } = await legationOn(hostCluster(), ...args);

@@ -24,10 +24,10 @@ const KINDS =
 let host: Cluster;
 let west: Cluster;
 let east: Cluster;
-// Nobody listens there: these tests create nothing that the webhook is called for.
+// Nothing listens there: these tests create no object that the webhook is called for.
 const WEBHOOK_URL = "https://127.0.0.1:1";
 
-/** Everything in a cluster whose name or namespace is Legation's. */
+/** Returns all objects of a cluster whose name or namespace is Legation's. */
 async function traces(cluster: Cluster): Promise<string[]> {
   const names = await kubectl(cluster, [
     "get",
@@ -44,7 +44,7 @@ function tracesOfAll(...clusters: readonly Cluster[]): Promise<string[][]> {
   return Promise.all(clusters.map(traces));
 }
 
-/** A claim, and a pod that has it made in a member, where it waits for a volume. */
+/** A claim, and a pod for which it is created in a member, where it waits for a volume. */
 function claimAndUser(member: string): object[] {
   const resources = { requests: { storage: "1Gi" } };
   return [
@@ -94,7 +94,7 @@ describe("legation install", () => {
   const install = async (...args: string[]): Promise<Installed> =>
     installed(await legationOn(host, "install", "-o", "json", ...args));
 
-  test("makes everything once, and a second run changes nothing", async () => {
+  test("creates everything once and changes nothing when it runs again", async () => {
     const first = installed(await legationProcessOn(host, "install", "-o", "json", "--cluster-name", "berlin"));
     expect(first.objects.every(({ change }) => change === "created")).toBe(true);
     expect(first.objects.at(-1)?.kind).toBe("MutatingWebhookConfiguration");
@@ -104,7 +104,7 @@ describe("legation install", () => {
     expect(second.objects.filter(({ change }) => change !== "unchanged")).toEqual([]);
   });
 
-  test("keeps the replicas and the resources that somebody gave a Deployment", async () => {
+  test("keeps the replicas and resources that an operator set on a Deployment", async () => {
     const deployment = ["-n", "legation-system", "deployment/legation-webhook"];
     await kubectl(host, ["scale", ...deployment, "--replicas=3"]);
     await kubectl(host, ["set", "resources", ...deployment, "--limits=memory=1Gi"]);
@@ -121,7 +121,7 @@ describe("legation install", () => {
     });
   });
 
-  test("does not guess which image of one's own has this version", async () => {
+  test("does not guess which image of a private registry has this version", async () => {
     const controller = ["-n", "legation-system", "deployment/legation-controller"];
     await kubectl(host, ["label", ...controller, "--overwrite", "app.kubernetes.io/version=0.0.1"]);
     const { code, stderr } = await legationProcessOn(host, "install");
@@ -131,7 +131,7 @@ describe("legation install", () => {
     await install();
   });
 
-  test("refuses a cluster with a real node that would be taken for a virtual one, before it writes anything", async () => {
+  test("refuses a cluster that has a real node with a virtual node's name, before it writes anything", async () => {
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "legation-control-plane" } };
     await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(node) });
     onTestFinished(async () => {
@@ -144,7 +144,7 @@ describe("legation install", () => {
     );
   });
 
-  test("moves a webhook that somebody else applied into the cluster out of it, and back", async () => {
+  test("moves a webhook that was applied to the cluster out of it, and back", async () => {
     const configuration = "mutatingwebhookconfiguration/legation";
     const applied = JSON.parse(await kubectl(host, ["get", configuration, "-o", "json"]));
     await kubectl(host, ["delete", configuration]);
@@ -163,7 +163,7 @@ describe("legation install", () => {
     for (const keys of await targets()) expect(keys).toEqual(["service"]);
   });
 
-  test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster; removes what another version made", async () => {
+  test("keeps the caBundle that the webhook process wrote, and removes what another version installed", async () => {
     const caBundle = btoa(host.caData);
     const added = ["of-another-version.legation.dev", "somebody-elses.example.com"].map((name) => ({
       name,
@@ -179,7 +179,7 @@ describe("legation install", () => {
     await kubectl(host, ["label", "clusterrole", "legation-of-old", ...labels]);
     const moved = await install("--webhook-url", WEBHOOK_URL);
     const removed = moved.objects.filter(({ change }) => change === "removed").map(({ kind }) => kind);
-    // What this kind of installation does without, and what another version made.
+    // Objects that this kind of installation does not need, and those of another version.
     expect(removed).toEqual(expect.arrayContaining(["Deployment", "Service", "PodDisruptionBudget", "ClusterRole"]));
     const configuration = await kubectl(host, ["get", "mutatingwebhookconfiguration", "legation", "-o", "json"]);
     const { webhooks }: { webhooks: { name: string; clientConfig: Record<string, unknown> }[] } =
@@ -194,8 +194,8 @@ describe("legation install", () => {
   });
 });
 
-describe("legation join, while no controller runs", () => {
-  test("gives up after --timeout, says what to check, and makes nothing in either cluster", async () => {
+describe("legation join while no controller runs", () => {
+  test("gives up after --timeout, says what to check, and leaves nothing in either cluster", async () => {
     const before = await tracesOfAll(host, west);
     const { code, stderr } = await join(west, "--timeout", "1s");
     expect(code).toBe(4);
@@ -204,7 +204,7 @@ describe("legation join, while no controller runs", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
-  test("takes back what it has made when the controller does not report on it", async () => {
+  test("removes what it created when the controller does not report on the Cluster", async () => {
     onTestFinished(await pretendToLead(host));
     const before = await tracesOfAll(host, west);
     const { code, stderr } = await join(west, "--timeout", "1s");
@@ -230,7 +230,7 @@ describe("legation join, while no controller runs", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
-  test("undoes everything though nobody reads any more what it tells", async () => {
+  test("undoes everything even if its output is closed", async () => {
     onTestFinished(await pretendToLead(host));
     const before = await tracesOfAll(host, west);
     const process = new LegationRun(host, ["join", "west", "--member-kubeconfig", west.kubeconfig]);
@@ -249,7 +249,7 @@ describe("legation join, while no controller runs", () => {
       1,
       "no context x",
     ],
-  ])("refuses %s before it makes anything", async (_case, args, code, message) => {
+  ])("refuses %s before it creates anything", async (_case, args, code, message) => {
     const before = await traces(host);
     const result = await legationOn(host, "join", ...args());
     expect(result.stderr).toContain(message);
@@ -260,7 +260,7 @@ describe("legation join, while no controller runs", () => {
 
 const HOME = ["--home-api-server", "https://203.0.113.7:6443"];
 
-describe("a member's life", () => {
+describe("the life of a member", () => {
   let running: Legation;
   let namespace: string;
 
@@ -276,7 +276,7 @@ describe("a member's life", () => {
   const pods = (): Promise<string> =>
     kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
 
-  test("two members join, and are Ready", async () => {
+  test("has two members Ready after they join", async () => {
     const first = await join(west, "--labels", "region=eu,tier=gold");
     const second = await legationProcessOn(host, "join", "east", "--member-kubeconfig", east.kubeconfig, ...HOME);
     expect(first.code, first.stderr).toBe(0);
@@ -297,7 +297,7 @@ describe("a member's life", () => {
     );
   });
 
-  test("a member joins once, under one name", async () => {
+  test("refuses to join a member under a second name", async () => {
     const before = await tracesOfAll(host, west);
     const labelled = await join(west, "--labels", "region=us");
     expect(labelled).toMatchObject({
@@ -319,7 +319,7 @@ describe("a member's life", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
-  test("a member that joins again gets the rights of this version", async () => {
+  test("updates the rights in a member that joins again", async () => {
     const before = await tracesOfAll(host, west);
     const role = before[1]?.find((line) => line.startsWith("ClusterRole "))?.split("/")[1] ?? "";
     const rules = (): Promise<string> => kubectl(west, ["get", "clusterrole", role, "-o", "jsonpath={.rules}"]);
@@ -331,7 +331,7 @@ describe("a member's life", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
-  test("a member that joins again gets credentials when those that the host has do not do", async () => {
+  test("replaces the host's credentials when a member joins again and they no longer work", async () => {
     const secret = ["-n", "legation-system", "secret/member-west"];
     const stored = async (): Promise<string> =>
       atob(await kubectl(host, ["get", ...secret, "-o", "jsonpath={.data.kubeconfig}"]));
@@ -354,7 +354,7 @@ describe("a member's life", () => {
     const moved = await join(west, "--member-server", west.server);
     expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining(`to reach it at ${west.server}`) });
     expect(await stored()).toContain(`server: ${west.server}`);
-    // Whoever keeps credentials of their own keeps them.
+    // Credentials without this annotation belong to the operator and stay.
     await kubectl(host, ["annotate", ...secret, "legation.dev/token-expires-"]);
     const own = await join(west, "--member-server", west.proxiedServer);
     expect(own).toMatchObject({ code: 3, stderr: expect.stringContaining("has credentials of your own") });
@@ -365,7 +365,7 @@ describe("a member's life", () => {
     expect(status.stdout).toMatch(/^west +True/m);
   });
 
-  test("the host's account may do in the member what the manifests say, and no more", async () => {
+  test("grants the host's account in the member what the manifests say, and no more", async () => {
     const can = async (...what: string[]): Promise<boolean> => {
       const name = (await traces(west)).find((line) => line.startsWith("ClusterRole "))?.split("/")[1];
       const as = `--as=system:serviceaccount:legation-system:${name}`;
@@ -380,7 +380,7 @@ describe("a member's life", () => {
     expect(await can("delete", "clusterroles/cluster-admin")).toBe(false);
   });
 
-  test("status tells one pod's way", async () => {
+  test("shows where one pod is with status", async () => {
     await kubectl(host, ["-n", namespace, "create", "configmap", "settings", "--from-literal=color=blue"]);
     await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=4"]);
     await kubectl(host, ["-n", namespace, "set", "env", "deployment/web", "--from=configmap/settings"]);
@@ -397,7 +397,7 @@ describe("a member's life", () => {
     expect(table.stdout).not.toContain("\u001B");
   });
 
-  test("the viewer role permits `status`, and a workload's status where the user may read the workload", async () => {
+  test("permits status to the viewer role, and a workload's status to users who may read the workload", async () => {
     const account = `system:serviceaccount:${namespace}:looker`;
     await kubectl(host, ["-n", namespace, "create", "serviceaccount", "looker"]);
     const binding = `${namespace}-looks`;
@@ -424,14 +424,14 @@ describe("a member's life", () => {
     expect(deployment).toMatchObject({ code: 0, stdout: expect.stringContaining("west") });
   });
 
-  test("unjoin refuses while pods run there, and leaves the virtual node open", async () => {
+  test("refuses to unjoin while pods run in the member, and leaves the virtual node schedulable", async () => {
     const { code, stderr } = await legationOn(host, "unjoin", "west");
     expect(code).toBe(3);
     expect(stderr).toMatch(new RegExp(`pods? runs? there: ${namespace}/web-`));
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
-  test("unjoin refuses the kubeconfig of another member, and touches nothing there", async () => {
+  test("refuses to unjoin with the kubeconfig of another member, and changes nothing there", async () => {
     const before = await tracesOfAll(host, west, east);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", east.kubeconfig);
     expect(run).toMatchObject({
@@ -442,7 +442,7 @@ describe("a member's life", () => {
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
-  test("unjoin --drain moves the pods, and leaves only data, and the namespace that holds it or somebody else uses", async () => {
+  test("moves the pods with unjoin --drain, and leaves only claims, their namespace, and namespaces that others use", async () => {
     const configMaps = ["-n", namespace, "get", "configmaps", "-o", "name"];
     const services = ["-n", namespace, "get", "services", "-o", "name"];
     await kubectl(host, ["-n", namespace, "expose", "deployment", "web", "--port=80"]);
@@ -476,14 +476,14 @@ describe("a member's life", () => {
     expect(await kubectl(west, ["get", "namespaces"])).not.toContain(namespace);
   });
 
-  test("unjoin of a member that nobody joined says so", async () => {
+  test("reports that a member was never joined", async () => {
     expect(await legationOn(host, "unjoin", "nowhere")).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("joined: east"),
     });
   });
 
-  test("unjoin with credentials of a cluster that has joined under another name leaves that alone", async () => {
+  test("does not touch a member that has joined under another name when unjoin finds its credentials", async () => {
     const before = await traces(east);
     const stored = JSON.parse(
       await kubectl(host, ["-n", "legation-system", "get", "secret", "member-east", "-o", "json"]),
@@ -500,7 +500,7 @@ describe("a member's life", () => {
     expect((await legationOn(host, "status")).stdout).toMatch(/^east +True/m);
   });
 
-  test("unjoin --force does without the member and without the controller", async () => {
+  test("unjoins with --force without the member and without the controller", async () => {
     const cut = await legationOn(host, "join", "west", "--member-kubeconfig", west.proxiedKubeconfig);
     expect(cut.code, cut.stderr).toBe(0);
     await kubectl(host, ["-n", namespace, "scale", "deployment", "web", "--replicas=8"]);
@@ -517,7 +517,7 @@ describe("a member's life", () => {
     } finally {
       await west.proxy.heal();
     }
-    // Who has the member's kubeconfig can still clean it.
+    // An operator with the member's kubeconfig can still clean it.
     const clean = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
     expect(clean.code, clean.stderr).toBe(0);
     expect(await traces(west)).toEqual([]);
@@ -525,8 +525,8 @@ describe("a member's life", () => {
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
   });
 
-  // What it takes away is the other tests' as well: nothing is left for another attempt.
-  test("uninstall refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", {
+  // The other tests' objects go with this: a second attempt would find nothing.
+  test("refuses to uninstall while delegated pods run; with --force also frees a namespace that waited for Legation", {
     retry: 0,
   }, async () => {
     await kubectl(host, ["-n", namespace, "scale", "deployment", "web", "--replicas=2"]);
@@ -550,7 +550,7 @@ describe("a member's life", () => {
 });
 
 describe("legation uninstall", () => {
-  test("needs no --force when all pods have finished; their results stay, without Legation's marks", async () => {
+  test("needs no --force when all pods have finished, and keeps their results without Legation's marks", async () => {
     const running = await startLegation({ host, members: { east }, proxied: false });
     onTestFinished(running.stop);
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });

@@ -35,7 +35,7 @@ async function create(names: readonly string[], annotations: Record<string, stri
   await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
 }
 
-/** How many pods that stay each node has. */
+/** Counts the pods of each node that are not being deleted. */
 function placed(): Promise<Record<string, number>> {
   return podsPerNode(clients().host, namespace);
 }
@@ -44,7 +44,7 @@ describe("a Cluster's namespaceSelector", () => {
   const gold = { matchLabels: { team: "gold" } };
   afterEach(() => Promise.all(["west", "east"].map((name) => policy(name, { namespaceSelector: null }))));
 
-  test("keeps a namespace out, whatever its authors write", async () => {
+  test("excludes a namespace whatever its authors write", async () => {
     await policy("west", { namespaceSelector: gold });
     await create(numbered("anywhere", 4));
     await create(["named"], { "legation.dev/clusters": "west" });
@@ -62,7 +62,7 @@ describe("a Cluster's namespaceSelector", () => {
     expect(await podsOf(clients().west, namespace)).toEqual([]);
   });
 
-  test("that changes, like the namespace's labels, counts at once for pods that wait, and leaves those that run", async () => {
+  test("applies at once to waiting pods when it or the namespace's labels change, and leaves running pods", async () => {
     await policy("west", { namespaceSelector: gold });
     await create(["patient"], { "legation.dev/clusters": "west" });
     await waitingFor(clients().host, namespace, "patient", "does not admit");
@@ -96,7 +96,7 @@ describe("a Cluster's namespaceSelector", () => {
 describe("a Cluster's limits", () => {
   afterEach(() => policy("west", { limits: null }));
 
-  test("of a namespace send its further pods elsewhere, or let them wait until one has gone", async () => {
+  test("send further pods of a namespace to another member, or let them wait until one has ended", async () => {
     await policy("west", { limits: { perNamespace: { pods: "2" } } });
     await create(numbered("any", 8));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 2, [EAST]: 6 }), patient);
@@ -109,12 +109,12 @@ describe("a Cluster's limits", () => {
     await podThat(clients().host, namespace, "more", ({ spec }) => spec?.nodeName === WEST);
   });
 
-  test("that are no quantities are refused", async () => {
+  test("are refused if they are no quantities", async () => {
     await expect(policy("west", { limits: { total: { cpu: "many" } } })).rejects.toThrow(/must be a quantity/);
   });
 
   test.each(["requests.cpu", "limits.memory", "requests.nvidia.com/gpu", "count/pods", "services", "gpu"])(
-    "of %s, which no pod requests by that name, are refused with what to write",
+    "refuse %s, which no pod requests by that name, with what to write instead",
     async (resource) => {
       for (const limits of [{ total: { [resource]: "1" } }, { perNamespace: { [resource]: "1" } }]) {
         await expect(policy("west", { limits })).rejects.toThrow(/name resources as pods request them/);
@@ -123,7 +123,7 @@ describe("a Cluster's limits", () => {
   );
 
   test.each(["cpu", "memory", "ephemeral-storage", "pods", "hugepages-2Mi", "nvidia.com/gpu"])(
-    "of %s are taken",
+    "accept %s",
     async (resource) => {
       await policy("west", { limits: { total: { [resource]: "1000" }, perNamespace: { [resource]: "1000" } } });
     },
@@ -138,7 +138,7 @@ describe("PlacementDefaults", () => {
     if (there !== undefined) await clients().host.delete(placementDefaults, { name });
   });
 
-  test("complete what pods and namespaces say, which they may replace", async () => {
+  test("completes what pods and namespaces say, which may replace it", async () => {
     const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", metadata: { name } };
     await clients().host.create(placementDefaults, { ...object, spec: region("us") });
     await create(["patient"], { "legation.dev/clusters": "west" });
@@ -150,7 +150,7 @@ describe("PlacementDefaults", () => {
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 }), patient);
   });
 
-  test("of another name, and expressions that say nothing, are refused", async () => {
+  test("is refused under another name or with expressions that select nothing", async () => {
     const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", spec: {} };
     const other = clients().host.create(placementDefaults, { ...object, metadata: { name: "other" } });
     await expect(other).rejects.toThrow(/its name is default/);
@@ -160,7 +160,7 @@ describe("PlacementDefaults", () => {
   });
 });
 
-test("taints that no node may have do not end the virtual node: it stays alive, and its Cluster says why", async () => {
+test("keeps the virtual node alive with taints that no node may have, and reports them in the Cluster's status", async () => {
   const { host } = clients();
   const taints = (written: object[] | null): Promise<unknown> =>
     host.patch(clusters, { name: "west" }, { type: "merge", body: { spec: { taints: written } } });
@@ -184,7 +184,7 @@ test("taints that no node may have do not end the virtual node: it stays alive, 
   await eventuallyPasses(async () => expect(await message()).toBe("its API server answers"), patient);
 });
 
-test("a virtual node that somebody has taken the label off has it again within moments, and pods run there", async () => {
+test("restores the label of a virtual node within moments, and pods run there", async () => {
   const { host } = clients();
   const { metadata } = await host.get(nodes, { name: WEST });
   const body = { metadata: { labels: { [VIRTUAL_NODE_LABEL]: null } } };
@@ -197,7 +197,7 @@ test("a virtual node that somebody has taken the label off has it again within m
   await podThat(host, namespace, "after", inPhase("Running"));
 });
 
-test("a virtual node that somebody deletes while it is cordoned comes back cordoned", async () => {
+test("restores a deleted virtual node as cordoned as it was", async () => {
   const { host } = clients();
   const cordon = (unschedulable: boolean | null): Promise<unknown> =>
     host.patch(nodes, { name: WEST }, { type: "merge", body: { spec: { unschedulable } } });
@@ -218,7 +218,7 @@ test("a virtual node that somebody deletes while it is cordoned comes back cordo
   await podThat(host, namespace, "early", inPhase("Running"), patient);
 });
 
-test("a Cluster whose Secret leads to another cluster is lost, with the reason, and its pods run on", async () => {
+test("marks a Cluster as lost, with the reason, when its Secret leads to another cluster, and its pods run on", async () => {
   const { host, west, east } = clients();
   const credentials = (name: string): ObjectRef => ({ namespace: SYSTEM_NAMESPACE, name: `member-${name}` });
   const kubeconfigOf = async (name: string): Promise<string> =>
@@ -261,7 +261,7 @@ describe("a Cluster applied by hand for a member that has joined under another n
     await eventuallyPasses(async () => expect(await clients().host.find(clusters, { name: TWICE })).toBeUndefined());
   });
 
-  test("is not Ready, says why, gets no pod, and leaves the first one undisturbed", async () => {
+  test("is not Ready, gives the reason, gets no pod, and does not disturb the first one", async () => {
     const { host, west } = clients();
     await create(["before"], { "legation.dev/clusters": "west" });
     const before = await podThat(west, namespace, "before", inPhase("Running"));

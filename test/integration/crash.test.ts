@@ -22,13 +22,13 @@ import type { Trap } from "../support/write-gate/write-gate.ts";
 const gated = useGatedLegation();
 const clients = useClients();
 
-// Less than the controller waits for what a write that was done must show.
+// Less than the controller waits to see its own write.
 const SOON_MS = 8_000;
 
-// One that was killed in a test that failed.
+// A failed test may have left it killed.
 beforeEach(() => gated().legation.controller.start());
 
-/** Lives a pod's life with a trap for some of its writes, and expects of it what every pod is to see. */
+/** Runs a pod's life with a trap at some of its writes, and checks what every pod must see. */
 async function liveThrough(
   point: Point,
   how: { readonly when: Trap["when"]; readonly status?: number; readonly onFinished: typeof onTestFinished },
@@ -67,40 +67,37 @@ async function liveThrough(
   }
 }
 
-/** A trap's name, where those of other tests and of other writes are set at the same time. */
+/** Returns the name of a trap, unique among those of other tests and writes. */
 function trapFor({ method, path }: Place, namespace: string): string {
   return `${namespace} ${method} ${path}`;
 }
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
-  test.each(points)(
-    "with which $write, of a pod that $of.title, is followed by one that ends the same",
-    async (point) => {
-      const { legation, release } = gated();
-      const { controller } = legation;
-      onTestFinished(release);
-      let starting = Promise.resolve();
-      const killedAt: Place[] = [];
-      const kill = async (place: Place): Promise<void> => {
-        // At once: after its last write a pod may be gone before the controller is.
-        killedAt.push(place);
-        const stopped = starting.then(() => controller.stop("SIGKILL"));
-        starting = stopped.then(() => controller.start());
-        // Told where it is waited for.
-        starting.catch(() => {});
-        await stopped;
-      };
-      await liveThrough(point, { when, onFinished: onTestFinished }, kill);
-      await starting;
-      expect(new Set(killedAt)).toEqual(new Set(point.at));
-    },
-  );
+  test.each(points)("restarts and ends the life the same: $write, of a pod that $of.title", async (point) => {
+    const { legation, release } = gated();
+    const { controller } = legation;
+    onTestFinished(release);
+    let starting = Promise.resolve();
+    const killedAt: Place[] = [];
+    const kill = async (place: Place): Promise<void> => {
+      // Recorded before the kill: after its last write a pod may be gone before the controller is.
+      killedAt.push(place);
+      const stopped = starting.then(() => controller.stop("SIGKILL"));
+      starting = stopped.then(() => controller.start());
+      // The error is thrown where the start is awaited.
+      starting.catch(() => {});
+      await stopped;
+    };
+    await liveThrough(point, { when, onFinished: onTestFinished }, kill);
+    await starting;
+    expect(new Set(killedAt)).toEqual(new Set(point.at));
+  });
 });
 
-describe.concurrent("a write that an API server refuses for a moment, as a conflict with another,", () => {
+describe.concurrent("a write that an API server refuses once with a conflict", () => {
   const repeated = points.filter(({ once = false }) => !once);
 
-  test.for(repeated)("with which $write, of a pod that $of.title, is made again soon", async (point, context) => {
+  test.for(repeated)("is repeated soon: $write, of a pod that $of.title", async (point, context) => {
     const at = new Map<Place, number[]>();
     const note = async (place: Place, namespace: string): Promise<void> => {
       const times = at.get(place) ?? [];
@@ -122,10 +119,10 @@ describe.concurrent("a write that an API server refuses for a moment, as a confl
   });
 });
 
-describe("a member that is soon missed", () => {
+describe("a member that is declared lost soon", () => {
   useQuickProbes();
 
-  test("a delegate that was made, and not seen before its member went silent, is not made in another one", async () => {
+  test("keeps a delegate that was created, and not seen before its member went silent, the only one", async () => {
     const { trap, release } = gated();
     const { host } = clients();
     const members = { west: memberCluster("west"), east: memberCluster("east") };
@@ -145,7 +142,7 @@ describe("a member that is soon missed", () => {
       release();
     });
     await host.create(pods, delegatedPod(namespace, NAME));
-    // The member is lost, and the pod is one of its node's.
+    // The member is lost, and the pod belongs to its node.
     const lost = await podThat(host, namespace, NAME, isBound, patient);
     expect(lost.metadata.annotations).not.toHaveProperty(DELEGATE_UID_ANNOTATION);
     if (silent !== undefined) await members[silent].apiServer.thaw();
@@ -157,7 +154,7 @@ describe("a member that is soon missed", () => {
   });
 });
 
-test("a delegate that ran, and is being deleted before its proxy was bound, is replaced by its workload at once", async () => {
+test("has a workload replace at once a pod whose running delegate was deleted before the Binding", async () => {
   const { trap, release, legation } = gated();
   const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
@@ -180,9 +177,9 @@ test("a delegate that ran, and is being deleted before its proxy was bound, is r
   const replicaSet = { apiVersion: "apps/v1", kind: "ReplicaSet", metadata, spec };
   await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(replicaSet) });
   const first = await eventually(async () => (await podsOf(west, namespace)).find(inPhase("Running")), patient);
-  // The Binding may come only after its delegate runs.
+  // The Binding is held back until the delegate runs.
   await killed.promise;
-  // As on a node that does not answer any more.
+  // As on a node that no longer answers.
   const { name } = first.metadata;
   const held = { metadata: { finalizers: ["example.com/kept"] } };
   await west.patch(pods, { namespace, name }, { type: "merge", body: held });
@@ -204,7 +201,7 @@ test("a delegate that ran, and is being deleted before its proxy was bound, is r
   expect(proxy.metadata.deletionTimestamp).toBeDefined();
 });
 
-test("a delegate whose creation was done but not answered, and that fills the quota for another try, is the only one", async () => {
+test("creates no second delegate when the first create's response was lost and it fills the quota", async () => {
   const { trap, release, legation } = gated();
   const { host } = clients();
   const members = { west: memberCluster("west"), east: memberCluster("east") };
@@ -214,7 +211,7 @@ test("a delegate whose creation was done but not answered, and that fills the qu
   for (const member of Object.values(members)) {
     const body = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "one" }, spec: { hard: { pods: "1" } } };
     expect((await apiRequest(member, "POST", collection, { body })).status).toBe(201);
-    // Nothing is refused before it has been counted.
+    // The quota refuses nothing before it has been counted.
     await eventually(async () => (await apiRequest(member, "GET", `${collection}/one`)).text.includes('"used":{'));
   }
   let holder: string | undefined;
@@ -239,7 +236,7 @@ test("a delegate whose creation was done but not answered, and that fills the qu
       [namespace],
     );
   await eventually(async () => holder !== undefined && (await refused()).length > 0, patient);
-  // It says so by a thread of its own, a little later.
+  // The log arrives a little later, from another thread.
   await eventually(() => legation.controller.log().slice(seen).includes("AnswerLost"));
   release();
   const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);

@@ -45,7 +45,7 @@ function aPod(namespace: string, name: string, { annotations = {}, graceSeconds,
   };
 }
 
-/** Makes the pod and waits until it runs; the proxy and its delegate. */
+/** Creates the pod and waits until it runs. Returns the proxy and its delegate. */
 async function runningPod(pod: Pod): Promise<{ proxy: Stored<Pod>; delegate: Stored<Pod>; member: "west" | "east" }> {
   const { namespace = "", name = "" } = pod.metadata ?? {};
   await clients().host.create(pods, pod);
@@ -59,41 +59,44 @@ async function nowhere(namespace: string, name: string): Promise<void> {
   await Promise.all(Object.values(clients()).map((client) => podGone(client, namespace, name)));
 }
 
-describe.concurrent("deleting a proxy", () => {
+describe.concurrent("a deleted proxy", () => {
   test.for([
     { how: "gracefully, with the pod's own period", args: [], graceSeconds: 17 },
     { how: "gracefully, with the caller's period", args: ["--grace-period=5"], graceSeconds: 5 },
     { how: "at once", args: ["--now"], graceSeconds: 1 },
-  ])("$how tells the delegate the same period", async ({ args, graceSeconds }, { onTestFinished }) => {
-    const namespace = await optedIn(onTestFinished);
-    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "100s" };
-    const { delegate, member } = await runningPod(
-      aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
-    );
-    const deleted = kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", ...args]);
-    const ending = await podThat(
-      clients()[member],
-      namespace,
-      "web",
-      ({ metadata }) => metadata.deletionTimestamp !== undefined,
-    );
-    expect(ending.metadata.uid).toBe(delegate.metadata.uid);
-    expect(ending.metadata.deletionGracePeriodSeconds).toBe(graceSeconds);
-    // The proxy outlives its delegate, as a pod outlives its containers.
-    expect(await podOf(clients().host, namespace, "web")).toBeDefined();
-    await stopNow(clients()[member], namespace, "web");
-    await deleted;
-    await nowhere(namespace, "web");
-  });
+  ])(
+    "ends its delegate with the same period when it is deleted $how",
+    async ({ args, graceSeconds }, { onTestFinished }) => {
+      const namespace = await optedIn(onTestFinished);
+      const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "100s" };
+      const { delegate, member } = await runningPod(
+        aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
+      );
+      const deleted = kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", ...args]);
+      const ending = await podThat(
+        clients()[member],
+        namespace,
+        "web",
+        ({ metadata }) => metadata.deletionTimestamp !== undefined,
+      );
+      expect(ending.metadata.uid).toBe(delegate.metadata.uid);
+      expect(ending.metadata.deletionGracePeriodSeconds).toBe(graceSeconds);
+      // The proxy outlives its delegate, as a pod outlives its containers.
+      expect(await podOf(clients().host, namespace, "web")).toBeDefined();
+      await stopNow(clients()[member], namespace, "web");
+      await deleted;
+      await nowhere(namespace, "web");
+    },
+  );
 
-  test("by force does not wait for the delegate's grace period", async ({ onTestFinished }) => {
+  test("does not wait for the delegate's grace period when it is deleted by force", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
     await runningPod(aPod(namespace, "web", { graceSeconds: 600 }));
     await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--force", "--grace-period=0"]);
     await nowhere(namespace, "web");
   });
 
-  test("a second time with a shorter period shortens the delegate's", async ({ onTestFinished }) => {
+  test("shortens the delegate's period when it is deleted again with a shorter one", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
     const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "100s" };
     const { member } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
@@ -107,10 +110,10 @@ describe.concurrent("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("before it is bound takes the delegate that waits in a member", async ({ onTestFinished }) => {
+  test("takes its delegate out of the member where it still waits for a node", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
     const pod = aPod(namespace, "web");
-    // Only the member's own scheduler judges this.
+    // Only the member's own scheduler evaluates this.
     const near = { labelSelector: { matchLabels: { app: "nowhere" } }, topologyKey: "kubernetes.io/hostname" };
     const affinity = { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [near] } };
     const spec = { containers: [], ...pod.spec, affinity };
@@ -124,7 +127,7 @@ describe.concurrent("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("that no member can have, as soon as it was made, leaves nothing", async ({ onTestFinished }) => {
+  test("leaves nothing if it is deleted right after its creation and fits no member", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
     const annotations = { "legation.dev/cluster-selector": "region=nowhere" };
     await clients().host.create(pods, aPod(namespace, "web", { annotations }));
@@ -132,7 +135,7 @@ describe.concurrent("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("that has ended takes its finished delegate", async ({ onTestFinished }) => {
+  test("removes its finished delegate", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
     const annotations = { [KWOK_ANNOTATIONS.outcome]: "succeeded" };
     await clients().host.create(pods, aPod(namespace, "web", { annotations }));
@@ -142,8 +145,8 @@ describe.concurrent("deleting a proxy", () => {
   });
 });
 
-describe("deleting a namespace", () => {
-  test("with running, waiting, gated and finished proxies comes to its end", async () => {
+describe("a deleted namespace", () => {
+  test("ends with running, waiting, gated and finished proxies in it", async () => {
     const namespace = await optedIn();
     const { host } = clients();
     const kinds: Pod[] = [
@@ -170,8 +173,8 @@ describe("deleting a namespace", () => {
   });
 });
 
-describe("a name used again", () => {
-  test("50 times in a row, at every moment of a pod's life, never has two delegates and leaves one", async () => {
+describe("a name that is used again", () => {
+  test("never has two delegates and leaves one, 50 times in a row, at every moment of a pod's life", async () => {
     const namespace = await optedIn();
     const { host } = clients();
     const ref = { namespace, name: "again" };
@@ -206,7 +209,7 @@ describe("a name used again", () => {
   });
 });
 
-describe("a delegate deleted in its member by somebody else", () => {
+describe("a delegate that is deleted in its member", () => {
   test("fails a bare pod with DisruptionTarget", async () => {
     const namespace = await optedIn();
     const { member } = await runningPod(aPod(namespace, "web"));
@@ -218,7 +221,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     await eventually(async () => (await delegatesOf(namespace, "web")).length === 0);
   });
 
-  test("that was evicted there fails the pod with the eviction's own reason", async () => {
+  test("fails the pod with the eviction's own reason if it was evicted there", async () => {
     const namespace = await optedIn();
     const { member } = await runningPod(aPod(namespace, "web"));
     await evict(clients()[member], namespace, "web");
@@ -226,7 +229,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     expect(conditionOf(failed, "DisruptionTarget")).toMatchObject({ status: "True", reason: "EvictionByEvictionAPI" });
   });
 
-  describe("before it had started", () => {
+  describe("before it started", () => {
     const pending = { annotations: { [KWOK_ANNOTATIONS.outcome]: "pending" } };
 
     async function boundPod(namespace: string): Promise<{ proxy: Stored<Pod>; member: "west" | "east" }> {
@@ -235,7 +238,7 @@ describe("a delegate deleted in its member by somebody else", () => {
       return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
     }
 
-    test("is made again, and the proxy follows the new one", async () => {
+    test("is created again, and the proxy follows the new one", async () => {
       const namespace = await optedIn();
       const { proxy, member } = await boundPod(namespace);
       await clients()[member].delete(pods, { namespace, name: "web" });
@@ -247,7 +250,7 @@ describe("a delegate deleted in its member by somebody else", () => {
       expect(overlaps(lives)).toEqual([]);
     });
 
-    test("with its whole namespace is made again when that has ended there", async () => {
+    test("is created again once its namespace, deleted with it, has ended there", async () => {
       const namespace = await optedIn();
       const { proxy, member } = await boundPod(namespace);
       await clients()[member].delete(namespaces, { name: namespace });
@@ -264,10 +267,10 @@ describe("a delegate deleted in its member by somebody else", () => {
       expect((await podOf(clients()[member], namespace, "web"))?.metadata.uid).toBe(recorded(again));
     });
 
-    test("fails the pod when somebody else has taken its name there", async () => {
+    test("fails the pod if a foreign pod has taken its name there", async () => {
       const namespace = await optedIn();
       const { proxy, member } = await boundPod(namespace);
-      // Nobody makes it again while the controller stands still.
+      // Prevents a new delegate while the controller stands still.
       await legation().controller.freeze();
       const foreign = aPod(namespace, "web");
       try {
@@ -284,7 +287,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     });
   });
 
-  test("is replaced when a ReplicaSet owns the pod, long before its containers have ended", async () => {
+  test("is replaced at once, long before its containers end, if a ReplicaSet owns the pod", async () => {
     const namespace = await optedIn();
     const labels = { app: "web" };
     const replicaSet = {
@@ -318,7 +321,7 @@ describe("a delegate deleted in its member by somebody else", () => {
       { timeoutMs: 60_000 },
     );
     expect([first?.metadata.name, second?.metadata.name]).toContain(other.metadata.name);
-    // As on a node that is drained: it ends as gently as it was asked to there.
+    // As on a drained node: it ends with the grace period of its deletion there.
     const ending = await podOf(clients()[member], namespace, name);
     expect(ending?.metadata.deletionTimestamp).toBeDefined();
     const proxy = await podOf(clients().host, namespace, name);
@@ -332,12 +335,12 @@ describe("a delegate deleted in its member by somebody else", () => {
   });
 });
 
-describe("a delegate whose marks somebody in its member takes off", () => {
+describe("a delegate whose marks are removed in its member", () => {
   test.for([
     { what: "the label", metadata: { labels: { [HOST_LABEL]: null } } },
     { what: "the owner annotation", metadata: { annotations: { [OWNER_ANNOTATION]: null } } },
     { what: "both", metadata: { labels: null, annotations: null } },
-  ])("gets $what back, and the pod goes on as it was", async ({ metadata }) => {
+  ])("gets $what back, and the pod goes on unchanged", async ({ metadata }) => {
     const namespace = await optedIn();
     const { proxy, delegate, member } = await runningPod(aPod(namespace, "web"));
     const ref = { namespace, name: "web" };
@@ -351,7 +354,7 @@ describe("a delegate whose marks somebody in its member takes off", () => {
     );
     expect(marks(again.metadata)).toEqual(marks(delegate.metadata));
     expect(again.metadata.uid).toBe(delegate.metadata.uid);
-    // What is told of it from now on is heard again.
+    // Later changes reach the host again.
     const ready = { type: "example.com/seen", status: "True" };
     await clients()[member].patch(
       pods,
@@ -366,7 +369,7 @@ describe("a delegate whose marks somebody in its member takes off", () => {
     await nowhere(namespace, "web");
   });
 
-  test("is not left behind when its proxy is deleted before anybody has seen that", async () => {
+  test("is removed if its proxy is deleted before the controller has seen the removal", async () => {
     const namespace = await optedIn();
     const { member } = await runningPod(aPod(namespace, "web"));
     const ref = { namespace, name: "web" };
@@ -382,8 +385,8 @@ describe("a delegate whose marks somebody in its member takes off", () => {
   });
 });
 
-describe("what is not this host's", () => {
-  test("a pod that bears this host's label and the mark of a proxy that is not there is swept", async () => {
+describe("pods in members without a proxy", () => {
+  test("are swept if they bear this host's label and the mark of a proxy that does not exist", async () => {
     const namespace = await optedIn();
     const { delegate, member } = await runningPod(aPod(namespace, "web"));
     const owner = { cluster: "host", namespace, name: "forged", uid: "00000000-0000-4000-8000-000000000000" };
@@ -402,7 +405,7 @@ describe("what is not this host's", () => {
     await podGone(clients()[member], namespace, "forged");
   });
 
-  test("a delegate whose proxy lost its finalizer is swept when the proxy is gone", async () => {
+  test("are swept if their proxy lost its finalizer and is gone", async () => {
     const namespace = await optedIn();
     const { member, delegate, proxy } = await runningPod(aPod(namespace, "web"));
     const finalizers = proxy.metadata.finalizers?.filter((name) => name !== DELEGATE_FINALIZER) ?? [];
@@ -412,7 +415,7 @@ describe("what is not this host's", () => {
         ...["-p", JSON.stringify({ metadata: { finalizers } })],
         ...as,
       ]);
-    // Not even an administrator may: only whoever has taken Legation's admission away, or its own account.
+    // The policy denies this even to administrators; only Legation's account may, or whoever removes the policy.
     await strip();
     expect((await podOf(clients().host, namespace, "web"))?.metadata.finalizers).toEqual(proxy.metadata.finalizers);
     await strip("--as=system:serviceaccount:legation-system:legation-controller");
@@ -420,7 +423,7 @@ describe("what is not this host's", () => {
     await podGone(clients()[member], namespace, "web", delegate.metadata.uid);
   });
 
-  test("a foreign pod of the same name is left alone, and the proxy goes to the other member, which it says", async () => {
+  test("are left alone if they are foreign, and a proxy of the same name goes to the other member, with an event", async () => {
     const namespace = await optedIn();
     await freshMemberNamespace(namespace);
     // Cores in use in the east make the west the first choice, whatever earlier tests have left.
@@ -469,7 +472,7 @@ function ifNameTaken(error: unknown): undefined {
   throw error;
 }
 
-/** Makes the namespace in both members with an account to run as, so that a pod can be made there by hand. */
+/** Creates the namespace in both members with a service account, so that the test can create a pod there. */
 async function freshMemberNamespace(name: string): Promise<void> {
   onTestFinished(async () => {
     await Promise.all(members.map((member) => clients()[member].delete(namespaces, { name })));

@@ -14,7 +14,7 @@ import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 const gated = useGatedLegation();
 const clients = useClients();
 const member = memberCluster("west");
-// Copies linger for ten seconds after their last user.
+// Copies stay for ten seconds after their last user.
 const patient = { timeoutMs: 60_000 };
 
 type OnFinished = (cleanUp: () => Promise<void>) => void;
@@ -86,7 +86,7 @@ async function makeScene(onFinished: OnFinished): Promise<Scene> {
   return scene;
 }
 
-/** The member refuses that operation on ConfigMaps of the namespace; the result lets it be again. */
+/** Makes the member refuse the operation on ConfigMaps of the namespace; the result ends that. */
 async function refuse({ namespace, onFinished }: Scene, operation: "UPDATE" | "DELETE"): Promise<() => Promise<void>> {
   const apiVersion = "admissionregistration.k8s.io/v1";
   const name = `${namespace}-${operation.toLowerCase()}`;
@@ -116,7 +116,7 @@ async function refuse({ namespace, onFinished }: Scene, operation: "UPDATE" | "D
     await kubectl(member, ["delete", kinds, name, "--ignore-not-found"]);
   };
   onFinished(allow);
-  // The API server takes a policy up after a while: a probe of the test's own tells when.
+  // The API server applies a policy a little later: a dry-run shows when.
   const dryRun = ["-n", namespace, "--dry-run=server"];
   const probe =
     operation === "DELETE"
@@ -126,8 +126,8 @@ async function refuse({ namespace, onFinished }: Scene, operation: "UPDATE" | "D
   return allow;
 }
 
-describe.concurrent("when writes on copies go wrong,", () => {
-  test("a copy whose removal the member refuses is removed when the member allows it", async ({ onTestFinished }) => {
+describe.concurrent("a copy whose write fails", () => {
+  test("is removed once the member allows the removal that it refused", async ({ onTestFinished }) => {
     const scene = await makeScene(onTestFinished);
     await scene.start();
     const allow = await refuse(scene, "DELETE");
@@ -138,7 +138,7 @@ describe.concurrent("when writes on copies go wrong,", () => {
     await scene.copyGoes();
   });
 
-  test("a copy whose change the member refuses stays as it was, and a new pod that needs it says why it waits", async ({
+  test("keeps its old content if the member refuses the change, and a new pod that needs it says why it waits", async ({
     onTestFinished,
   }) => {
     const { host } = clients();
@@ -166,7 +166,7 @@ describe.concurrent("when writes on copies go wrong,", () => {
     ["removal", "before", "DELETE"],
     ["removal", "after", "DELETE"],
   ] as const)(
-    "a %s of a copy whose connection breaks %s the member has done it is done",
+    "gets its %s although the connection breaks %s the member has done it",
     async ([_, when, method], { onTestFinished }) => {
       const scene = await makeScene(onTestFinished);
       const { namespace } = scene;
@@ -191,14 +191,12 @@ describe.concurrent("when writes on copies go wrong,", () => {
     },
   );
 
-  test("a copy whose creation was not answered is there, even where a quota is full by it", async ({
-    onTestFinished,
-  }) => {
+  test("exists if the response to its create was lost, even where it fills the quota", async ({ onTestFinished }) => {
     const scene = await makeScene(onTestFinished);
     const { namespace } = scene;
     const quota = ["-n", namespace, "quota", "full"];
     await kubectl(member, ["create", ...quota, "--hard=count/configmaps=2"]);
-    // Beside the copy there is the authority that every namespace has.
+    // Each namespace has one more ConfigMap: its certificate authority.
     const used = ["-n", namespace, "get", ...quota.slice(2), "-o=jsonpath={.status.used.count/configmaps}"];
     await eventuallyPasses(async () => expect(await kubectl(member, used)).toBe("1"), patient);
     let lost = false;

@@ -28,7 +28,7 @@ const patient = { timeoutMs: 90_000 };
 const WEST = { "legation.dev/clusters": "west" };
 
 let namespace: string;
-/** By namespace, what is still to come when its test has ended: copies linger for ten seconds after their last user. */
+/** Checks for the end of tests, by namespace: copies stay for ten seconds after their last user. */
 const lingering = new Map<string, () => Promise<void>>();
 beforeEach(async () => {
   const onFinished = (cleanUp: () => Promise<void>): void =>
@@ -37,7 +37,7 @@ beforeEach(async () => {
       else await cleanUp();
     });
   namespace = await freshNamespace(everywhere, { prefix: "needs", labels, onFinished });
-  // One that was killed in a test that failed.
+  // A failed test may have left it killed.
   await gated().legation.controller.start();
 });
 
@@ -46,7 +46,7 @@ const settings: Env = [{ configMapRef: { name: "settings" } }];
 
 function user(name: string, envFrom: Env = settings, spec: Partial<PodSpec> = {}, annotations = WEST): Pod {
   const containers = [{ name: "main", image: "work:1", envFrom }];
-  // A pod that mounts a token costs two writes more, which home-api.test.ts counts.
+  // A pod that mounts a token costs two writes more; home-api.test.ts counts them.
   return delegatedPod(namespace, name, {
     annotations,
     spec: { automountServiceAccountToken: false, containers, ...spec },
@@ -95,7 +95,7 @@ async function copyGoes(of = namespace): Promise<void> {
   });
 }
 
-/** Has the end of this test's copy waited for by the last test, and what may follow it. */
+/** Lets the last test wait for the end of this test's copy, and then run `andThen`. */
 function copyGoesLater(andThen: () => Promise<void> = async () => {}): void {
   const of = namespace;
   lingering.set(of, async () => {
@@ -114,7 +114,7 @@ async function saysOn(name: string, text: string): Promise<void> {
   );
 }
 
-/** Legation's writes on copies and delegates in a member, in their order. */
+/** Returns Legation's writes on copies and delegates in a member, in order. */
 async function writesIn(member: "west" | "east"): Promise<string[]> {
   const found = await auditEvents(
     memberCluster(member),
@@ -136,14 +136,14 @@ async function deletePods(): Promise<void> {
   const left = await podsOf(host, namespace);
   const remove = ({ metadata: { name } }: Stored<Pod>): Promise<void> =>
     host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
-      // It was on its way out.
+      // It was being deleted already.
       if (!isKubeError(error, "NotFound")) throw error;
     });
   await Promise.all(left.map(remove));
 }
 
-describe("what a pod uses", () => {
-  test("is in its member before it, the same in everything that it says", async () => {
+describe("an object that a pod uses", () => {
+  test("is in the member before the pod, with the same content", async () => {
     const { host, west, east } = clients();
     const metadata = {
       labels: { app: "web" },
@@ -214,7 +214,7 @@ describe("what a pod uses", () => {
     expect(await found(east, configMaps, "settings")).toBeUndefined();
   });
 
-  test("is one copy and one write for twenty pods that share it, and goes with the last of them", async () => {
+  test("has one copy, written once, for twenty pods that share it, and removed with the last of them", async () => {
     const { host, west } = clients();
     await makeSettings(host);
     const names = numbered("web", 20);
@@ -240,7 +240,7 @@ describe("what a pod uses", () => {
     });
   });
 
-  test("is waited for in kubelet's words, and the pod goes on when it is there", async () => {
+  test("makes the pod wait with the kubelet's words, and the pod goes on when it exists", async () => {
     const { host } = clients();
     const volumes = [{ name: "files", configMap: { name: "later" } }];
     await host.create(pods, user("web", [], { volumes }));
@@ -251,7 +251,7 @@ describe("what a pod uses", () => {
     expect(await writesIn("west")).toEqual(["create configmaps", "create pods"]);
   });
 
-  test("may be missing when it is optional, and comes when it appears", async () => {
+  test("may be missing if it is optional, and is copied when it appears", async () => {
     const { host, west } = clients();
     await run(user("web", [{ secretRef: { name: "perhaps", optional: true } }]));
     expect(await otherWrites("west")).toEqual([]);
@@ -259,7 +259,7 @@ describe("what a pod uses", () => {
     await eventually(() => found(west, secrets, "perhaps"), patient);
   });
 
-  test("follows its source: content, labels, and one that is made anew, immutable or of another type", async () => {
+  test("is copied again when its content, labels, immutability or type changes", async () => {
     const { host, west } = clients();
     await host.create(
       configMaps,
@@ -279,7 +279,7 @@ describe("what a pod uses", () => {
       expect(now.metadata.labels).not.toHaveProperty("a");
       expect(now.metadata.uid).toBe(before.metadata.uid);
     });
-    // An immutable one is told of what is no content, in place.
+    // Changes beside the content of an immutable object are made in place.
     const fixed = await west.get(configMaps, { namespace, name: "fixed" });
     await host.patch(
       configMaps,
@@ -301,7 +301,7 @@ describe("what a pod uses", () => {
     }, patient);
   });
 
-  test("is set right when somebody changes it in the member, and made again when it is deleted there", async () => {
+  test("is corrected when its copy is changed in the member, and copied again when that is deleted", async () => {
     const { host, west } = clients();
     await makeSettings(host);
     await run(user("web"));
@@ -313,7 +313,7 @@ describe("what a pod uses", () => {
     await eventually(() => found(west, configMaps, "settings"), patient);
   });
 
-  test("stays for those that run when its source is deleted, and new pods wait", async () => {
+  test("stays for running pods when it is deleted on the host, and new pods wait", async () => {
     const { host, west } = clients();
     await makeSettings(host);
     await run(user("one"));
@@ -326,7 +326,7 @@ describe("what a pod uses", () => {
     expect((await west.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "red" });
   });
 
-  test("is not copied over what somebody else has in a member: another one gets the pod", async () => {
+  test("is not copied over a foreign object of the member: the pod goes to another member", async () => {
     const { host, west, east } = clients();
     await makeSettings(host);
     await makeSettings(west, { color: "theirs" });
@@ -338,7 +338,7 @@ describe("what a pod uses", () => {
     expect((await east.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "blue" });
   });
 
-  test("is used as it is when it is a member's own service account, and copied when that has gone", async () => {
+  test("is the member's own service account if there is one, and is copied once that is gone", async () => {
     const { host, west } = clients();
     await host.create(serviceAccounts, object("ServiceAccount", "worker"));
     const own = await west.create(serviceAccounts, object("ServiceAccount", "worker"));
@@ -349,13 +349,13 @@ describe("what a pod uses", () => {
     await west.delete(serviceAccounts, { namespace, name: "worker" }, { uid: own.metadata.uid });
     const spec = { serviceAccountName: "worker", containers: [{ name: "main", image: "work:1" }] };
     const tried = { apiVersion: "v1", kind: "Pod", metadata: { namespace, name: "tried" }, spec };
-    // Its API server may still know the account for a moment.
+    // The member's API server may still know the account for a moment.
     await eventuallyPasses(() => expect(west.create(pods, tried, { dryRun: true })).rejects.toThrow("not found"));
     await run(user("web-2", [], { serviceAccountName: "worker" }));
     expect((await west.get(serviceAccounts, { namespace, name: "worker" })).metadata.labels).toHaveProperty(HOST_LABEL);
   });
 
-  test("is not what somebody in the member writes into a delegate", async () => {
+  test("is not taken from what a member writes into a delegate", async () => {
     const { host, west } = clients();
     await host.create(secrets, object("Secret", "private", { data: { a: "Yg==" } }));
     await host.create(secrets, object("Secret", "used", { data: { a: "Yg==" } }));
@@ -378,14 +378,14 @@ describe("what a pod uses", () => {
     expect(await found(west, secrets, "private")).toBeUndefined();
   });
 
-  test("gets its namespace where a member lacks it", async () => {
+  test("has its namespace created where a member lacks it", async () => {
     namespace = await freshNamespace(hostCluster(), { prefix: "needs", labels });
     await makeSettings(clients().host);
     await run(user("web"));
     expect(await otherWrites("west")).toEqual(["create configmaps: 404", "create namespaces", "create configmaps"]);
   });
 
-  test("costs pods nothing that use nothing", async () => {
+  test("costs nothing for pods that use none", async () => {
     await run(user("web", []));
     expect(await otherWrites("west")).toEqual([]);
     const reads = await auditEvents(
@@ -413,12 +413,12 @@ describe("what a pod uses", () => {
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
   const collection = "/configmaps";
   const points = [
-    ["that makes the copy", "POST", collection],
-    ["that makes the delegate", "POST", "/pods"],
+    ["that creates the copy", "POST", collection],
+    ["that creates the delegate", "POST", "/pods"],
     ["that changes the copy", "PATCH", `${collection}/settings`],
     ["that removes the copy", "DELETE", `${collection}/settings`],
   ] as const;
-  test.each(points)("%s is followed by one that ends the same", async (_, method, path) => {
+  test.each(points)("finishes after a restart: the write %s", async (_, method, path) => {
     const { legation, trap } = gated();
     const { host, west } = clients();
     let killed = false;
@@ -455,7 +455,7 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
   });
 });
 
-test("a copy that is being removed when a new pod comes is there again for it", async () => {
+test("copies again what was being removed when a new pod comes", async () => {
   const { trap } = gated();
   const { host, west } = clients();
   onTestFinished(deletePods);
@@ -464,7 +464,7 @@ test("a copy that is being removed when a new pod comes is there again for it", 
   const before = await west.get(configMaps, { namespace, name: "settings" });
   let caught = false;
   trap("member", {
-    // The answer never comes, and the new pod comes before the controller has heard of the deletion.
+    // The response never comes, and the new pod comes before the controller has seen the deletion.
     when: "after",
     catches: ({ method, path }: Write) =>
       method === "DELETE" && path === `/api/v1/namespaces/${namespace}/configmaps/settings`,
@@ -480,6 +480,6 @@ test("a copy that is being removed when a new pod comes is there again for it", 
   expect(after.metadata.uid).not.toBe(before.metadata.uid);
 });
 
-test("copies that were used last in the tests before are gone", async () => {
+test("removes the copies that the tests before this one used last", async () => {
   await Promise.all([...lingering.values()].map((ends) => ends()));
 });

@@ -6,7 +6,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-// What other files have put into members counts when these are ranked, and Legation looks for it when it starts.
+// Pods that other files left in members count in the ranking; Legation reads them when it starts.
 beforeAll(() =>
   eventuallyPasses(
     async () => {
@@ -15,7 +15,7 @@ beforeAll(() =>
       const others = ["get", "pods", "-A", "-l", "!legation.dev/host", "--no-headers", columns];
       for (const name of ["west", "east"] as const) {
         const found = (await kubectl(memberCluster(name), others)).split("\n");
-        // One whose Job is gone with its namespace may keep that Job's finalizer for good.
+        // A pod whose Job is gone with its namespace may keep that Job's finalizer for ever.
         expect(found.filter((line) => line.endsWith("<none>"))).toEqual([]);
       }
     },
@@ -61,7 +61,7 @@ function deployment(replicas: number): string {
 }
 
 describe("an annotated Deployment", () => {
-  test("rolls out, scales, updates and rolls back over both members, and never touches a node of the host", async () => {
+  test("rolls out, scales, updates and rolls back over both members, and never uses a node of the host", async () => {
     const host = hostCluster();
     const members = [memberCluster("west"), memberCluster("east")] as const;
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "annotated" } });
@@ -83,7 +83,7 @@ describe("an annotated Deployment", () => {
       });
     };
 
-    // What earlier files left is still going: until then, the fuller member is rightly the second choice.
+    // Pods of earlier files are still ending: until then, the fuller member is rightly the second choice.
     await eventually(
       async () => {
         const left = await Promise.all(
@@ -96,7 +96,7 @@ describe("an annotated Deployment", () => {
     await kubectl(host, ["-n", namespace, "apply", "-f", "-"], { input: deployment(20) });
     await settled(20, "web:1");
     const [west = [], east = []] = await Promise.all(members.map((member) => rows(member, namespace)));
-    // Not to the pod: a member that was slow to answer during the burst gets fewer.
+    // Not exact: a member that answered slowly during the burst gets fewer.
     expect(Math.min(west.length, east.length)).toBeGreaterThanOrEqual(5);
 
     await run("scale", "deployment/web", "--replicas=50");

@@ -27,7 +27,7 @@ import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const clients = useClients();
 const running = useLegation();
-// It has to run, so that what earlier files have left goes; and what is there when it connects counts as used for minutes.
+// A running controller removes what earlier files have left; what it finds when it connects counts as used for minutes.
 beforeAll(async () => {
   await membersFree();
   await running().controller.stop();
@@ -45,8 +45,8 @@ let namespace: string;
 const run = (...args: string[]): Promise<string> => kubectl(hostCluster(), args, { timeoutMs: 120_000 });
 
 /**
- * Names the namespaces of pods that a member has. The Job controller may leave its finalizer on a pod whose Job went with its
- * namespace: that is taken off.
+ * Returns the namespaces of a member's pods. Removes the finalizer that the Job controller
+ * may leave on a pod whose Job went with its namespace.
  */
 async function busyNamespaces(client: ClusterClient): Promise<(string | undefined)[]> {
   const { items } = await client.list(pods);
@@ -65,7 +65,7 @@ async function busyNamespaces(client: ClusterClient): Promise<(string | undefine
   return items.map(({ metadata }) => metadata.namespace);
 }
 
-/** What earlier tests left behind would draw new pods to the other member. */
+/** Waits until pods of earlier tests, which would draw new pods to the other member, are gone. */
 function membersFree(): Promise<void> {
   return eventuallyPasses(async () => {
     const busy = await Promise.all([clients().west, clients().east].map(busyNamespaces));
@@ -104,7 +104,7 @@ function nodeIs(status: "True" | "Unknown", reason: string, name = NODE): Promis
   );
 }
 
-/** The taints of both virtual nodes for which pods are evicted. */
+/** Returns the taints of both virtual nodes that evict pods. */
 async function lostTaints(): Promise<string[]> {
   const found = await Promise.all([NODE, OTHER].map((name) => node(name)));
   return found
@@ -136,7 +136,7 @@ function deployment(replicas: number, tolerationSeconds?: number): string {
       replicas,
       selector: { matchLabels: { app: "web" } },
       template: {
-        // While one of them starts, a budget lets no other go.
+        // A budget permits no eviction while one of them starts.
         metadata: { labels: { app: "web" }, annotations: { [KWOK_ANNOTATIONS.startsAfter]: "1s" } },
         spec: {
           containers: [{ name: "main", image: "web:1" }],
@@ -156,7 +156,7 @@ function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True" && !isDeleting(pod);
 }
 
-/** How many ready pods each node has, without those on their way out. */
+/** Counts the ready pods of each node that are not being deleted. */
 async function placed(): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const pod of await podsOf(clients().host, namespace)) {
@@ -167,7 +167,7 @@ async function placed(): Promise<Record<string, number>> {
 }
 
 describe("a virtual node", () => {
-  test("that is cordoned gets no more pods, keeps those it has, and gets new ones when it is uncordoned", async () => {
+  test("gets no new pods while it is cordoned, and keeps those that it has", async () => {
     const { host } = clients();
     await create(numbered("before", 4));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [NODE]: 2, [OTHER]: 2 }), patient);
@@ -222,8 +222,8 @@ describe("a virtual node", () => {
   });
 });
 
-describe("a member that is gone", () => {
-  test("for longer than its pods tolerate has them replaced in the other member, and leaves nothing when it is back", async () => {
+describe("a member that does not answer", () => {
+  test("has its pods replaced in the other member after their tolerationSeconds, and leaves nothing when it returns", async () => {
     const { host, west: member } = clients();
     const replicas = 4;
     await rollOut(deployment(replicas, 5));
@@ -245,10 +245,10 @@ describe("a member that is gone", () => {
     await west.proxy.cut();
     await nodeIs("Unknown", "MemberUnreachable");
     const lastRenewal = await renewedAt();
-    // Whoever counts ready pods does not count on one that nobody hears of.
+    // Controllers that count ready pods no longer count these.
     await podThat(host, namespace, "stays", (pod) => !isReady(pod), patient);
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [OTHER]: replicas }), patient);
-    // Whether they still run there nobody knows: they are not gone, as on a node that is lost.
+    // These pods may still run there, so they stay, as on a lost node.
     const left = (await podsOf(host, namespace)).filter(isDeleting);
     expect(left.map(({ metadata }) => metadata.name)).toEqual(before.map(({ metadata }) => metadata.name));
     expect(await podsOf(member, namespace)).toHaveLength(before.length + 1);
@@ -267,7 +267,7 @@ describe("a member that is gone", () => {
     expect((await podOf(host, namespace, "stays"))?.metadata.uid).toBe(stays.uid);
   });
 
-  test("that hangs while pods are made keeps none with a controller: they are replaced in the other member", async () => {
+  test("has pods that were created while it hung replaced by their controllers in the other member", async () => {
     const { host, west: member } = clients();
     const replicas = 20;
     const staying = { [CLUSTERS_ANNOTATION]: "west", [FAILOVER_ANNOTATION]: "never" };
@@ -277,7 +277,7 @@ describe("a member that is gone", () => {
     onTestFinished(stop);
 
     await west.apiServer.freeze();
-    // The pod's creation reaches west and is never answered.
+    // The create reaches west and is never answered.
     await create(["stays"], staying);
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: deployment(replicas, 5) });
     const lost = await podThat(host, namespace, "stays", isBound, patient);
@@ -306,7 +306,7 @@ describe("a member that is gone", () => {
     expect(names).toEqual([...new Set(names)]);
   });
 
-  test("as far as its pods may not be read is not ready, though its API server answers; nor is it to a new controller", async () => {
+  test("is not Ready while its pods cannot be read, even for a new controller and although its API server answers", async () => {
     const { west: member } = clients();
     const [role = ""] = (await kubectl(west, ["get", "clusterroles", "-l", HOST_LABEL, "-o", "name"]))
       .trim()
@@ -322,7 +322,7 @@ describe("a member that is gone", () => {
     try {
       await west.proxy.cut();
       await west.proxy.heal();
-      // Connections that were cut may be its first reason.
+      // Connections that were cut may be the first reason.
       await eventuallyPasses(async () => {
         const lost = await nodeIs("Unknown", "MemberUnreachable");
         expect(readyOf(lost)?.message).toMatch(/^its pods cannot be read: pods is forbidden/);
@@ -353,7 +353,7 @@ describe("a member that is gone", () => {
     expect(await podsOf(member, namespace)).toHaveLength(1);
   });
 
-  test("holds deleted pods back until they are forced or it is out of service; their delegates end when it is back", async () => {
+  test("holds deleted pods until they are forced or it is out of service, and ends their delegates when it returns", async () => {
     const { host, west: member } = clients();
     const names = ["forced", "released"];
     await create(names, { [CLUSTERS_ANNOTATION]: "west" });
@@ -377,10 +377,10 @@ describe("a member that is gone", () => {
     await eventuallyPasses(async () => expect(await podsOf(member, namespace)).toEqual([]), patient);
   });
 
-  test("together with all others has nothing evicted, and all pods go on as they were when they are back", async () => {
+  test("evicts nothing if all other members are lost as well, and all pods go on when they return", async () => {
     const { host } = clients();
     const replicas = 4;
-    // Members are not lost in the same moment: until the last is, the nodes of the others are Unknown, and have taints.
+    // Members are lost one after the other: until the last one is, the nodes of the first have taints.
     await rollOut(deployment(replicas, 20));
     const uids = async (): Promise<string[]> => (await podsOf(host, namespace)).map(({ metadata }) => metadata.uid);
     const before = await uids();
@@ -394,7 +394,7 @@ describe("a member that is gone", () => {
     }
     const found = await run("get", "clusters.legation.dev", "-o=jsonpath={.items[*].status.conditions[0].status}");
     expect(found).toBe("False False");
-    // Without the taints of a lost node nobody evicts them, however long it takes.
+    // Without the taints of a lost node nothing evicts them, however long it takes.
     await eventuallyPasses(async () => expect(await lostTaints()).toEqual([]), patient);
     await sleep(10_000);
     expect(await lostTaints()).toEqual([]);

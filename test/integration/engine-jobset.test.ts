@@ -18,7 +18,7 @@ const clients = useClients();
 const patient = { timeoutMs: 120_000, intervalMs: 500 };
 const ENGINE_STARTS_MS = 180_000;
 
-/** Runs its controller for all tests of the file. */
+/** Runs the JobSet controller for all tests of the file. */
 beforeAll(async () => {
   const folder = await ensurePrograms("jobset", () => {});
   const directory = mkdtempSync(join(tmpdir(), "legation-jobset-"));
@@ -32,7 +32,7 @@ async function apply(namespace: string, ...objects: readonly object[]): Promise<
   await applyAll(hostCluster(), objects, ["-n", namespace]);
 }
 
-/** A pod template whose container behaves on kwok's nodes as its annotations say. */
+/** Returns a pod template whose container behaves on kwok's nodes as its annotations say. */
 function template(behaviour: Record<string, string>): object {
   const annotations = Object.fromEntries(Object.entries(behaviour).map(([key, value]) => [`kwok.test/${key}`, value]));
   const resources = { requests: { cpu: "1" } };
@@ -45,7 +45,7 @@ function replicatedJob(name: string, pods: number, behaviour: Record<string, str
   return { name, replicas: 1, template: { spec: { ...job, template: template(behaviour) } }, ...more };
 }
 
-/** Fails once as a whole, when its driver does; its workers are made when the driver runs. */
+/** Fails once as a whole, with its driver; its workers are created when the driver runs. */
 function jobSet(name: string): object {
   const driver = replicatedJob("driver", 1, { outcome: "failed", "ends-after": "15s" });
   const ready = { dependsOn: [{ name: "driver", status: "Ready" }] };
@@ -72,7 +72,7 @@ async function inMembers(namespace: string): Promise<string[]> {
   return found.flat().map(({ metadata }) => metadata.name);
 }
 
-test("a JobSet restarts and fails as on a plain cluster, each time in one member, and leaves nothing there", async () => {
+test("restarts and fails a JobSet as on a plain cluster, each time in one member, and leaves nothing there", async () => {
   const annotations = { "legation.dev/group-by": "label:jobset.sigs.k8s.io/jobset-name" };
   const labels = { "legation.dev/delegation": "all" };
   const plain = await freshNamespace(hostCluster(), { prefix: "jobset" });

@@ -33,7 +33,7 @@ async function change(body: object): Promise<void> {
   await clients().host.patch(pods, { namespace, name: NAME }, { type: "strategic", body });
 }
 
-// No quota counts events (pkg/quota/v1/install/registry.go of Kubernetes leaves them out): it is policies that refuse them.
+// No quota counts events (pkg/quota/v1/install/registry.go of Kubernetes), but policies refuse them.
 describe.each([
   ["Forbidden", 403],
   ["Invalid", 422],
@@ -69,7 +69,7 @@ describe.each([
     expect(spec?.nodeName).toBe(`legation-${refusedBy === "west" ? "east" : "west"}`);
   });
 
-  test("has a change that the member refuses hold up none that come later", async () => {
+  test("forwards later changes after a change that the member refuses", async () => {
     const { host, west } = clients();
     await host.create(pods, delegatedPod(namespace, NAME, { annotations: inWest }));
     await proxyThat(inPhase("Running"));
@@ -83,7 +83,7 @@ describe.each([
     await podThat(west, namespace, NAME, ({ metadata }) => metadata.labels?.changed === "yes");
   });
 
-  test("has a pod without a member say so in its condition, and is asked once to take the event", async () => {
+  test("gives the reason in the condition of a pod without a member, and receives the event once", async () => {
     const { host } = clients();
     const annotations = { [CLUSTERS_ANNOTATION]: "atlantis" };
     const tried = (): Promise<readonly unknown[]> =>
@@ -100,14 +100,14 @@ describe.each([
     await host.create(pods, delegatedPod(namespace, NAME, { annotations }));
     await proxyThat(waits);
     await eventually(async () => (await tried()).length > 0);
-    // Meanwhile the first would have been tried again.
+    // Meanwhile the first event would have been retried.
     await host.create(pods, delegatedPod(namespace, "other", { annotations }));
     await proxyThat(waits, "other");
     await eventually(async () => (await tried()).length > 1);
     expect(await tried()).toHaveLength(2);
   });
 
-  /** A pod that has its delegate in west, where each node has another on its port. */
+  /** Creates a pod with a delegate in west, where every node's port is taken. */
   async function waitsForNode(): Promise<void> {
     const { host, west } = clients();
     const ports = [{ containerPort: 80, hostPort: 8080 }];
@@ -122,13 +122,13 @@ describe.each([
     await proxyThat(waits);
   }
 
-  test("has what is changed on a pod that waits for a node reach its delegate", async () => {
+  test("forwards changes of a pod that waits for a node", async () => {
     await waitsForNode();
     await change({ metadata: { labels: { changed: "yes" } } });
     await podThat(clients().west, namespace, NAME, ({ metadata }) => metadata.labels?.changed === "yes");
   });
 
-  test("has a pod that waits for a node taken out of a member that is cordoned", async () => {
+  test("takes a pod that waits for a node out of a member that is cordoned", async () => {
     const { host, west } = clients();
     const cordon = async (unschedulable: boolean): Promise<void> => {
       await host.patch(nodes, { name: "legation-west" }, { type: "merge", body: { spec: { unschedulable } } });

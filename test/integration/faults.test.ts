@@ -33,10 +33,10 @@ beforeEach(async () => {
   namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels });
 });
 
-/** Makes pods as fast as the host takes them. */
+/** Creates pods as fast as the host accepts them. */
 async function burst(names: readonly string[]): Promise<void> {
   const left = names.values();
-  // Not all at once: who waits for a slot of the client gives up after a while.
+  // In batches: a request that waits for a slot of the client for too long fails.
   const create = async (): Promise<void> => {
     for (const name of left) await clients().host.create(pods, delegatedPod(namespace, name));
   };
@@ -49,7 +49,7 @@ async function allRun(count: number): Promise<void> {
   }, patient);
 }
 
-/** Milliseconds from being seen to running, of those on that node that run, in order. */
+/** Returns the sorted milliseconds from creation to running of the pods on a node. */
 function times(histories: PodHistories, node: string): number[] {
   return [...histories.values()]
     .filter((history) => history.node === node)
@@ -64,14 +64,14 @@ function spread(sorted: readonly number[]): { readonly half: number; readonly al
   return { half: sorted[Math.floor(sorted.length / 2)] ?? 0, all: sorted.at(-1) ?? 0 };
 }
 
-/** True when the proxy is bound to the member, or says that the member may have it. */
+/** Reports whether the proxy is bound to the member, or says that the member may have it. */
 function waitsFor(proxy: Pod, member: string): boolean {
   if (proxy.spec?.nodeName === `legation-${member}`) return true;
   const { reason, message = "" } = whyNotPlaced(proxy) ?? {};
   return reason === "ClusterNotReady" && message.startsWith(`${member}:`);
 }
 
-/** Each proxy has exactly one delegate, which runs, and never had two at one moment. */
+/** Expects exactly one running delegate per proxy, and never two at one moment. */
 async function expectOneEach(proxies: readonly Stored<Pod>[]): Promise<void> {
   await eventuallyPasses(async () => {
     const delegates = (await Promise.all([clients().west, clients().east].map((c) => podsOf(c, namespace)))).flat();
@@ -80,12 +80,12 @@ async function expectOneEach(proxies: readonly Stored<Pod>[]): Promise<void> {
     );
     expect(countPhases(delegates)).toEqual({ Running: proxies.length });
   }, patient);
-  // None was ever deleted: what has begun to run in a member never runs in another.
+  // None was ever deleted: a pod that may run in one member never runs in another.
   const lives = (await Promise.all([west, east].map((member) => podLives(member, namespace)))).flat();
   expect(lives.filter(({ until }) => until !== undefined)).toEqual([]);
 }
 
-/** Waits until the Cluster says of itself that it is Ready, or not. */
+/** Waits for the Cluster's condition Ready. */
 async function clusterIs(name: string, status: "True" | "False"): Promise<void> {
   await eventually(async () => {
     const cluster = await clients().host.get(clusters, { name });
@@ -93,9 +93,9 @@ async function clusterIs(name: string, status: "True" | "False"): Promise<void> 
   }, patient);
 }
 
-describe("a burst", () => {
+describe("a burst of pods", () => {
   const COUNT = 200;
-  /** Time to running of those in east. */
+  /** Milliseconds until pods in east run. */
   let undisturbed: { readonly half: number; readonly all: number };
 
   beforeAll(async () => {
@@ -109,18 +109,18 @@ describe("a burst", () => {
 
   test.each([
     {
-      how: "stopped, and started again",
+      how: "stopped and started again",
       breakIt: () => west.apiServer.stop(),
       mendIt: () => west.apiServer.start(),
     },
     {
-      how: "frozen, and killed and started again",
+      how: "frozen, killed and started again",
       breakIt: () => west.apiServer.freeze(),
       mendIt: () => west.apiServer.restart(),
     },
   ])("goes on in one member while the other's API server is $how", async ({ breakIt, mendIt }) => {
     const { host } = clients();
-    // On a full machine, the scheduler of such a member may come back too late for pods that it had not seen: it is waited for.
+    // On a busy machine, the member's scheduler may return too late for pods that it had not seen.
     onTestFinished(await scheduleTimeout(host, 600));
     const { histories, stop } = await watchPods(host, namespace);
     onTestFinished(stop);
@@ -132,17 +132,17 @@ describe("a burst", () => {
       await rest;
       await eventuallyPasses(async () => {
         const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
-        // What west has, or may have, waits for it; nothing else waits.
+        // Only pods that west has, or may have, wait for it.
         expect(waiting.filter((proxy) => !waitsFor(proxy, "west")).map(({ metadata }) => metadata.name)).toEqual([]);
         expect(waiting.length).toBeLessThan(COUNT / 2);
       }, patient);
     } finally {
       await mendIt();
-      // Its own backoff is no part of this.
+      // Shortens the controller manager's own backoff.
       await west.controllerManager.restart();
     }
     const { half, all } = spread(times(histories, "legation-east"));
-    // East gets more of them than when nothing is wrong, up to all.
+    // East gets more pods than without the fault, up to all.
     expect(half).toBeLessThan(3_000 + 3 * undisturbed.half);
     expect(all).toBeLessThan(10_000 + 3 * undisturbed.all);
 
@@ -153,10 +153,10 @@ describe("a burst", () => {
   });
 });
 
-describe("a member that is soon missed", () => {
+describe("a member that is declared lost soon", () => {
   useQuickProbes();
 
-  test("catches up with changes on both sides after a member was cut off and its watches expired", async () => {
+  test("catches up with changes on both sides after it was cut off and its watches expired", async () => {
     const { host, west: member } = clients();
     const annotations = { [CLUSTERS_ANNOTATION]: "west" };
     const names = ["stays", "ends", "vanishes", "leaves", "changes"];
@@ -177,7 +177,7 @@ describe("a member that is soon missed", () => {
       await host.patch(pods, { namespace, name: "changes" }, labelled);
       await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
       await podThat(host, namespace, "comes", (pod) => whyNotPlaced(pod) !== undefined, patient);
-      // Its next watch cache begins now: whoever comes with an older version is told to list again.
+      // Its watch cache begins now: a watch from an older version must list again.
       await west.apiServer.restart();
       await west.controllerManager.restart();
     } finally {
@@ -195,7 +195,7 @@ describe("a member that is soon missed", () => {
     expect(legation().controller.log().slice(seen)).toContain('"code":"Gone"');
   });
 
-  test("pods that were gated while a controller began go to another member, or are deleted, at once", async () => {
+  test("loses pods that were gated while the controller started to another member, or to their deletion, at once", async () => {
     const { host } = clients();
     const spec = { schedulingGates: [{ name: "example.com/quota" }] };
     for (const name of ["goes", "leaves"]) await host.create(pods, delegatedPod(namespace, name, { spec }));
@@ -215,16 +215,16 @@ describe("a member that is soon missed", () => {
     }
   });
 
-  test("delegates whose creation was never answered are found when the member is heard again", async () => {
+  test("has delegates whose create was never answered found when it answers again", async () => {
     const { host } = clients();
-    // Both get their share of the first: what is sent later needs connections that are open.
+    // Both get their share of the first pods: later requests need open connections.
     await Promise.all(["west", "east"].map((name) => clusterIs(name, "True")));
     const first = numbered("first", 20);
     await burst(first);
     await allRun(first.length);
     const second = numbered("second", 20);
     try {
-      // Open connections take requests on, and new ones are never opened.
+      // Open connections take requests, and new ones are never opened.
       await west.proxy.deaf("answers");
       await burst(second);
       await eventually(async () => {
@@ -243,7 +243,7 @@ describe("a member that is soon missed", () => {
     await expectOneEach(await podsOf(host, namespace));
   });
 
-  test("pods of a Job that a member was never sent run in another while it is not heard", async () => {
+  test("loses pods of a Job whose create it was never sent to another member", async () => {
     const { host, east: other } = clients();
     const COUNT = 20;
     const { metadata, spec } = delegatedPod(namespace, "task");
@@ -256,7 +256,7 @@ describe("a member that is soon missed", () => {
     };
     await Promise.all(["west", "east"].map((name) => clusterIs(name, "True")));
     try {
-      // Before its first delegate there is made, a member is asked for the namespace.
+      // Legation asks a member for the namespace before it creates the first delegate there.
       await west.proxy.deaf("requests");
       await createIn(host, namespace, [job]);
       await allRun(COUNT);

@@ -55,13 +55,13 @@ interface Delegated {
   asKubelet(status: Partial<PodStatus>): Promise<void>;
 }
 
-/** A namespace of the host whose pods are delegated, in west there already. */
+/** Creates a namespace whose pods are delegated, on the host and in west. */
 function optedIn(): Promise<string> {
   const labels = { "legation.dev/delegation": "all" };
   return freshNamespace([hostCluster(), memberCluster("west")], { prefix: "forward", labels });
 }
 
-/** A pod that runs in west. */
+/** Creates a pod that runs in west. */
 async function delegated(spec: Partial<PodSpec> = {}, namespace?: string): Promise<Delegated> {
   const ref = { namespace: namespace ?? (await optedIn()), name: "web" };
   const { host, west } = clients();
@@ -95,7 +95,7 @@ function proxyThat(namespace: string, holds: (pod: Stored<Pod>) => boolean): Pro
 const image = (pod: Pod, name: string): string | undefined =>
   [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].find((each) => each.name === name)?.image;
 
-/** Shows of a container with 100m what a kubelet shows that can resize it; returns its status before. */
+/** Writes the status of a kubelet that can resize a container with 100m. Returns the status before. */
 async function canResize(namespace: string, asKubelet: Delegated["asKubelet"]): Promise<ContainerStatus> {
   const [shown] = (await delegateThat(namespace, inPhase("Running"))).status?.containerStatuses ?? [];
   if (shown === undefined) throw new Error("the delegate has no container status");
@@ -104,18 +104,18 @@ async function canResize(namespace: string, asKubelet: Delegated["asKubelet"]): 
   return shown;
 }
 
-/** Without what was decided on an older version of the delegate, and refused for that. */
+/** Drops attempts on an older version of the delegate, which the member refused with a conflict. */
 function withoutConflicts(writes: readonly string[] = []): string[] {
   return writes.filter((write) => !write.endsWith(": 409"));
 }
 
-/** A readiness gate's condition as somebody on the host sets it, after the nodes' kwok has opened it in the member. */
+/** Returns a readiness gate's condition as a controller on the host sets it, after kwok has set it in the member. */
 function openedNow(type: string): PodCondition {
   return { type, status: "True", reason: "Registered", lastTransitionTime: new Date().toISOString() };
 }
 
-describe("what changes on a running proxy changes on its delegate", () => {
-  test("images by the container's name, the deadline, tolerations and debug containers", async () => {
+describe("a change of a running proxy", () => {
+  test("reaches the delegate: images by container name, the deadline, tolerations and debug containers", async () => {
     const sidecar = { name: "sidecar", image: "sidecar:1", restartPolicy: "Always" };
     const { namespace, change } = await delegated({
       containers: [
@@ -163,7 +163,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect((await podOf(clients().west, namespace, "web"))?.metadata.uid).toBe(delegate.metadata.uid);
   });
 
-  test("resources, in place, and the host sees how the kubelet fares", async () => {
+  test("reaches the delegate as an in-place resize, and its progress reaches the host", async () => {
     const { namespace, change, asKubelet } = await delegated({
       containers: [{ name: "main", image: "main:1", resources: amounts("100m") }],
     });
@@ -233,7 +233,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
     });
   });
 
-  test("only what changed: what the member's admission made of the rest stays, and nothing is written twice", async () => {
+  test("changes only its own fields: changes by the member's admission stay, and nothing is written twice", async () => {
     const namespace = await optedIn();
     const limits = [{ type: "Container", defaultRequest: { cpu: "10m" }, default: { memory: "1Gi" } }];
     await clients().west.create(limitRanges, {
@@ -271,7 +271,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(onHost.pods.get("web")?.length).toBeLessThanOrEqual(4);
   });
 
-  test("also while its delegate waits for a node: a toleration that is added lets it go on", async () => {
+  test("reaches a delegate that waits for a node: an added toleration lets it go on", async () => {
     const namespace = await optedIn();
     const west = memberCluster("west");
     const taint = "example.com/pool=reserved:NoSchedule";
@@ -281,7 +281,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
       await kubectl(west, ["taint", "nodes", ...reserved, `${taint}-`]);
     });
     await kubectl(west, ["taint", "nodes", ...reserved, taint]);
-    // As far as the host knows, the pod may go to the one node left; its port is taken there.
+    // As far as the host knows, the pod fits the one node left; its port is taken there.
     const ports = [{ containerPort: 80, hostPort: 8080 }];
     const spec = { containers: [{ name: "main", image: "main:1", ports }] };
     const ref = { namespace, name: "web" };
@@ -300,7 +300,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(withoutConflicts(writes)).toEqual(["create pods", "patch pods"]);
   });
 
-  test("a condition that somebody set on the host stays there, whatever the delegate tells", async () => {
+  test("keeps a condition that was set on the host, whatever the delegate reports", async () => {
     const { namespace, change, asKubelet } = await delegated();
     const own = { type: "example.com/checked", status: "True", reason: "ByAudit" };
     await change({ status: { conditions: [own] } }, "status");
@@ -311,7 +311,7 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toMatchObject(theirs);
   });
 
-  test("a readiness gate that is opened on the host, and shut again by taking its condition away", async () => {
+  test("opens a readiness gate in the member, and shuts it when the condition is removed", async () => {
     const { namespace, change, asKubelet } = await delegated({
       readinessGates: [{ conditionType: "example.com/registered" }],
     });
@@ -324,20 +324,20 @@ describe("what changes on a running proxy changes on its delegate", () => {
     await asKubelet({ conditions: [seen] });
     const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) !== undefined);
     expect(conditionOf(proxy, gate.type)).toBeUndefined();
-    // What the member alone has set goes again with it.
+    // A condition that only the member has set goes with it.
     const withdrawn = { type: seen.type, $patch: "delete" };
     await asKubelet({ conditions: [withdrawn as object as typeof seen] });
     await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) === undefined);
   });
 });
 
-describe("a change that the member does not take", () => {
+describe("a change that the member refuses", () => {
   /** Makes the member refuse pods for which the expression is false. */
   async function policy(namespace: string, resource: string, expression: string): Promise<void> {
     await refuseWrites(clients().west, { namespace, resource, operation: "UPDATE", expression });
   }
 
-  /** Waits until the policy is in force for what `body` would change. */
+  /** Waits until the policy applies to the change in `body`. */
   function inForce(namespace: string, body: object, subresource?: string): Promise<void> {
     const options = { dryRun: true, ...(subresource === undefined ? {} : { subresource }) };
     return isRefused(() =>
@@ -353,7 +353,7 @@ describe("a change that the member does not take", () => {
     ["a debug container", "pods/ephemeralcontainers", debuggers, "ephemeralcontainers", "the ephemeral containers"],
     ["an image", "pods", other, undefined, "the changed spec"],
     ["a resize", "pods/resize", larger, "resize", "the changed resources"],
-  ])("%s is told in an event, once, and the rest goes on", async (_, resource, body, subresource, what) => {
+  ])("has one event when it is %s, and later changes are forwarded", async (_, resource, body, subresource, what) => {
     const resources = amounts("100m");
     const { namespace, change, asKubelet } = await delegated({
       containers: [{ name: "main", image: "main:1", resources }],
@@ -386,7 +386,7 @@ describe("a change that the member does not take", () => {
     expect(withoutConflicts(writes).filter((write) => write.includes("4"))).toHaveLength(1);
   });
 
-  test("a label holds up neither an image nor a readiness gate", async () => {
+  test("holds up neither an image nor a readiness gate when it is a label", async () => {
     const { namespace, change } = await delegated({ readinessGates: [{ conditionType: "example.com/registered" }] });
     const gate = openedNow("example.com/registered");
     await policy(namespace, "pods", "!('forbidden' in object.metadata.labels)");
@@ -402,7 +402,7 @@ describe("a change that the member does not take", () => {
     expect(delegate.metadata.labels).not.toHaveProperty("forbidden");
   });
 
-  test("a label that the member's admission sets back is not fought over", async () => {
+  test("is not repeated for ever when it is a label that the member's admission sets back", async () => {
     const { west } = clients();
     const { namespace, change, asKubelet } = await delegated();
     const name = `set-back-${namespace}`;
@@ -453,7 +453,7 @@ describe("a change that the member does not take", () => {
     }
     expect((await podOf(west, namespace, "web"))?.metadata.labels?.team).toBe("member");
     const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
-    // The create, the change, and one try more for each state of the delegate that it was made from.
+    // The create, the change, and one attempt more for each version of the delegate.
     expect(withoutConflicts(writes).length).toBeLessThanOrEqual(2 + 4);
   });
 });

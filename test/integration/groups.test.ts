@@ -29,7 +29,7 @@ async function create(names: readonly string[], annotations: Record<string, stri
   await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
 }
 
-/** The nodes of the namespace's pods, once there are so many and all have one. */
+/** Returns the nodes of the namespace's pods, once there are so many and all have one. */
 async function nodesOf(count: number): Promise<Set<string | undefined>> {
   let nodes = new Set<string | undefined>();
   await eventuallyPasses(async () => {
@@ -41,7 +41,7 @@ async function nodesOf(count: number): Promise<Set<string | undefined>> {
 }
 
 describe("pods of one group", () => {
-  test("go to one member, however many are made at the same moment", async () => {
+  test("run in one member, however many are created at the same moment", async () => {
     for (const group of ["one", "two", "three"]) {
       namespace = await makeNamespace();
       await create(numbered("step", 10), { "legation.dev/group": group });
@@ -49,7 +49,7 @@ describe("pods of one group", () => {
     }
   });
 
-  test("stay together when the controller is killed while they are placed", async () => {
+  test("stay together when the controller is killed while it places them", async () => {
     await create(numbered("early", 10), { "legation.dev/group": "flow" });
     await legation().controller.stop("SIGKILL");
     await create(numbered("late", 10), { "legation.dev/group": "flow" });
@@ -57,7 +57,7 @@ describe("pods of one group", () => {
     expect(await nodesOf(20)).toHaveLength(1);
   });
 
-  test("wait with a reason while their member is closed, and follow when it opens", async () => {
+  test("wait with a reason while their member is cordoned, and follow when it is uncordoned", async () => {
     await create(["first"], { "legation.dev/group": "flow" });
     const [home = ""] = await nodesOf(1);
     const cluster = home.replace("legation-", "");
@@ -81,13 +81,13 @@ describe("pods of one group", () => {
     await host.create(pods, delegatedPod(namespace, "first", { annotations, spec: { nodeSelector: selector } }));
     await waitingFor(clients().host, namespace, "first", "none of its");
     await create(["second"], annotations);
-    // What cannot go anywhere holds nobody.
+    // A pod that fits nowhere holds up no other.
     await podThat(host, namespace, "second", inPhase("Running"));
   });
 });
 
-describe("a namespace makes groups", () => {
-  test("of the pods of each controller", async () => {
+describe("the annotation group-by of a namespace", () => {
+  test("groups the pods of each controller", async () => {
     namespace = await makeNamespace({ "legation.dev/group-by": "owner" });
     const job = {
       apiVersion: "batch/v1",
@@ -103,7 +103,7 @@ describe("a namespace makes groups", () => {
     expect(await nodesOf(8)).toHaveLength(1);
   });
 
-  test("of a pod and those that it owns, as a Spark driver its executors", async () => {
+  test("groups a pod and the pods that it owns, as a Spark driver and its executors", async () => {
     namespace = await makeNamespace({ "legation.dev/group-by": "owner" }, "all");
     const { host } = clients();
     const plain = (name: string): Pod => ({ ...delegatedPod(namespace, name), metadata: { namespace, name } });
@@ -118,7 +118,7 @@ describe("a namespace makes groups", () => {
     expect(await nodesOf(7)).toHaveLength(1);
   });
 
-  test("by a label", async () => {
+  test("groups by a label", async () => {
     namespace = await makeNamespace({ "legation.dev/group-by": "label:flow" });
     const { host } = clients();
     await Promise.all(

@@ -48,7 +48,7 @@ async function readyz(cluster: Cluster, server = cluster.server, timeoutMs = 10_
   return (await apiRequest({ ...cluster, server }, "GET", "/readyz", { timeoutMs })).status;
 }
 
-// For answers that must not come.
+// For responses that must not come.
 const NO_ANSWER_MS = 1_000;
 
 describe("the clusters of an integration run", () => {
@@ -56,7 +56,7 @@ describe("the clusters of an integration run", () => {
     { name: "host", cluster: hostCluster, nodes: 2 },
     { name: "west", cluster: () => memberCluster("west"), nodes: 3 },
     { name: "east", cluster: () => memberCluster("east"), nodes: 3 },
-  ])("$name has $nodes ready nodes of the pinned version", async ({ name, cluster, nodes }) => {
+  ])("have $nodes ready nodes of the pinned version: $name", async ({ name, cluster, nodes }) => {
     const version: unknown = JSON.parse(await kubectl(cluster(), ["version", "-o", "json"]));
     expect(version).toMatchObject({ serverVersion: { minor: "36" }, clientVersion: { minor: "36" } });
     const list = await kubectl(cluster(), ["get", "nodes", "--no-headers", "--selector=!legation.dev/cluster"]);
@@ -67,7 +67,7 @@ describe("the clusters of an integration run", () => {
     expect(rows).toEqual(Array.from({ length: nodes }, (_, i) => [`${name}-node-${i + 1}`, "Ready"]));
   });
 
-  test("a member runs a pod, and the host's nodes run one too", async () => {
+  test("run a pod in a member, and one on the host's nodes", async () => {
     for (const cluster of [memberCluster("west"), hostCluster()]) {
       const namespace = await freshNamespace(cluster);
       await kubectl(cluster, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("one") });
@@ -80,7 +80,7 @@ describe("the clusters of an integration run", () => {
     { outcome: "running", phase: "Running", exitCode: undefined },
     { outcome: "succeeded", phase: "Succeeded", exitCode: 0 },
     { outcome: "failed", phase: "Failed", exitCode: 42 },
-  ])("a Job's fake pod whose outcome is $outcome is $phase when another Job has run to its end", async (expected) => {
+  ])("show a Job's fake pod with outcome $outcome as $phase when another Job has ended", async (expected) => {
     const west = memberCluster("west");
     const namespace = await freshNamespace(west);
     const annotations = { [KWOK_ANNOTATIONS.outcome]: expected.outcome, [KWOK_ANNOTATIONS.exitCode]: "42" };
@@ -95,7 +95,7 @@ describe("the clusters of an integration run", () => {
     });
   });
 
-  test("a fake pod takes as long as it is told to start and to stop", async () => {
+  test("start and stop a fake pod after the durations that it asks for", async () => {
     const west = memberCluster("west");
     const namespace = await freshNamespace(west);
     const annotations = { [KWOK_ANNOTATIONS.startsAfter]: "1s", [KWOK_ANNOTATIONS.stopsAfter]: "2s" };
@@ -108,20 +108,20 @@ describe("the clusters of an integration run", () => {
     expect(performance.now() - running).toBeGreaterThan(2000);
   });
 
-  test("an authority that an aggregated server would trust is published", async () => {
+  test("publish an authority that an aggregated server would trust", async () => {
     const host = hostCluster();
     const args = ["get", "-n", "kube-system", "configmap/extension-apiserver-authentication", "-o", "json"];
     const published: unknown = JSON.parse(await kubectl(host, args));
     expect(published).toMatchObject({ data: { "client-ca-file": host.caData } });
   });
 
-  test("kubectl rejects with the server's own words", async () => {
+  test("reject with kubectl's own message", async () => {
     await expect(kubectl(hostCluster(), ["get", "pod", "nobody"])).rejects.toThrow('pods "nobody" not found');
   });
 });
 
 describe("an API server", () => {
-  test("that is frozen accepts connections but does not answer until it is thawed", async () => {
+  test("accepts connections and does not answer while it is frozen", async () => {
     const east = memberCluster("east");
     onTestFinished(() => east.mend());
     await east.apiServer.freeze();
@@ -130,7 +130,7 @@ describe("an API server", () => {
     await expect(eventually(() => readyz(east))).resolves.toBe(200);
   });
 
-  test("that is stopped refuses connections and has its data when it is back on the same port", async () => {
+  test("refuses connections while it is stopped, and has its data and port when it returns", async () => {
     const east = memberCluster("east");
     const namespace = await freshNamespace(east);
     onTestFinished(() => east.mend());
@@ -141,7 +141,7 @@ describe("an API server", () => {
     expect(await kubectl(east, ["get", "namespace", namespace, "-o", "name"])).toBe(`namespace/${namespace}\n`);
   });
 
-  test("runs again after mending, like all else that was stopped, frozen or cut", async () => {
+  test("runs again after mending, like everything else that was stopped, frozen or cut", async () => {
     const east = memberCluster("east");
     onTestFinished(() => east.mend());
     await Promise.all([
@@ -169,7 +169,7 @@ describe("an API server", () => {
 });
 
 describe("the fault proxy", () => {
-  test("forwards until it is told otherwise", async () => {
+  test("forwards by default", async () => {
     const west = memberCluster("west");
     expect(await readyz(west, west.proxiedServer)).toBe(200);
     expect(await kubectl(west, ["get", "--raw", "/readyz"], { kubeconfig: west.proxiedKubeconfig })).toBe("ok");
@@ -180,7 +180,7 @@ describe("the fault proxy", () => {
     { fault: "blackhole", error: "no answer within", apply: (west: Cluster) => west.proxy.blackhole() },
     { fault: "deaf to requests", error: "no answer within", apply: (west: Cluster) => west.proxy.deaf("requests") },
     { fault: "deaf to answers", error: "no answer within", apply: (west: Cluster) => west.proxy.deaf("answers") },
-  ])("$fault: $error through it, none beside it, and all is well after healing", async ({ error, apply }) => {
+  ])("fails requests with $error after $fault, and no others, until it is healed", async ({ error, apply }) => {
     const west = memberCluster("west");
     onTestFinished(() => west.mend());
     await apply(west);
@@ -200,7 +200,7 @@ describe("the fault proxy", () => {
     expect(performance.now() - begin).toBeGreaterThan(400);
   });
 
-  test("deaf to answers lets a request on an open connection take effect, and its answer is lost", async () => {
+  test("lets a request on an open connection take effect and drops the response when it is deaf to answers", async () => {
     const west = memberCluster("west");
     const namespace = await freshNamespace(west);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -13,7 +13,6 @@ import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
 
-// The default.
 const LEASE_MS = 15_000;
 const running = useLegation();
 const clients = useClients();
@@ -21,7 +20,7 @@ const clients = useClients();
 const WEBHOOKS = 3;
 // Authors that create at the same time.
 const LANES = 2;
-// How long a Service still sends to a replica that has begun to end.
+// Duration for which a Service still sends to a terminating replica.
 const FORGETTING_MS = 200;
 
 interface Replica {
@@ -29,7 +28,7 @@ interface Replica {
   readonly process: LegationProcess;
 }
 
-/** Everything that runs; made once, whichever attempt at it succeeds. */
+/** All processes, started once for all attempts. */
 interface Scene {
   readonly balancer: Balancer;
   readonly controllers: readonly [LegationProcess, LegationProcess];
@@ -53,7 +52,7 @@ async function makeScene(): Promise<Scene> {
   return { balancer, replicas, controllers: [await controller("first"), await controller("second")] };
 }
 
-// Before each test and each further attempt at one: what an earlier one has killed runs again.
+// Before each attempt: restarts what an earlier one has killed.
 beforeEach(async () => {
   scene ??= await makeScene();
   const { balancer, controllers, replicas } = scene;
@@ -65,7 +64,7 @@ beforeEach(async () => {
     await legationCommand(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url]);
     installed = true;
   }
-  // Admissions depend on these three alone.
+  // Admissions depend on the three replicas alone.
   await running().webhook.stop();
   await eventuallyPasses(() => expect(ledSince(leader())).toBeGreaterThan(0), { timeoutMs: 60_000 });
 });
@@ -75,13 +74,13 @@ function parts(): Scene {
   return scene;
 }
 
-/** When the process began to lead, with its controllers started; 0 when it does not. */
+/** Returns when the process began to lead with its controllers started; 0 if it does not lead. */
 function ledSince(process: LegationProcess): number {
   const led = saidAt(process, "leading");
   return saidAt(process, "controllers started") >= led ? led : 0;
 }
 
-/** The controller that has last begun to lead, and the other. */
+/** Returns the controller that began to lead last, and the other. */
 function leader(): LegationProcess {
   const [first, second] = parts().controllers;
   return saidAt(second, "leading") > saidAt(first, "leading") ? second : first;
@@ -92,7 +91,7 @@ function follower(): LegationProcess {
   return leader() === first ? second : first;
 }
 
-/** Authors create pods until the test ends, or sooner. */
+/** Authors that create pods until the test ends. */
 function burst(namespace: string): Burst {
   const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 300 });
   onTestFinished(started.stop);
@@ -106,7 +105,7 @@ async function freshlyLabelled(): Promise<string> {
 
 const line = z.looseObject({ time: z.string(), msg: z.string() });
 
-/** When the process said so, each time; epoch ms. */
+/** Returns when the process logged the message, each time; epoch ms. */
 function saidAll({ log }: LegationProcess, message: string): number[] {
   const found = log()
     .split("\n")
@@ -114,12 +113,12 @@ function saidAll({ log }: LegationProcess, message: string): number[] {
   return found.map((text) => Date.parse(line.parse(JSON.parse(text)).time));
 }
 
-/** When it last said so; 0: never. */
+/** Returns when it last logged the message; 0 if never. */
 function saidAt(process: LegationProcess, message: string): number {
   return saidAll(process, message).at(-1) ?? 0;
 }
 
-/** How long after the moment it first led. One that is starved of processor time for a whole lease leads again later. */
+/** Returns the delay from the moment until it first led. A starved process may lose the lease and lead again later. */
 function ledAfter(process: LegationProcess, moment: number): number {
   const first = saidAll(process, "leading").find((time) => time > moment);
   return (first ?? Number.POSITIVE_INFINITY) - moment;
@@ -130,7 +129,7 @@ function expectAllRun(namespace: string, created: readonly string[]): Promise<vo
   return expectAllRunOnce(clients().host, clusters, namespace, created);
 }
 
-test("every process is replaced, and the leader killed, while pods are created: nothing is refused, lost or done twice", async () => {
+test("refuses, loses and repeats nothing while every process is replaced and the leader killed under a burst of pods", async () => {
   const { balancer, replicas } = parts();
   const [killed, next] = [leader(), follower()];
   const namespace = await freshlyLabelled();
@@ -155,7 +154,7 @@ test("every process is replaced, and the leader killed, while pods are created: 
   expect(ledAfter(next, killedAt)).toBeLessThan(LEASE_MS * 2);
 });
 
-test("a leader that is told to end hands over before its lease is over; webhooks that are killed are not missed", async () => {
+test("hands over before the lease expires when the leader is terminated, and admits pods when webhooks are killed", async () => {
   const { replicas } = parts();
   const [ending, next] = [leader(), follower()];
   const namespace = await freshlyLabelled();
@@ -164,10 +163,10 @@ test("a leader that is told to end hands over before its lease is over; webhooks
   const toldAt = Date.now();
   await ending.stop();
   await eventuallyPasses(() => expect(ledSince(next)).toBeGreaterThan(toldAt), { timeoutMs: 60_000 });
-  // Without that word it would be the lease and more.
+  // Without the release of the lease the successor would wait for its whole duration.
   expect(ledAfter(next, toldAt)).toBeLessThan(LEASE_MS * 0.8);
   expect(failed).toEqual([]);
-  // Each takes the reviews with it that it was about to answer. The API server repeats none of them, and asks once more.
+  // Each loses the reviews that it was about to answer. The API server repeats none; the client asks once more.
   for (const { process } of replicas) {
     await process.stop("SIGKILL");
     await sleep(300);

@@ -22,14 +22,14 @@ import type { Write } from "../support/write-gate/write-gate.ts";
 const gated = useGatedLegation();
 const clients = useClients();
 
-// No container runs here, so nobody dials it; real-nodes/home-api.test.ts does.
+// No container runs here, so nothing connects to it; real-nodes/home-api.test.ts does.
 const SERVER = "https://203.0.113.7:6443";
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const labels = { "legation.dev/delegation": "annotated" };
 const patient = { timeoutMs: 90_000 };
 type Members = "west" | "east";
 
-/** Says where pods of the member find the host, or takes it back. */
+/** Sets or removes the address under which pods of the member find the host. */
 async function setHome(member: Members, homeAPI: { readonly server: string } | null): Promise<void> {
   await clients().host.patch(clusters, { name: member }, { type: "merge", body: { spec: { homeAPI } } });
 }
@@ -39,7 +39,7 @@ beforeAll(async () => {
   await setHome("east", null);
 });
 afterAll(() => setHome("west", null));
-// One that was killed in a test that failed.
+// A failed test may have left it killed.
 beforeEach(() => gated().legation.controller.start());
 
 interface Author {
@@ -48,14 +48,14 @@ interface Author {
   readonly spec?: Partial<PodSpec>;
 }
 
-/** A namespace of one test, and what its pods do there. */
+/** A namespace of one test, and its pods. */
 interface Home {
   readonly namespace: string;
   written(name: string, author?: Author): Pod;
   /** Creates a pod and waits until it runs; resolves to its proxy. */
   run(name: string, author?: Author): Promise<Stored<Pod>>;
   secretOf(client: ClusterClient, proxy: Stored<Pod>): Promise<Stored<Secret>>;
-  /** Legation's writes on other objects than pods. */
+  /** Returns Legation's writes on objects other than pods. */
   others(cluster: "host" | Members): Promise<readonly string[]>;
 }
 
@@ -105,7 +105,7 @@ interface WhoAmI {
   readonly extra?: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Who the host's API server takes the bearer for; undefined when it takes it for nobody. */
+/** Returns the user that the host's API server sees in the token; undefined if it accepts none. */
 async function whoIs(token: string): Promise<WhoAmI | undefined> {
   const body = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
   const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
@@ -122,7 +122,7 @@ async function reviewedNodes(token: string): Promise<readonly string[]> {
   return JSON.parse(answer).status.user.extra["authentication.kubernetes.io/node-name"] ?? [];
 }
 
-/** Fails unless the token says that its bearer runs on the virtual node of west. */
+/** Expects that the token names the virtual node of west. */
 async function expectNodeIn(token: string): Promise<void> {
   const node = await clients().host.get(nodes, { name: "legation-west" });
   expect(claimsOf(token)["kubernetes.io"].node).toEqual({ name: "legation-west", uid: node.metadata.uid });
@@ -158,7 +158,7 @@ describe.concurrent("a pod that mounts a token", () => {
     await expected();
   });
 
-  test("has in its Secret who it is on the host, until it is gone there", async ({ onTestFinished }) => {
+  test("authenticates on the host by its Secret until it is gone there", async ({ onTestFinished }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const proxy = await run("who");
     const secret = await secretOf(clients().west, proxy);
@@ -175,11 +175,13 @@ describe.concurrent("a pod that mounts a token", () => {
     expect(gated().legation.controller.log()).not.toContain(token);
     await clients().host.delete(pods, { namespace, name: "who" });
     await podGone(clients().host, namespace, "who");
-    // API servers remember for ten seconds whom they took for whom.
+    // API servers cache an authentication for ten seconds.
     await eventually(async () => (await whoIs(token)) === undefined, { ...patient, intervalMs: 1_000 });
   });
 
-  test("is on the host who its own service account says, not its namespace's default", async ({ onTestFinished }) => {
+  test("has the identity of its own service account, not of its namespace's default one", async ({
+    onTestFinished,
+  }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     await kubectl(hostCluster(), ["create", "serviceaccount", "runner", "-n", namespace]);
     const proxy = await run("runner", { member: "west", spec: { serviceAccountName: "runner" } });
@@ -187,7 +189,7 @@ describe.concurrent("a pod that mounts a token", () => {
     expect(await whoIs(token)).toMatchObject({ username: `system:serviceaccount:${namespace}:runner` });
   });
 
-  test("has no token in a member that only claims to have it", async ({ onTestFinished }) => {
+  test("has no token in a member that only claims to have the delegate", async ({ onTestFinished }) => {
     const { namespace, run, secretOf, others } = await makeHome(onTestFinished);
     onTestFinished(() => setHome("east", null));
     await setHome("east", { server: SERVER });
@@ -205,7 +207,7 @@ describe.concurrent("a pod that mounts a token", () => {
     expect(await others("host")).toEqual(["create serviceaccounts/token"]);
   });
 
-  test("has the tokens of its author's own volumes: their audience, their life, their paths", async ({
+  test("has the tokens of its author's own volumes, with their audience, lifetime and paths", async ({
     onTestFinished,
   }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
@@ -234,18 +236,18 @@ describe.concurrent("a pod that mounts a token", () => {
     ]);
   });
 
-  test("has a new token in the same Secret when the old one's time has come, and for one write", async ({
+  test("has its token renewed in the same Secret, by one write, when the renewal is due", async ({
     onTestFinished,
   }) => {
     const { namespace, run, secretOf, others } = await makeHome(onTestFinished);
     const proxy = await run("renewed");
     const before = await secretOf(clients().west, proxy);
     const renewAt = Date.parse(before.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
-    // 3607 s is what a pod's own volume asks for: 80 % of it, and up to a tenth less.
+    // A pod's own volume asks for 3607 s; renewed at 80 % of that, up to a tenth earlier.
     const ageMs = renewAt - Date.parse(before.metadata.creationTimestamp ?? "");
     expect(ageMs / 1000).toBeGreaterThan(3607 * 0.71);
     expect(ageMs / 1000).toBeLessThan(3607 * 0.81);
-    // Time passes for this one Secret only.
+    // Makes the renewal of this one Secret due.
     const body = { metadata: { annotations: { [RENEW_AT_ANNOTATION]: new Date().toISOString() } } };
     await clients().west.patch(secrets, { namespace, name: before.metadata.name }, { type: "merge", body });
     const after = await eventually(async () => {
@@ -265,8 +267,8 @@ describe.concurrent("a pod that mounts a token", () => {
     });
   });
 
-  // That it gets it when that is over is shown where a container waits for it: real-nodes/home-api.test.ts.
-  test("hears of what its member has against its Secret", async ({ onTestFinished }) => {
+  // real-nodes/home-api.test.ts shows a container that waits and then gets it.
+  test("has an event with the reason when its member refuses its Secret", async ({ onTestFinished }) => {
     const { namespace, run } = await makeHome(onTestFinished);
     const quota = ["quota", "none", "-n", namespace];
     await kubectl(memberCluster("west"), ["create", ...quota, "--hard=count/secrets=0"]);
@@ -284,7 +286,7 @@ describe.concurrent("a pod that mounts a token", () => {
     });
   });
 
-  test("gets its Secret again when somebody has deleted it", async ({ onTestFinished }) => {
+  test("has its Secret created again when it was deleted", async ({ onTestFinished }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const proxy = await run("again");
     const { metadata } = await secretOf(clients().west, proxy);
@@ -292,7 +294,7 @@ describe.concurrent("a pod that mounts a token", () => {
     await eventually(async () => (await secretOf(clients().west, proxy)).metadata.uid !== metadata.uid);
   });
 
-  test("has a Secret that is kept current, also when somebody has taken its labels off", async ({ onTestFinished }) => {
+  test("has its Secret renewed even after the Secret's labels were removed", async ({ onTestFinished }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const { west } = clients();
     const proxy = await run("unlabelled");
@@ -307,7 +309,7 @@ describe.concurrent("a pod that mounts a token", () => {
     });
   });
 
-  test("has the host's authority alone where its author mounts that, and a token from elsewhere", async () => {
+  test("has the host's certificate authority alone where its author mounts that, with a token from elsewhere", async () => {
     const { run, secretOf } = await makeHome();
     const volume: Volume = { name: "authority", configMap: { name: "kube-root-ca.crt" } };
     const container = { name: "main", image: "work:1", volumeMounts: [{ name: "authority", mountPath: "/host" }] };
@@ -318,7 +320,7 @@ describe.concurrent("a pod that mounts a token", () => {
     expect(textOf(secret, "ca.crt").trim()).toBe(hostCluster().caData.trim());
   });
 
-  test("leaves a Secret alone that has the name of its own, and hears of it", async ({ onTestFinished }) => {
+  test("does not overwrite a foreign Secret with the name of its own, and has an event", async ({ onTestFinished }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const { host, west } = clients();
     const proxy = await run("taken");
@@ -333,13 +335,13 @@ describe.concurrent("a pod that mounts a token", () => {
     });
     expect((await secretOf(west, proxy)).data?.["token-0"]).toBe("b3RoZXI=");
     await west.delete(secrets, { namespace, name: metadata.name });
-    // What was refused is tried again after half a minute.
+    // A refused write is repeated after half a minute.
     await eventually(async () => (await secretOf(west, proxy)).metadata.uid !== metadata.uid, patient);
   });
 });
 
-describe("a token names the virtual node, since it is asked for once the proxy is bound:", () => {
-  test("for each pod of a Deployment of 12", async () => {
+describe("a token of a bound pod", () => {
+  test("names the virtual node for each pod of a Deployment of 12", async () => {
     const { namespace, written, secretOf, others } = await makeHome();
     const { metadata: { annotations = {} } = {}, spec } = written("unused", { member: "west" });
     const labels = { app: "twelve" };
@@ -359,7 +361,7 @@ describe("a token names the virtual node, since it is asked for once the proxy i
     expect(await others("host")).toEqual(times(12, "create serviceaccounts/token"));
   });
 
-  test("also where the Binding comes long after the delegate", async () => {
+  test("names the virtual node even if the Binding comes long after the delegate", async () => {
     const { namespace, written, secretOf, others } = await makeHome();
     const binding = `/api/v1/namespaces/${namespace}/pods/late/binding`;
     let held = false;
@@ -380,13 +382,13 @@ describe("a token names the virtual node, since it is asked for once the proxy i
   });
 });
 
-describe("a pod that mounts no token, or is not to have the host's,", () => {
+describe("a pod without a token of the host", () => {
   const cases = [
-    ["that has declined it", { spec: { automountServiceAccountToken: false } }, [], false],
-    ["with legation.dev/api: none", { api: "none" }, [], false],
-    ["with legation.dev/api: member", { api: "member" }, ["kube-api-access"], undefined],
+    ["automountServiceAccountToken: false", { spec: { automountServiceAccountToken: false } }, [], false],
+    ["legation.dev/api: none", { api: "none" }, [], false],
+    ["legation.dev/api: member", { api: "member" }, ["kube-api-access"], undefined],
   ] as const;
-  test.each(cases)("%s, costs nothing more", async (_, author, volumes, automount) => {
+  test.each(cases)("costs no further write with %s", async (_, author, volumes, automount) => {
     const { namespace, run, others } = await makeHome();
     await run("plain", { member: "west", ...author });
     const delegate = await clients().west.get(pods, { namespace, name: "plain" });
@@ -395,7 +397,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
     expect(await Promise.all([others("host"), others("west")])).toEqual([[], []]);
   });
 
-  test("may have that from its namespace, and from a workload through its template", async () => {
+  test("takes legation.dev/api from its namespace, and from its workload's template", async () => {
     const { namespace, run } = await makeHome();
     await kubectl(hostCluster(), ["annotate", "namespace", namespace, "legation.dev/api=none"]);
     await eventuallyPasses(async () => {
@@ -417,7 +419,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
     });
   });
 
-  test("is refused with a value that means nothing", async () => {
+  test("is refused with an unknown value", async () => {
     const { namespace } = await makeHome();
     const refused = clients().host.create(
       pods,
@@ -427,8 +429,8 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
   });
 });
 
-describe("in a member from which no way to the host is known", () => {
-  test("pods run without a token, and one event says so for all of the namespace", async () => {
+describe("a member without a known address of the host", () => {
+  test("runs pods without a token, and one event per namespace reports it", async () => {
     const { namespace, run, others } = await makeHome();
     const names = numbered("some", 3);
     await Promise.all(names.map((name) => run(name, { member: "east" })));
@@ -446,7 +448,7 @@ describe("in a member from which no way to the host is known", () => {
     expect(await others("host")).not.toContain("create serviceaccounts/token");
   });
 
-  test("a pod that must have the host's is not placed, hears what to set, and is placed when it is set", async () => {
+  test("gets no pod that needs the host's token, tells the pod what to set, and gets it once that is set", async () => {
     const { namespace, written, secretOf } = await makeHome();
     await clients().host.create(pods, written("must", { member: "east", api: "host" }));
     const waiting = await podThat(clients().host, namespace, "must", (pod) => whyNotPlaced(pod) !== undefined);
@@ -458,7 +460,7 @@ describe("in a member from which no way to the host is known", () => {
     expect(await whoIs(textOf(secret, "token-0"))).toBeDefined();
   });
 
-  test("the address that kubeadm has published counts, from the controller's next start on", async () => {
+  test("uses the address that kubeadm has published, from the controller's next start on", async () => {
     const { namespace, run } = await makeHome();
     const kubeconfig = JSON.stringify({ clusters: [{ name: "", cluster: { server: SERVER } }] });
     const metadata = { namespace: "kube-public", name: "cluster-info" };
@@ -476,14 +478,14 @@ describe("in a member from which no way to the host is known", () => {
     expect(spec?.containers[0]?.env?.[0]).toEqual({ name: "KUBERNETES_SERVICE_HOST", value: "203.0.113.7" });
   });
 
-  test("a pod that must have the host's goes to another member", async () => {
+  test("leaves a pod that needs the host's token to another member", async () => {
     const { run } = await makeHome();
     const proxy = await run("elsewhere", { api: "host" });
     expect(proxy.spec?.nodeName).toBe("legation-west");
   });
 
   test.each(["http://10.0.0.1", "https://10.0.0.1/path", "10.0.0.1:6443", "https://user@host"])(
-    "%s is no way to it",
+    "refuses %s as address",
     async (server) => {
       await expect(setHome("east", { server })).rejects.toThrow("must be https://HOST or https://HOST:PORT");
     },
@@ -496,9 +498,9 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
   const secret = ({ method, path }: Write, namespace: string): boolean =>
     method === "POST" && path === `/api/v1/namespaces/${namespace}/secrets`;
   test.each([
-    ["with which it asks for a token", "host", token],
-    ["of the Secret", "member", secret],
-  ] as const)("%s is followed by one that gives the pod its token", async (_, where, catches) => {
+    ["that requests a token", "host", token],
+    ["that creates the Secret", "member", secret],
+  ] as const)("gives the pod its token after a restart: the write %s", async (_, where, catches) => {
     const { namespace, written, secretOf } = await makeHome();
     const { legation, trap } = gated();
     let killed = false;
@@ -522,7 +524,7 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
   });
 });
 
-test("a member that hangs does not keep the pods of another from new tokens", async () => {
+test("renews the tokens of one member while another hangs", async () => {
   const { namespace, run, secretOf } = await makeHome();
   onTestFinished(() => setHome("east", null));
   await setHome("east", { server: SERVER });
@@ -546,7 +548,7 @@ test("a member that hangs does not keep the pods of another from new tokens", as
   await eventually(renewedWest, { ...patient, what: "new token in west" });
 });
 
-describe("Legation's controller gets no token", () => {
+describe("a token that Legation's controller requests", () => {
   const ask = (account: string, ...args: string[]): Promise<string> =>
     kubectl(hostCluster(), ["create", "token", account, `--as=${CONTROLLER}`, ...args]);
   const boundTo = (kind: string, name: string, uid: string): string[] => [
@@ -555,19 +557,19 @@ describe("Legation's controller gets no token", () => {
     `--bound-object-uid=${uid}`,
   ];
 
-  test("that is not bound to a pod", async () => {
+  test("is refused if it is not bound to a pod", async () => {
     const { namespace } = await makeHome();
     await expect(ask("default", "-n", namespace)).rejects.toThrow("no token that is not bound to a pod");
     const secret = boundTo("Secret", "any", "uid");
     await expect(ask("default", "-n", namespace, ...secret)).rejects.toThrow("no token that is not bound to a pod");
   });
 
-  test("of a service account in a namespace that is not opted in", async () => {
+  test("is refused for a service account in a namespace that is not opted in", async () => {
     const pod = boundTo("Pod", "any", "uid");
     await expect(ask("default", "-n", "kube-system", ...pod)).rejects.toThrow("namespace kube-system is not opted in");
   });
 
-  test("of a service account that the pod does not name", async () => {
+  test("is refused for a service account that the pod does not name", async () => {
     const { namespace, run } = await makeHome();
     const { metadata } = await run("mine", { member: "west", api: "none" });
     await kubectl(hostCluster(), ["create", "serviceaccount", "other", "-n", namespace]);
@@ -576,14 +578,14 @@ describe("Legation's controller gets no token", () => {
     await expect(ask("default", "-n", namespace, ...pod)).resolves.toMatch(/^ey/);
   });
 
-  test("that the audit log, an event or its own log would show", async () => {
+  test("appears in no audit log, event or log of the controller", async () => {
     const { namespace, run, secretOf } = await makeHome();
     const proxy = await run("quiet");
     const token = textOf(await secretOf(clients().west, proxy), "token-0");
     const { items } = await clients().host.list(events, { namespace });
     expect(JSON.stringify(items)).not.toContain(token);
     expect(gated().legation.controller.log()).not.toContain(token);
-    // As it stands there, with all that the tests do not read of it.
+    // The raw lines, with fields that the tests do not parse.
     const lines = readFileSync(hostCluster().auditLog, "utf8").split("\n");
     const own = lines.filter((line) => line.includes(namespace));
     expect(own.some((line) => line.includes('"subresource":"token"'))).toBe(true);

@@ -18,11 +18,11 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-// Values that must never be seen anywhere but where they are kept.
+// Values that must not appear anywhere else.
 const SECRET_VALUE = "sesame-2f7d1c";
 const LIAR_TOKEN = "liars-token-8c41";
 
-// Clients first: what the file has made is removed with them after Legation's own end.
+// First, so that the file's objects are removed after Legation has stopped.
 const clients = useClients();
 const legation = useLegation();
 
@@ -31,7 +31,7 @@ let hostId: string;
 beforeAll(async () => {
   hostId = (await clients().host.get(namespaces, { name: "kube-system" })).metadata.uid;
 });
-// Of each attempt at a test: what an earlier one has made is in nobody's way.
+// Per attempt: objects of an earlier attempt are in another namespace.
 beforeEach(async () => {
   const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
@@ -57,7 +57,7 @@ interface Forgery {
   readonly volumes?: NonNullable<Pod["spec"]>["volumes"];
 }
 
-/** A pod in west that says it is a delegate of this host. */
+/** Creates a pod in west with the marks of a delegate of this host. */
 async function forge({
   name,
   in: where = namespace,
@@ -81,7 +81,7 @@ async function forge({
 }
 
 describe("a member that forges delegates", () => {
-  test("holds up no pod of its name that is elsewhere, though it keeps what is swept", async () => {
+  test("delays no pod of that name in another member, even if it blocks the deletion of the forged one", async () => {
     const { host, east } = clients();
     const proxy = await run("wanted", "east");
     const owner = { namespace, name: "wanted", uid: "00000000-0000-0000-0000-000000000000" };
@@ -98,7 +98,7 @@ describe("a member that forges delegates", () => {
     expect((await podOf(clients().west, namespace, "wanted"))?.metadata.uid).toBe(forged.metadata.uid);
   });
 
-  test("says nothing of the status of a proxy that is elsewhere, even when it knows its uid", async () => {
+  test("cannot write the status of a proxy in another member, even if it knows the uid", async () => {
     const { host, west } = clients();
     const proxy = await run("mine", "east");
     const { uid } = proxy.metadata;
@@ -118,7 +118,7 @@ describe("a member that forges delegates", () => {
     );
   });
 
-  test("gets no Secret of a proxy that is elsewhere, though it knows its uid, and as often as that changes", async () => {
+  test("gets no Secret of a proxy in another member, even if it knows the uid and the Secret changes", async () => {
     const { host, west, east } = clients();
     const volumes = [{ name: "door", secret: { secretName: "door" } }];
     const annotations = { "legation.dev/clusters": "east" };
@@ -129,7 +129,7 @@ describe("a member that forges delegates", () => {
     await podThat(west, namespace, "keeper", ({ metadata }) => metadata.deletionTimestamp !== undefined);
     const data = { key: Buffer.from("another").toString("base64") };
     await host.patch(secrets, { namespace, name: "door" }, { type: "merge", body: { data } });
-    // By the same event.
+    // The same event causes both copies.
     await eventuallyPasses(async () => {
       expect((await east.get(secrets, { namespace, name: "door" })).data).toEqual(data);
     });
@@ -155,7 +155,7 @@ describe("a member that forges delegates", () => {
     await told(forged, "about-the-forged");
     const delegate = await west.get(pods, { namespace, name: "real" });
     await told(delegate, "about-the-real");
-    // One connection tells both, in this order.
+    // One connection carries both, in this order.
     const forgedOn = async (where: string): Promise<number> =>
       (await host.list(events, { namespace: where, fieldSelector: "reason=Forged" })).items.length;
     await eventuallyPasses(async () => expect(await forgedOn(namespace)).toBe(1));
@@ -168,7 +168,7 @@ describe("a member that forges delegates", () => {
 describe("a member whose API server lies", () => {
   const name = "liar";
   let server: FaultServer;
-  /** What it answers to lists and watches of pods. */
+  /** Its responses to lists and watches of pods. */
   let lie: Fault = () => false;
 
   beforeAll(async () => {
@@ -229,13 +229,13 @@ describe("a member whose API server lies", () => {
     };
 
   test.each<[string, Fault]>([
-    ["lists of what are no pods", answers(list([nonsense]))],
-    ["a list that is none", answers(list("none"))],
+    ["lists of objects that are no pods", answers(list([nonsense]))],
+    ["a list that is no list", answers(list("none"))],
     ["lists without end", answers({ ...list([]), metadata: { resourceVersion: "1", continue: "again" } })],
-    ["a watch of what are no pods", watchOf(line("ADDED", nonsense))],
+    ["a watch of objects that are no pods", watchOf(line("ADDED", nonsense))],
     ["a watch that is no JSON", watchOf("]{\n".repeat(100))],
-    ["a watch with one event that never ends", flood],
-  ])("with %s stops no other member, and takes no memory", async (_what, fault) => {
+    ["a watch with one endless event", flood],
+  ])("disturbs no other member and fills no memory with %s", async (_what, fault) => {
     const { host } = clients();
     lie = fault;
     server.cutConnections();
@@ -249,9 +249,9 @@ describe("a member whose API server lies", () => {
     expect(memoryOf(pid)).toBeLessThan(600);
   });
 
-  test("with a watch of one event that comes byte by byte takes no memory", async () => {
+  test("fills no memory with an event that arrives byte by byte", async () => {
     const chunks = 2 ** 16;
-    // Each byte is a chunk of HTTP, and reaches whoever reads as one.
+    // Each byte is an HTTP chunk, and is read as one.
     const text = "1\r\nx\r\n".repeat(chunks);
     let taken = 0;
     lie = ({ kind }, response) => {
@@ -278,7 +278,7 @@ describe("a member whose API server lies", () => {
   });
 });
 
-test("a kubeconfig that would run a program is refused, and nothing is run", async () => {
+test("refuses a kubeconfig with an exec plugin, and runs nothing", async () => {
   const trace = join(tmpdir(), `legation-ran-${Date.now()}`);
   onTestFinished(() => rmSync(trace, { force: true }));
   const exec = {
@@ -306,7 +306,7 @@ describe("secrets", () => {
     await podThat(clients().host, namespace, "opens", inPhase("Running"));
   });
 
-  test("of members, pods and Legation itself are in no log, event, status or error", async () => {
+  test("of members, pods and Legation itself appear in no log, event, status or error", async () => {
     const { host, west, east } = clients();
     const { items } = await host.list(secrets, { namespace: SYSTEM_NAMESPACE });
     const kept = items
@@ -333,12 +333,12 @@ describe("secrets", () => {
       forbidden.some((each) => text.includes(each)) ? [where] : [],
     );
     expect(leaks).toEqual([]);
-    // What is looked through does say something.
+    // The searched log is not empty.
     expect(shown["log of the controller"]).toContain("controllers started");
   });
 });
 
-/** Makes a Cluster from a kubeconfig, as `legation join` would, until the file has ended. */
+/** Creates a Cluster from a kubeconfig, as `legation join` would, until the file has ended. */
 async function joinAs(
   name: string,
   { server, user }: { readonly server: string; readonly user: object },
@@ -370,7 +370,7 @@ async function joinAs(
   });
 }
 
-/** What the process holds in memory, in MiB. */
+/** Returns the resident memory of a process, in MiB. */
 function memoryOf(pid: number | undefined): number {
   const status = readFileSync(`/proc/${pid}/status`, "utf8");
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;

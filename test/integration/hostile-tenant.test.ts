@@ -32,7 +32,7 @@ const legation = useLegation();
 
 let own: string;
 let others: string;
-/** An author who may do everything in `own`, as ClusterRole `admin` says, and nothing elsewhere. */
+/** An author with ClusterRole `admin` in namespace `own`, and no rights elsewhere. */
 let tenant: ClusterClient;
 
 beforeAll(async () => {
@@ -91,88 +91,91 @@ test.each([
   ["label", { labels: { [PROXY_LABEL]: null } }],
   ["finalizer", { finalizers: null }],
   ["annotations", { annotations: null }],
-])("a tenant who takes the %s off a proxy finds it there still", async (_, metadata) => {
+])("restores the %s of a proxy that a tenant removes", async (_, metadata) => {
   const before = await clients().host.get(pods, { namespace: own, name: "web" });
   await patched({ metadata });
-  const after = await clients().host.get(pods, { namespace: own, name: "web" });
+  const after = await clients().host.get(pods, {
+    namespace: own,
+    name: "web",
+  });
   expect(after.metadata.labels).toEqual(before.metadata.labels);
   expect(after.metadata.finalizers).toEqual(before.metadata.finalizers);
   const decision = [CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION].map((key) => after.metadata.annotations?.[key]);
   expect(decision).toEqual([expect.any(String), expect.any(String)]);
 });
 
-describe("a tenant who may do everything in one namespace is refused", () => {
+describe("a tenant with all rights in one namespace", () => {
   const uid = "22222222-2222-2222-2222-222222222222";
   test.each<[string, () => Promise<unknown>, RegExp]>([
     [
-      "another member for a pod that runs",
+      "to move a running pod to another member",
       () => patched({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "east" } } }),
       /changed by Legation's controller alone/,
     ],
     [
-      "another delegate for a pod that runs",
+      "to give a running pod another delegate",
       () => patched({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: uid } } }),
       /changed by Legation's controller alone/,
     ],
     [
-      "another value of a proxy's mark",
+      "to change the value of a proxy's mark",
       () => patched({ metadata: { labels: { [PROXY_LABEL]: "false" } } }),
       /changed by Legation's controller alone/,
     ],
     [
-      "a pod that is a proxy already",
+      "to create a pod that is a proxy already",
       () => created({ metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: {} } }),
       /is written by Legation/,
     ],
     [
-      "a pod with the finalizer",
+      "to create a pod with the finalizer",
       () => created({ metadata: { finalizers: [DELEGATE_FINALIZER], annotations: {} } }),
       /is written by Legation/,
     ],
     [
-      "a pod that says where it was placed",
+      "to create a pod with a decision",
       () => annotated({ ...asks, [CLUSTER_ANNOTATION]: "east" }),
       /is written by Legation/,
     ],
-    ["a pod on a node of the host", () => created({ spec: { nodeName: "host-node-0" } }), /nodeName/],
+    ["to create a pod on a node of the host", () => created({ spec: { nodeName: "host-node-0" } }), /nodeName/],
     [
-      "a pod on a virtual node",
+      "to create a pod on a virtual node",
       () => created({ metadata: { annotations: {} }, spec: { nodeName: "legation-west" } }),
       /virtual node/,
     ],
     [
-      "a binding to a virtual node",
+      "to bind a pod to a virtual node",
       () => tenant.createSubresource(pods, { namespace: own, name: "web" }, "binding", binding("legation-east")),
       /cannot create resource|virtual node/,
     ],
     [
-      "a status for a pod that runs",
+      "to write the status of a running pod",
       () => patched({ status: { phase: "Failed" } }, "status"),
       /cannot patch resource "pods\/status"/,
     ],
     [
-      "an override of where a delegate belongs",
+      "to override the delegate's namespace",
       () => annotated({ ...asks, "legation.dev/overrides": overriding("/metadata/namespace", "kube-system") }),
       /is not inside \/spec\//,
     ],
     [
-      "an override of whose a delegate is",
+      "to override the delegate's owner",
       () =>
         annotated({ ...asks, "legation.dev/overrides": overriding("/metadata/annotations/legation.dev~1owner", "{}") }),
       /is not inside \/spec\//,
     ],
     [
-      "an override of the delegate's node",
+      "to override the delegate's node",
       () => annotated({ ...asks, "legation.dev/overrides": overriding("/spec/nodeName", "n") }),
       /is Legation's or the member's/,
     ],
     [
-      "an override of what all objects share",
+      "to override the prototype of all objects",
       () => annotated({ ...asks, "legation.dev/overrides": overriding("/spec/__proto__/x", "y") }),
       /__proto__ is no field of a pod/,
     ],
     [
-      "another mode for the namespace",
+      "to change the namespace's mode",
       () =>
         tenant.patch(
           namespaces,
@@ -182,31 +185,31 @@ describe("a tenant who may do everything in one namespace is refused", () => {
       /cannot patch resource "namespaces"/,
     ],
     [
-      "the members' credentials",
+      "to read the members' credentials",
       () => tenant.list(secrets, { namespace: "legation-system" }),
       /cannot list resource "secrets"/,
     ],
     [
-      "another namespace's pods",
+      "to read another namespace's pods",
       () => tenant.get(pods, { namespace: others, name: "web" }),
       /cannot get resource "pods"/,
     ],
     [
-      "a virtual node's kubelet API",
+      "to use a virtual node's kubelet API",
       () => tenant.raw({ method: "GET", path: "/api/v1/nodes/legation-west/proxy/pods" }),
       /cannot get resource "nodes\/proxy"/,
     ],
-  ])("%s", async (_what, attempt, refusal) => {
+  ])("is refused %s", async (_what, attempt, refusal) => {
     await expect(attempt()).rejects.toThrow(refusal);
   });
 });
 
-/** A name that no earlier attempt at a test has used. */
+/** Returns a name that no earlier attempt has used. */
 function unique(prefix: string): string {
   return `${prefix}-${randomBytes(4).toString("hex")}`;
 }
 
-test("a pod with a delegate's marks is what anyone's is: nothing in a member becomes its own by them", async () => {
+test("takes nothing of a member for a pod that a tenant creates with a delegate's marks", async () => {
   const { host, west } = clients();
   const name = unique("posing");
   const later = unique("after-posing");
@@ -225,9 +228,9 @@ test("a pod with a delegate's marks is what anyone's is: nothing in a member bec
   onTestFinished(async () => {
     await host.delete(pods, { namespace: own, name }, { gracePeriodSeconds: 0 }).catch(() => undefined);
   });
-  // Admission may refuse it, or take it for a pod that is nobody's business.
+  // Admission may refuse it or ignore it.
   await tenant.create(pods, made).catch(() => undefined);
-  // Whoever would take it for something would have done so by the time a later one runs.
+  // Any effect would be visible by the time a later pod runs.
   await host.create(pods, delegatedPod(own, later, { annotations: { "legation.dev/clusters": "west" } }));
   await podThat(host, own, later, inPhase("Running"));
   expect(await west.find(pods, { namespace: own, name })).toBeUndefined();
@@ -236,7 +239,7 @@ test("a pod with a delegate's marks is what anyone's is: nothing in a member bec
   expect(after.metadata.deletionTimestamp).toBeUndefined();
 });
 
-test("a pod gets no Secret of another namespace, whatever it calls it", async () => {
+test("copies no Secret of another namespace for a pod, whatever name it uses", async () => {
   const name = unique("thief");
   await expect(
     tenant.create(
@@ -260,7 +263,7 @@ test("a pod gets no Secret of another namespace, whatever it calls it", async ()
     expect((await member.list(secrets, { namespace: own, labelSelector: "legation.dev/copy" })).items).toEqual([]);
 });
 
-describe("names that are paths lead nowhere in a virtual node's kubelet API:", () => {
+describe("a virtual node's kubelet API", () => {
   test.each([
     "/containerLogs/OWN/..%2f..%2fOTHERS%2fpods%2fweb/main",
     "/containerLogs/OWN/web%2f..%2f..%2f..%2fsecrets/main",
@@ -269,7 +272,7 @@ describe("names that are paths lead nowhere in a virtual node's kubelet API:", (
     "/containerLogs/OWN/web/main%3ftailLines=1%26x/",
     "/run/OWN/web/main",
     "/../OWN",
-  ])("%s", async (path) => {
+  ])("does not leave the pod's path with %s", async (path) => {
     const port = await eventually(
       async () =>
         (await clients().host.find(nodes, { name: "legation-west" }))?.status?.daemonEndpoints?.kubeletEndpoint?.Port,
@@ -284,7 +287,7 @@ function overriding(path: string, value: unknown): string {
   return JSON.stringify([{ patch: [{ op: "add", path, value }] }]);
 }
 
-/** Asks a virtual node with the API server's own certificate, which may ask for everything. */
+/** Requests a virtual node with the API server's certificate, which may read everything. */
 function asApiServer(port: number, path: string): Promise<number | undefined> {
   const read = (file: string): string => readFileSync(join(hostCluster().directory, "pki", file), "utf8");
   const identity = { cert: read("kubelet-client.crt"), key: read("kubelet-client.key"), rejectUnauthorized: false };

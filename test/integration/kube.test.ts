@@ -54,7 +54,7 @@ function connect(kubeconfig: string, limits: Partial<ClientLimits> = {}): Cluste
   return createClusterClient({ cluster: "west", credentials, limits });
 }
 
-/** A client that the fault proxy stands in the way of, and that does not try for long. */
+/** Connects through the fault proxy, with few retries. */
 function connectThroughProxy(): ClusterClient {
   return connect(cluster.proxiedKubeconfig, { connectTimeoutMs: 1_000 });
 }
@@ -118,7 +118,7 @@ describe("requests", () => {
     expect(await client.find(configMaps, ref)).toBeUndefined();
   });
 
-  test("subresources: a binding, a status and a token", async () => {
+  test("reach the subresources binding, status and token", async () => {
     const ref = { namespace, name: "p" };
     const created = await client.create(pods, {
       ...pod("p"),
@@ -141,7 +141,7 @@ describe("requests", () => {
     expect(token).toMatchObject({ status: { token: expect.stringMatching(/^ey/) } });
   });
 
-  test("a write that nobody reads the answer of is answered with metadata alone", async () => {
+  test("get only metadata back from a write whose response is not read", async () => {
     const ref = { namespace, name: "metadata-only" };
     const options = { metadataOnly: true, dropManagedFields: true } as const;
     const pod = { apiVersion: "v1", kind: "Pod", metadata: ref, spec: { containers: [{ name: "main", image: "x" }] } };
@@ -161,18 +161,18 @@ describe("requests", () => {
     expect(await client.get(pods, ref)).toMatchObject({ metadata: { labels: { a: "b" } }, spec: pod.spec });
   });
 
-  test("a dry run answers with an object that is not stored", async () => {
+  test("get an object that is not stored from a dry run", async () => {
     const answer = await client.create(configMaps, configMap("a"), { dryRun: true });
     expect(answer.metadata).toMatchObject({ name: "a", resourceVersion: "" });
     expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
   });
 
-  test("raw paths give JSON or text", async () => {
+  test("get JSON or text from raw paths", async () => {
     expect(await client.raw({ method: "GET", path: "/version" })).toMatchObject({ major: "1" });
     expect(await client.raw({ method: "GET", path: "/readyz" })).toBe("ok");
   });
 
-  test("errors have the code that callers act on", async () => {
+  test("fail with the code that callers act on", async () => {
     const made = await client.create(configMaps, configMap("a"));
     const codeOf = async (promise: Promise<unknown>): Promise<string> => (await kubeErrorOf(promise)).code;
     const ref = { namespace, name: "a" };
@@ -201,8 +201,8 @@ describe("requests", () => {
     });
   });
 
-  test("unknown fields and long integers survive a round trip to the byte, in objects of 1.4 MB too", async () => {
-    // API servers sort the keys of what they do not know.
+  test("keep unknown fields and long integers to the byte, even in objects of 1.4 MB", async () => {
+    // API servers sort the keys of unknown fields.
     const text = `{"":null,"deep":[{"f":0.1,"m":-9223372036854775808,"n":9007199254740993,"s":"${"ä".repeat(700_000)}"}]}`;
     const note = {
       apiVersion: "test.legation.dev/v1",
@@ -228,7 +228,7 @@ describe("requests", () => {
 });
 
 describe("credentials", () => {
-  test("that were replaced on disk are read again when the old ones are refused", async () => {
+  test("are read again from disk when the API server refuses the old ones", async () => {
     const folder = mkdtempSync(join(tmpdir(), "legation-token-"));
     const tokenFile = join(folder, "token");
     writeFileSync(tokenFile, "an expired token");
@@ -250,7 +250,7 @@ describe("credentials", () => {
     rmSync(folder, { recursive: true });
   });
 
-  test("of an API server that our authority did not sign get nothing sent", async () => {
+  test("are never sent to an API server of another authority", async () => {
     const other = memberCluster("east");
     const kubeconfig = loadKubeConfig({ kubeconfig: other.kubeconfig, env: {} });
     const wrong = createClusterClient({ cluster: "west", credentials: { ...kubeconfig, server: cluster.server } });
@@ -265,8 +265,8 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return collected;
 }
 
-describe("an API server that is started again", () => {
-  test("refuses nobody for rights that it has not read yet", async () => {
+describe("an API server that restarts", () => {
+  test("refuses no client for rights that it has not read yet", async () => {
     const user = { kind: "ServiceAccount", namespace, name: "robot" };
     await client.create(serviceAccounts, { metadata: user });
     const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
@@ -286,7 +286,7 @@ describe("an API server that is started again", () => {
     const answers = new Map<string, number>();
     const deniedAfterMs: number[] = [];
     let restarted = false;
-    // Several at a time, so that some come as soon as it listens.
+    // Several at a time, so that some arrive as soon as it listens.
     const write = async (worker: number): Promise<void> => {
       for (let number = 0; !restarted; number += 1) {
         const sentAt = performance.now();
@@ -316,13 +316,13 @@ describe("an API server that is started again", () => {
     await Promise.all(writing);
     await robot.close();
     expect(answers.get("NotSent")).toBeGreaterThan(0);
-    // On a machine that takes longer to read the roles, a denial is believed in the end; never before that time.
+    // If reading the roles takes longer than this, the client accepts the denial; never before.
     for (const ms of deniedAfterMs) expect(ms).toBeGreaterThanOrEqual(1_990);
   });
 });
 
 describe("a watch", () => {
-  test("tells of everything after its version, and asks for a list when the version is too old", async () => {
+  test("reports everything after its version, and asks for a list when the version is too old", async () => {
     const { resourceVersion } = await client.list(configMaps, { namespace });
     await client.create(configMaps, configMap("a"));
     await client.patch(configMaps, { namespace, name: "a" }, { type: "merge", body: { data: { x: "1" } } });
@@ -340,23 +340,23 @@ describe("a watch", () => {
       if (event.type === "DELETED") break;
     }
     expect(seen.filter((type) => type !== "BOOKMARK")).toEqual(["ADDED", "MODIFIED", "DELETED"]);
-    // A restarted API server has no history from before.
+    // A restarted API server has no earlier history.
     await cluster.apiServer.restart();
     const old = client.watch(configMaps, { namespace, resourceVersion, signal: abort.signal });
     expect((await kubeErrorOf(all(old))).code).toBe("Gone");
   });
 
-  test("ends in good order at its time", async () => {
+  test("ends without error at its timeout", async () => {
     const { resourceVersion } = await client.list(configMaps, { namespace });
     const { signal } = new AbortController();
-    // Which each namespace gets some time after it was made.
+    // The controller manager creates this one some time after the namespace.
     const fieldSelector = "metadata.name!=kube-root-ca.crt";
     const events = client.watch(configMaps, { namespace, fieldSelector, resourceVersion, timeoutSeconds: 1, signal });
     expect((await all(events)).every(({ type }) => type === "BOOKMARK")).toBe(true);
   });
 });
 
-describe("when the network fails", () => {
+describe("a request through a broken network", () => {
   let behindProxy: ClusterClient;
   beforeEach(async () => {
     behindProxy = connectThroughProxy();
@@ -367,21 +367,21 @@ describe("when the network fails", () => {
     await behindProxy.close();
   });
 
-  test("an answer that is lost is AnswerLost, and the write may have been done", async () => {
+  test("fails with AnswerLost when the response is lost, and the write may have happened", async () => {
     await cluster.proxy.deaf("answers");
     const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 1_000 }));
     expect(error.code).toBe("AnswerLost");
     await eventually(() => client.find(configMaps, { namespace, name: "a" }));
   });
 
-  test("a request that is lost is AnswerLost too, though it was never done", async () => {
+  test("fails with AnswerLost when the request is lost, and the write has not happened", async () => {
     await cluster.proxy.deaf("requests");
     const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 1_000 }));
     expect(error.code).toBe("AnswerLost");
     expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
   });
 
-  test("without a connection it is NotSent", async () => {
+  test("fails with NotSent without a connection", async () => {
     await cluster.proxy.cut();
     await eventually(async () => {
       const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 3_000 }));
@@ -390,7 +390,7 @@ describe("when the network fails", () => {
     expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
   });
 
-  test("a handshake that is swallowed is NotSent", async () => {
+  test("fails with NotSent when the handshake is swallowed", async () => {
     await behindProxy.close();
     await cluster.proxy.blackhole();
     const fresh = connectThroughProxy();
@@ -398,24 +398,24 @@ describe("when the network fails", () => {
     await fresh.close();
   });
 
-  test("an answer that came while this process had no processor counts, though its deadline has passed", async () => {
+  test("succeeds when the response came in time but was read after the deadline for lack of processor time", async () => {
     await cluster.proxy.slow(100);
     const sentAt = performance.now();
     const list = behindProxy.list(configMaps, { namespace, timeoutMs: 1_500 });
     await sleep(100);
-    // Nothing runs here meanwhile: neither the socket is read nor the timer.
+    // Blocks this thread: neither the socket is read nor the timer.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_900);
     expect((await list).resourceVersion).not.toBe("");
     expect(performance.now() - sentAt).toBeGreaterThan(1_500);
   });
 
-  test("a slow member is slow alone", async () => {
+  test("is not delayed by another slow member", async () => {
     const fast = connect(memberCluster("east").kubeconfig);
     await cluster.proxy.slow(1_000);
     const slow = Array.from({ length: 100 }, () => behindProxy.list(configMaps, { namespace, timeoutMs: 8_000 }));
     const startedAt = performance.now();
     for (let round = 0; round < 20; round += 1) await fast.list(namespaces);
-    // Behind the slow member each of them would take a second at least.
+    // Behind the slow member each request would take at least a second.
     expect(performance.now() - startedAt).toBeLessThan(10_000);
     await Promise.allSettled(slow);
     await fast.close();

@@ -17,7 +17,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const AUTHENTICATION = { namespace: "kube-system", name: "extension-apiserver-authentication" };
-// A denial that came before the right was read is remembered for half a minute.
+// The authorizer caches a denial for half a minute.
 const patient = { timeoutMs: 90_000 };
 const PATHS = [
   "/healthz",
@@ -28,7 +28,7 @@ const PATHS = [
   "/exec/default/web/main",
 ];
 
-/** What a caller proves itself with. */
+/** A caller's credentials. */
 interface Caller {
   readonly token?: string;
   readonly certificate?: KeyAndCertificate;
@@ -42,7 +42,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Asks a virtual node as an API server would. */
+/** Requests a virtual node as an API server would. */
 function ask(port: number, path: string, caller: Caller = {}): Promise<Answer> {
   const { token, certificate, agent, method = "GET" } = caller;
   const headers = { ...caller.headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
@@ -65,7 +65,7 @@ function ask(port: number, path: string, caller: Caller = {}): Promise<Answer> {
   });
 }
 
-/** What the host's API server calls kubelets with. */
+/** Returns the kubelet client certificate of the host's API server. */
 function apiServersOwn(): KeyAndCertificate {
   const read = (file: string): string => readFileSync(join(hostCluster().directory, "pki", file), "utf8");
   return { certificate: read("kubelet-client.crt"), key: read("kubelet-client.key") };
@@ -82,7 +82,7 @@ let trusted: string;
 beforeAll(() => useServingCertificate());
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Puts a certificate of a new authority where the controller reads it. */
+/** Writes a certificate of a new authority where the controller reads it. */
 async function useServingCertificate(): Promise<void> {
   const authority = await Authority.create("serving");
   const made = await authority.issue({ commonName: "nodes", usage: "serverAuth", addresses: ["127.0.0.1"] });
@@ -101,7 +101,7 @@ describe("the kubelet API of a virtual node", () => {
   let namespace: string;
   let stranger: Authority;
 
-  /** Connects as an API server that verifies kubelets: the fingerprint of a certificate that it trusts. */
+  /** Connects as an API server that verifies kubelets. Returns the fingerprint of a trusted certificate. */
   function verified(): Promise<string | undefined> {
     return new Promise((resolve) => {
       const socket = connect({ host: "127.0.0.1", port, ca: trusted }, () => {
@@ -117,7 +117,7 @@ describe("the kubelet API of a virtual node", () => {
     eventually(async () => portOf(await clients().host.find(nodes, { name: `legation-${name}` })), { what: name });
 
   beforeAll(async () => {
-    // Ports of an earlier run may be published still: only one that answers is this run's.
+    // Ports of an earlier run may still be published: only an answering port is this run's.
     await eventuallyPasses(async () => {
       [port, elsewhere] = [await published("west"), await published("east")];
       expect((await ask(port, "/healthz")).status).toBe(401);
@@ -127,7 +127,7 @@ describe("the kubelet API of a virtual node", () => {
     stranger = await Authority.create("somebody else");
   });
 
-  /** A token of a service account whose name begins so, and that has these rights. */
+  /** Returns a token of a new service account with these rights. */
   async function tokenOf(prefix: string, rights?: { verbs: string; resource: string; node: string }): Promise<string> {
     const host = hostCluster();
     const account = `${prefix}-${randomBytes(4).toString("hex")}`;
@@ -146,18 +146,18 @@ describe("the kubelet API of a virtual node", () => {
     return (await kubectl(host, ["-n", namespace, "create", "token", account])).trim();
   }
 
-  test("is told apart from other nodes' by its port, at the address that the node publishes", async () => {
+  test("has its own port at the address that the node publishes", async () => {
     const node = await clients().host.get(nodes, { name: "legation-west" });
     expect(node.status?.addresses).toEqual([{ type: "InternalIP", address: "127.0.0.1" }]);
     expect(port).not.toBe(elsewhere);
   });
 
-  test.each(PATHS)("answers %s to nobody unknown", async (path) => {
+  test.each(PATHS)("refuses %s to unauthenticated callers", async (path) => {
     expect(await ask(port, path)).toEqual({ status: 401, text: "Unauthorized" });
     expect(await ask(port, path, { token: "nonsense" })).toEqual({ status: 401, text: "Unauthorized" });
   });
 
-  test("takes no certificate of another authority, whatever name is in it", async () => {
+  test("refuses a certificate of another authority, whatever its name", async () => {
     const certificate = await stranger.issue({
       commonName: "kube-apiserver-kubelet-client",
       organization: "system:masters",
@@ -166,7 +166,7 @@ describe("the kubelet API of a virtual node", () => {
     expect(await ask(port, "/pods", { certificate })).toEqual({ status: 401, text: "Unauthorized" });
   });
 
-  test("takes the certificate of the host's API server", async () => {
+  test("accepts the certificate of the host's API server", async () => {
     const certificate = apiServersOwn();
     expect(await ask(port, "/healthz", { certificate })).toEqual({ status: 200, text: "ok" });
     expect(await ask(port, "/nonsense", { certificate })).toMatchObject({ status: 404 });
@@ -174,7 +174,7 @@ describe("the kubelet API of a virtual node", () => {
     expect(JSON.parse((await ask(port, "/pods", { certificate })).text)).toMatchObject({ kind: "PodList" });
   });
 
-  test("says a user without rights what is missing", async () => {
+  test("names the missing right to a user without it", async () => {
     const token = await tokenOf("nobody");
     const { status, text } = await ask(port, "/containerLogs/default/web/main", { token });
     expect(status).toBe(403);
@@ -183,7 +183,7 @@ describe("the kubelet API of a virtual node", () => {
     expect(text).toContain("subresource(s)=[proxy]");
   });
 
-  test("gives a user what the host allows them on this node, and no more", async () => {
+  test("permits a user what the host's RBAC permits on this node, and no more", async () => {
     const token = await tokenOf("reader", { verbs: "get", resource: "nodes/proxy", node: "legation-west" });
     await eventuallyPasses(async () => expect((await ask(port, "/pods", { token })).status).toBe(200), patient);
     expect(await ask(port, "/containerLogs/default/nobody/main", { token })).toEqual({
@@ -194,7 +194,7 @@ describe("the kubelet API of a virtual node", () => {
     expect((await ask(port, "/metrics/resource", { token })).status).toBe(403);
   });
 
-  test("lets nobody run commands by a right to read, not even by WebSocket", async () => {
+  test("refuses commands to a user who may only read, also by WebSocket", async () => {
     const token = await tokenOf("looker", { verbs: "get", resource: "nodes/proxy", node: "legation-west" });
     await eventuallyPasses(async () => expect((await ask(port, "/pods", { token })).status).toBe(200), patient);
     const headers = {
@@ -210,7 +210,7 @@ describe("the kubelet API of a virtual node", () => {
     expect(await ask(port, path, { headers, certificate: apiServersOwn() })).toMatchObject({ status: 404 });
   });
 
-  test("lets a scraper read metrics and nothing else", async () => {
+  test("permits a scraper to read metrics and nothing else", async () => {
     const token = await tokenOf("scraper", { verbs: "get", resource: "nodes/metrics", node: "legation-west" });
     await eventuallyPasses(async () => {
       expect((await ask(port, "/metrics/resource", { token })).status).toBe(200);
@@ -240,7 +240,7 @@ describe("the kubelet API of a virtual node", () => {
     );
   });
 
-  test("has the certificate that was given for it, also after that was replaced", async () => {
+  test("serves the given certificate, and the new one after a replacement", async () => {
     const before = await verified();
     expect(before).toBeDefined();
     await useServingCertificate();
@@ -249,7 +249,7 @@ describe("the kubelet API of a virtual node", () => {
     expect((await ask(port, "/healthz", { certificate: apiServersOwn() })).status).toBe(200);
   });
 
-  test("is where it was when the controller is started again", async () => {
+  test("keeps its port when the controller restarts", async () => {
     const { controller } = running();
     await controller.stop();
     await expect(ask(port, "/healthz")).rejects.toThrow();

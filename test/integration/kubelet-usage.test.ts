@@ -14,8 +14,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-// A member's metrics API is made of custom resources here: to whoever reads it, it is one, and the test writes the
-// measurements.
+// Custom resources stand for a member's metrics API: readers see no difference, and the test writes the measurements.
 function definition(plural: string, kind: string, scope: string): object {
   return {
     apiVersion: "apiextensions.k8s.io/v1",
@@ -53,7 +52,7 @@ function timeOf(epochMs: number): string {
   return `${new Date(epochMs).toISOString().slice(0, 19)}Z`;
 }
 
-describe("what a virtual node and its proxies use", () => {
+describe("the usage of a virtual node and its proxies", () => {
   useLegation();
   const clients = useClients();
   let namespace: string;
@@ -94,7 +93,7 @@ describe("what a virtual node and its proxies use", () => {
     await kubectl(memberCluster("west"), ["delete", "--ignore-not-found", ...NAMES]);
   });
 
-  /** Asks a virtual node as a metrics server does. */
+  /** Requests a virtual node as a metrics server does. */
   async function ask(path: string): Promise<string> {
     const { status } = await clients().host.get(nodes, { name: "legation-west" });
     const port = status?.daemonEndpoints?.kubeletEndpoint?.Port;
@@ -108,7 +107,7 @@ describe("what a virtual node and its proxies use", () => {
     return answer;
   }
 
-  /** The samples of a virtual node, by name and labels: value and time. */
+  /** Returns the samples of a virtual node, by name and labels: value and time. */
   async function samples(): Promise<Record<string, number[]>> {
     const lines = (await ask("/metrics/resource")).split("\n").filter((line) => /^[a-z]/.test(line));
     return Object.fromEntries(
@@ -145,7 +144,7 @@ describe("what a virtual node and its proxies use", () => {
     await applyAll(memberCluster("west"), items, ["--server-side", "--force-conflicts"]);
   }
 
-  test("is told beside the node's own metrics, as a monitor of kubelets reads them", async () => {
+  test("is reported beside the node's own metrics, as monitors of kubelets read them", async () => {
     const lines = (await ask("/metrics")).split("\n");
     expect(lines).toContain('kubelet_node_name{node="legation-west"} 1');
     const running = lines.find((line) => line.startsWith('kubelet_running_containers{container_state="running"}'));
@@ -155,7 +154,7 @@ describe("what a virtual node and its proxies use", () => {
     expect((await ask("/metrics/probes")).split("\n").filter((line) => !line.startsWith("#"))).toEqual([""]);
   });
 
-  test("is not told where the member has no metrics API, and that is no error", async () => {
+  test("is left out, without an error, where the member has no metrics API", async () => {
     await eventuallyPasses(async () => expect(await samples()).toEqual({ resource_scrape_error: [0] }));
     expect(JSON.parse(await ask("/stats/summary"))).toEqual({
       node: { nodeName: "legation-west" },
@@ -163,7 +162,7 @@ describe("what a virtual node and its proxies use", () => {
     });
   });
 
-  describe("where the member measures it", () => {
+  describe("with a metrics API in the member", () => {
     const web = (family: string): string => `${family}{namespace="${namespace}",pod="web"}`;
     const main = (family: string): string => `${family}{container="main",namespace="${namespace}",pod="web"}`;
 
@@ -180,7 +179,7 @@ describe("what a virtual node and its proxies use", () => {
       );
     });
 
-    test("is the usage of its proxies, and of all its nodes together", async () => {
+    test("has the values of each proxy, and their sum over the member's nodes", async () => {
       await eventuallyPasses(async () =>
         expect(await samples()).toEqual({
           [main("container_cpu_usage_seconds_total")]: [expect.any(Number), now],
@@ -195,7 +194,7 @@ describe("what a virtual node and its proxies use", () => {
       );
     });
 
-    test("is told as cAdvisor tells it, with the image", async () => {
+    test("has cAdvisor's form, with the image", async () => {
       const labels = `container="main",image="work:1",namespace="${namespace}",pod="web"`;
       await eventuallyPasses(async () => {
         const lines = (await ask("/metrics/cadvisor")).split("\n");
@@ -204,7 +203,7 @@ describe("what a virtual node and its proxies use", () => {
       });
     });
 
-    test("counts on by what is used from one measurement to the next", async () => {
+    test("accumulates from one measurement to the next", async () => {
       const family = main("container_cpu_usage_seconds_total");
       const [before = 0] = (await samples())[family] ?? [];
       const at = now + 60_000;
@@ -217,7 +216,7 @@ describe("what a virtual node and its proxies use", () => {
       });
     });
 
-    test("is told in the summary under the host's own uid", async () => {
+    test("is in the summary under the host's uid", async () => {
       const { metadata } = await clients().host.get(pods, { namespace, name: "web" });
       const { pods: told, node } = JSON.parse(await ask("/stats/summary")) as {
         readonly node: object;
@@ -233,7 +232,7 @@ describe("what a virtual node and its proxies use", () => {
       expect(told[0]).toMatchObject({ cpu: { usageNanoCores: 5e8 }, memory: { workingSetBytes: 64 * 2 ** 20 } });
     });
 
-    test("is not what was measured before the container began", async () => {
+    test("leaves out measurements from before the container's start", async () => {
       await measure(podMetrics("web", { at: Date.UTC(2020, 0, 1), cpu: "9", memory: "9Gi" }));
       await eventuallyPasses(async () => {
         const told = await samples();
@@ -242,7 +241,7 @@ describe("what a virtual node and its proxies use", () => {
       });
     });
 
-    test("is an error, and no number, where the member's answer makes no sense", async () => {
+    test("is an error, and no number, if the member's response is invalid", async () => {
       const { timestamp: _timestamp, ...broken } = {
         timestamp: "",
         ...nodeMetrics("two", { at: now, cpu: "1", memory: "1" }),

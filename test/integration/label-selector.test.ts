@@ -10,7 +10,7 @@ const piece = fc.constantFrom(
   ...["1", "-1", "+1", "x_y", "-", "A/b", "é", "9223372036854775807", "9223372036854775808"],
 );
 
-test("a text is a label selector exactly when the API server takes it for one", async () => {
+test("accepts exactly the label selectors that the API server accepts", async () => {
   const host = hostCluster();
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   onTestFinished(() => agent.destroy());

@@ -16,8 +16,8 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 
-// Each update is made twice, unchanged: of a pod on a plain cluster, and of one on the host that is delegated. What a client
-// leaves out is what it does not know of, so both must end alike.
+// Each update is made twice: of a pod on a plain cluster and of a delegated one. A client leaves out
+// what it does not know, so both must end alike.
 
 useLegation();
 const clients = useClients();
@@ -49,7 +49,7 @@ beforeAll(async () => {
 const GATES = [{ name: "example.com/wait" }];
 const running = inPhase("Running");
 
-/** A pod as its author writes it; all that admission adds on every cluster is written out, so that it may be replaced. */
+/** Returns a pod with all that admission adds on every cluster, so that the manifest may replace it. */
 function manifest(name: string, spec: object = {}, labels: object = { app: "web" }): Pod {
   return {
     apiVersion: "v1",
@@ -100,7 +100,7 @@ function seen({ metadata, spec }: Pod): object {
   };
 }
 
-/** The pod as a client writes it back that keeps nothing of its metadata but what makes it that pod. */
+/** Returns the pod as a client writes it back that keeps only the metadata which identify it. */
 function bare({ metadata, ...pod }: Stored<Pod>, changed: object = {}): object {
   const { name, namespace, uid, resourceVersion, ownerReferences } = metadata;
   const owners = ownerReferences === undefined ? {} : { ownerReferences };
@@ -180,7 +180,7 @@ describe.concurrent("an update that leaves out Legation's marks", () => {
     { state: "waits", spec: { schedulingGates: GATES }, until: (pod: Pod) => pod.spec?.nodeName === undefined },
     { state: "runs", spec: {}, until: running },
   ])("of a pod that $state", ({ state, spec, until }) => {
-    test.for(UPDATES)("by $how leaves the pod as on a plain cluster, with its marks", async ({ how, update }) => {
+    test.for(UPDATES)("leaves the pod as on a plain cluster, with its marks: $how", async ({ how, update }) => {
       const name = `${state}-${UPDATES.findIndex((one) => one.how === how)}`;
       const ends = await Promise.all(
         Object.values(sides).map(async (side) => {
@@ -207,7 +207,7 @@ describe.concurrent("the author's own manifest", () => {
     { how: "kubectl replace", args: ["replace", "-f", "-"] },
     { how: "kubectl apply", args: ["apply", "-f", "-"] },
     { how: "kubectl apply --server-side", args: ["apply", "--server-side", "--force-conflicts", "-f", "-"] },
-  ])("may be written again before the pod has a node, by $how", async ({ how, args }) => {
+  ])("can be written again by $how before the pod has a node", async ({ how, args }) => {
     const name = how.replaceAll(/\W+/g, "-");
     const first = args.includes("replace") ? ["create", "-f", "-"] : args;
     const ends = await Promise.all(
@@ -228,7 +228,7 @@ describe.concurrent("the author's own manifest", () => {
     expect(ends[1]?.marks[1]).toMatchObject({ schedulerName: "legation" });
   });
 
-  test("is refused once the pod has a node, in the same words as on a plain cluster", async () => {
+  test("is refused once the pod has a node, with the message of a plain cluster", async () => {
     const refusals = await Promise.all(
       Object.values(sides).map(async (side) => {
         await run(side, ["create", "-f", "-"], manifest("replaced"));
@@ -244,7 +244,7 @@ describe.concurrent("the author's own manifest", () => {
     expect(refusals[1]).toBe(refusals[0]);
   });
 
-  test("does not undo that a pod waits for its lost member", async () => {
+  test("keeps the tolerations of failover: never", async () => {
     const { host } = sides;
     const annotations = { "legation.dev/failover": "never" };
     const written = manifest("stays", spec);
@@ -258,7 +258,7 @@ describe.concurrent("the author's own manifest", () => {
     expect(lost(await read(host, "stays"))).toEqual(lost(before));
   });
 
-  test("with another scheduler than the one that it had is refused", async () => {
+  test("is refused with another scheduler name", async () => {
     const { host } = sides;
     await run(host, ["create", "-f", "-"], manifest("moved", spec));
     const other = manifest("moved", { ...spec, schedulerName: "yunikorn" });
@@ -266,19 +266,19 @@ describe.concurrent("the author's own manifest", () => {
   });
 });
 
-describe.concurrent("a pod whose marks somebody means to take off", () => {
+describe.concurrent("a pod whose marks a user removes", () => {
   const WARNING = "Legation restores its own keys on an object";
 
   test.for([
     { what: "the label", args: ["label", "pod/NAME", "legation.dev/proxy-"] },
     { what: "the finalizer", args: ["patch", "pod/NAME", "--type=merge", "-p", '{"metadata":{"finalizers":null}}'] },
     { what: "a decision", args: ["annotate", "pod/NAME", "legation.dev/cluster-"] },
-  ])("keeps $what, and whoever did it hears why", async ({ what, args }) => {
+  ])("keeps $what, and the user gets a warning", async ({ what, args }) => {
     const { host } = sides;
     const name = what.replace(" ", "-");
     await run(host, ["create", "-f", "-"], manifest(name));
     const before = await podThat(host.client, host.namespace, name, running);
-    // kubectl ends with an error when it hears a warning.
+    // kubectl fails on a warning.
     const strict = run(host, [...args.map((arg) => arg.replace("NAME", name)), "--warnings-as-errors"]);
     await expect(strict).rejects.toThrow(WARNING);
     expect(marks(await read(host, name))).toEqual(marks(before));
@@ -299,7 +299,7 @@ describe.concurrent("a pod whose marks somebody means to take off", () => {
     await podGone(host.client, host.namespace, "ending");
   });
 
-  test("in overflow mode keeps its one mark", async ({ onTestFinished }) => {
+  test("keeps its mark in overflow mode", async ({ onTestFinished }) => {
     const labels = { "legation.dev/delegation": "overflow" };
     const namespace = await freshNamespace(sides.host.cluster, { labels, onFinished: onTestFinished });
     const side = { ...sides.host, namespace };
@@ -312,7 +312,7 @@ describe.concurrent("a pod whose marks somebody means to take off", () => {
   });
 });
 
-test("a pod that is taken out of its ReplicaSet by another set of labels runs on, and another takes its place", async () => {
+test("keeps a pod running that new labels take out of its ReplicaSet, and another pod takes its place", async () => {
   const ends = await Promise.all(
     Object.values(sides).map(async (side) => {
       const template = { metadata: { labels: { app: "released" } }, spec: manifest("").spec };
@@ -339,13 +339,13 @@ test("a pod that is taken out of its ReplicaSet by another set of labels runs on
   expect(ends[0]?.owners).toEqual([]);
 });
 
-describe("an update of another object that leaves out what Legation wrote there", () => {
+describe("an update of another object that leaves out Legation's annotations", () => {
   interface Row {
     readonly kind: string;
-    /** Makes it, with what Legation writes on it. */
+    /** Creates the object with Legation's annotations. */
     readonly make: (side: Side) => Promise<unknown>;
     readonly object: string;
-    /** The fields in which it is. */
+    /** The annotations that must stay. */
     readonly kept: readonly string[];
   }
 
@@ -369,7 +369,7 @@ describe("an update of another object that leaves out what Legation wrote there"
       },
     },
     { kind: "Cluster", object: "clusters.legation.dev/west", kept: ["legation.dev/member-uid"], make: async () => {} },
-  ])("$kind", async ({ make, object, kept }) => {
+  ])("keeps them on a $kind", async ({ make, object, kept }) => {
     const { host } = sides;
     await make(host);
     const get = async (): Promise<{ metadata: { annotations?: Record<string, string> } }> =>
@@ -385,7 +385,7 @@ describe("an update of another object that leaves out what Legation wrote there"
   });
 });
 
-describe("a copy in a member that a client there has written without", () => {
+describe("a copy whose marks a client in the member removes", () => {
   const KINDS = ["configmap", "secret", "serviceaccount", "service", "networkpolicy"];
   let namespace = "";
 
@@ -431,7 +431,7 @@ describe("a copy in a member that a client there has written without", () => {
   }
 
   test.each(KINDS.flatMap((kind) => ["labels", "annotations"].map((what) => ({ kind, what }))))(
-    "$what gets them back: $kind",
+    "gets its $what back: $kind",
     async ({ kind, what }) => {
       const before = await eventually(() => copyOf(kind));
       const patch = JSON.stringify({ metadata: { [what]: null } });

@@ -30,7 +30,7 @@ async function policy(
   });
 }
 
-/** The host's copies in west, by the names of their sources, when they are so many. */
+/** Returns the host's copies in west by the names of their sources, once there are so many. */
 async function copiesInWest({ namespace }: Scene, count: number): Promise<Map<string, Stored<NetworkPolicy>>> {
   return eventually(
     async () => {
@@ -44,7 +44,7 @@ async function copiesInWest({ namespace }: Scene, count: number): Promise<Map<st
 }
 
 describe.concurrent("a NetworkPolicy of the host", () => {
-  test("is where its pods run before they do, and for them alone", async ({ onTestFinished }) => {
+  test("is copied before its pods run, and selects them alone", async ({ onTestFinished }) => {
     const scene = await makeScene(clients(), onTestFinished);
     const { namespace } = scene;
     const { west, east } = clients();
@@ -88,7 +88,7 @@ describe.concurrent("a NetworkPolicy of the host", () => {
     expect(await scene.find(west, networkPolicies, "only-web")).toEqual(own);
   });
 
-  test("that comes, changes or goes while its pods run is followed", async ({ onTestFinished }) => {
+  test("is followed when it is created, changed or deleted while its pods run", async ({ onTestFinished }) => {
     const scene = await makeScene(clients(), onTestFinished);
     const { host, west } = clients();
     const ref = { namespace: scene.namespace, name: "rules" };
@@ -103,7 +103,7 @@ describe.concurrent("a NetworkPolicy of the host", () => {
       expect(copy?.metadata.uid).toBe(first?.metadata.uid);
     };
     await eventuallyPasses(followed, PATIENT);
-    // Nor does it stay as somebody in the member has made it.
+    // A change in the member does not stay.
     const copyRef = { namespace: scene.namespace, name: first?.metadata.name ?? "" };
     const opened = { metadata: { annotations: { "legation.dev/owner": null } }, spec: { egress: [{}] } };
     const { metadata } = await west.patch(networkPolicies, copyRef, { type: "merge", body: opened });
@@ -115,7 +115,7 @@ describe.concurrent("a NetworkPolicy of the host", () => {
     await copiesInWest(scene, 0);
   });
 
-  test("that a member refuses keeps the pod from it, with the reason", async ({ onTestFinished }) => {
+  test("keeps the pod out of a member that refuses it, with the reason", async ({ onTestFinished }) => {
     const scene = await makeScene(clients(), onTestFinished);
     const { namespace } = scene;
     const counted = "count/networkpolicies.networking.k8s.io";
@@ -131,7 +131,7 @@ describe.concurrent("a NetworkPolicy of the host", () => {
       expect(JSON.parse(await kubectl(memberCluster("west"), args)).status.hard).toEqual({ [counted]: "0" });
     }, PATIENT);
     await policy(scene, "rules");
-    // That it has a copy there shows that the controller has heard of it.
+    // The copy there shows that the controller has seen it.
     await scene.run("web-1", {}, "east");
     await eventually(
       async () => (await clients().east.list(networkPolicies, { namespace })).items.length === 1,
@@ -145,7 +145,7 @@ describe.concurrent("a NetworkPolicy of the host", () => {
   });
 });
 
-test("a controller that is killed at its writes is followed by one that ends the same", async () => {
+test("finishes after a restart when the controller is killed at its writes", async () => {
   const scene = await makeScene(clients());
   const { legation, trap, release } = gated();
   onTestFinished(release);
@@ -179,7 +179,7 @@ test("a controller that is killed at its writes is followed by one that ends the
   await copiesInWest(scene, 0);
 });
 
-test("a member that joined before there were copies gets no pod of a namespace with policies, until it may have them", async () => {
+test("sends no pod of a namespace with policies to a member that joined without the rights to copy them", async () => {
   const scene = await makeScene(clients());
   const { legation } = gated();
   const { host, west } = clients();

@@ -24,7 +24,7 @@ const legation = useLegation({
 });
 const clients = useClients();
 
-/** Values of the series that a scrape has now. */
+/** Returns a function that reads the present scrape. */
 async function scrape(): Promise<(series: string) => number | undefined> {
   const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
   const values = new Map(
@@ -36,7 +36,7 @@ async function scrape(): Promise<(series: string) => number | undefined> {
   return (series) => values.get(series);
 }
 
-test("a pod that no member can have has the one condition of a pod that fits on no node, where the operator says so", async () => {
+test("reports the standard unschedulable condition of a pod that no member can have, where the operator asks for that", async () => {
   const { host } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace(hostCluster(), { prefix: "nowhere", labels });
@@ -52,7 +52,7 @@ test("a pod that no member can have has the one condition of a pod that fits on 
   expect(delegated).toEqual(own);
 });
 
-test("every stage of a pod is in the metrics, and every log line about it carries the proxy's uid", async () => {
+test("counts every stage of a pod in the metrics, and logs every line about it with the proxy's uid", async () => {
   const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace(hostCluster(), { prefix: "observed", labels });
@@ -96,7 +96,7 @@ test("every stage of a pod is in the metrics, and every log line about it carrie
       .split("\n")
       .filter((line) => line.includes(`${namespace}/web"`) && line.endsWith("}"))
       .map((line) => JSON.parse(line));
-  // It logs by a thread of its own, a little later.
+  // The log arrives a little later, from another thread.
   const about = await eventually(() => {
     const lines = logged();
     return lines.some(({ outcome }) => outcome === "Released") && lines;
@@ -106,7 +106,7 @@ test("every stage of a pod is in the metrics, and every log line about it carrie
   for (const line of about) expect(line).toMatchObject({ proxy: metadata.uid });
 });
 
-/** The spans of one pod's trace as a tree: what is below what, in the order of their beginnings. */
+/** Returns the spans of one pod's trace as a tree, in the order of their starts. */
 function treeOf(spans: readonly ReceivedSpan[], parent?: string): unknown[] {
   return spans
     .filter(({ parentSpanId }) => parentSpanId === parent)
@@ -117,7 +117,7 @@ function treeOf(spans: readonly ReceivedSpan[], parent?: string): unknown[] {
     });
 }
 
-test("a pod's life is one trace, with the requests of each step", async () => {
+test("traces a pod's life as one trace, with the requests of each step", async () => {
   const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace(hostCluster(), { prefix: "traced", labels });
@@ -150,7 +150,7 @@ test("a pod's life is one trace, with the requests of each step", async () => {
   for (const { name, service, status, attributes } of spans) {
     expect(service).toBe("legation-controller");
     if (attributes["http.request.method"] !== undefined) continue;
-    // A pod that is deleted while it runs fails, and others of its steps may have to be repeated.
+    // A pod that is deleted while it runs fails, and some steps may be repeated.
     if (name === "bind proxy" || name === "release proxy") expect(status.code).not.toBe(2);
     expect(attributes).toMatchObject({
       "k8s.pod.uid": metadata.uid,
@@ -160,7 +160,7 @@ test("a pod's life is one trace, with the requests of each step", async () => {
   }
   const bound = spans.find(({ name }) => name === "bind proxy");
   expect(bound?.attributes).toMatchObject({ "k8s.cluster.name": "host", "legation.member": "west" });
-  // The first try finds no namespace there, unless something else of the pod's has been made before it.
+  // The first attempt finds no namespace there, unless another object of the pod came first.
   const made = spans.find(({ name }) => name === "create delegate");
   const requests = spans.filter(({ parentSpanId }) => parentSpanId === made?.spanId);
   expect(requests.map(({ name }) => name)).toContain("create pods");
@@ -180,7 +180,7 @@ test("a pod's life is one trace, with the requests of each step", async () => {
   await podGone(west, namespace, "web");
 });
 
-/** A pod in west that claims to be the delegate of a proxy which the host has never had. */
+/** Creates a pod in west with the marks of a delegate whose proxy never existed. */
 async function leaveDelegate(prefix: string): Promise<string> {
   const { host, west } = clients();
   const namespace = await freshNamespace(memberCluster("west"), { prefix });
@@ -192,7 +192,7 @@ async function leaveDelegate(prefix: string): Promise<string> {
   return namespace;
 }
 
-test("a delegate without a proxy is counted as an orphan, and deleted", async () => {
+test("counts a delegate without a proxy as an orphan, and deletes it", async () => {
   const orphans = 'legation_orphans_total{cluster="west"}';
   const before = (await scrape())(orphans) ?? 0;
   const namespace = await leaveDelegate("orphaned");
@@ -200,12 +200,12 @@ test("a delegate without a proxy is counted as an orphan, and deleted", async ()
   await eventuallyPasses(async () => expect((await scrape())(orphans)).toBe(before + 1));
 });
 
-test("a delegate of a state that the host was set back from is shown, and kept until somebody says otherwise", async () => {
+test("shows a delegate that a restored host does not know, and keeps it until the operator decides", async () => {
   const { host, west } = clients();
   const { controller } = legation();
   const ref = { namespace: "legation-system", name: "legation-controller" };
   await controller.stop();
-  // What a backup that is an hour old has.
+  // As in a backup that is an hour old.
   await ageLease(host);
   const namespace = await leaveDelegate("restored");
   await controller.start();
@@ -216,7 +216,7 @@ test("a delegate of a state that the host was set back from is shown, and kept u
   );
   const { stdout } = await runCli(["status", `--kubeconfig=${hostCluster().kubeconfig}`]);
   expect(stdout).toContain("does not know them: 1 in west");
-  // The next leader has not forgotten.
+  // The next leader still knows.
   await controller.stop();
   await controller.start();
   await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));

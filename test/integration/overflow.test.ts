@@ -31,14 +31,14 @@ let namespace: string;
 
 beforeEach(async () => {
   gated().release();
-  // One that was killed in a test that failed.
+  // A failed test may have left it killed.
   await gated().legation.controller.start();
   const labels = { "legation.dev/delegation": "annotated" };
   const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
   namespace = await freshNamespace(all, { prefix: "overflow", labels });
 });
 
-/** A pod that only the nodes of this test's pool can have: no cluster's, until it is offered one. */
+/** Returns a pod that only nodes of this test's pool can run: none, until one is offered. */
 function overflowPod(parts: PodParts = {}): Pod {
   const { labels = {}, name = NAME, annotations = {}, spec = {} } = parts;
   return {
@@ -64,7 +64,7 @@ function overflowing(): Record<string, string> {
   };
 }
 
-/** What only nodes of the pool can have; with `cores`, each of them but one such pod. */
+/** Returns a spec that only nodes of the pool can run; with `cores`, one such pod per node. */
 function poolSpec(cores = "1"): PodSpec {
   const resources = { requests: { cpu: cores } };
   return { nodeSelector: { [POOL]: namespace }, containers: [{ name: "main", image: "work:1", resources }] };
@@ -73,7 +73,7 @@ function poolSpec(cores = "1"): PodSpec {
 // More than half of a node's.
 const MOST_CORES = "40";
 
-/** Puts one node of the cluster into this test's pool, as soon as the pods of earlier tests have left it. */
+/** Puts one node of the cluster into this test's pool, once the pods of earlier tests have left it. */
 async function offerNode(client: ClusterClient): Promise<string> {
   const { items } = await client.list(nodes);
   const name = items.find(({ metadata }) => metadata.name.includes("-node-"))?.metadata.name ?? "";
@@ -90,7 +90,7 @@ async function offerNode(client: ClusterClient): Promise<string> {
   return name;
 }
 
-/** All delegates that the pods of this test ever had. */
+/** Returns all delegates that the pods of this test ever had. */
 async function delegates(): Promise<string[]> {
   const lives = await Promise.all(
     [memberCluster("west"), memberCluster("east")].map((one) => podLives(one, namespace)),
@@ -98,7 +98,7 @@ async function delegates(): Promise<string[]> {
   return lives.flat().map(({ cluster }) => cluster);
 }
 
-/** What the audit log tells of pods that the host was about to run, beside its scheduler's word that it has no node. */
+/** Returns the host's writes on pods that it was about to run, without its scheduler's condition. */
 async function runOnHost(): Promise<string[]> {
   const signs = await hostNodeWrites(hostCluster(), new Set([namespace]));
   return signs.filter((sign) => !/^system:kube-scheduler: patch .*\/status/.test(sign));
@@ -117,7 +117,7 @@ const collection = (): string => `/api/v1/namespaces/${namespace}/pods`;
 const one = (): string => `${collection()}/${NAME}`;
 
 describe("a pod in overflow mode", () => {
-  test("is the host's own while the host has a node for it", async () => {
+  test("stays on the host while the host has a node for it", async () => {
     const { host } = clients();
     const node = await offerNode(host);
     await offerNode(clients().west);
@@ -132,14 +132,14 @@ describe("a pod in overflow mode", () => {
     expect((await legationWrites(hostCluster(), namespace)).pods).toEqual(new Map());
   });
 
-  test("is delegated when the host has had none for a while, by a fixed number of writes", async () => {
+  test("is delegated after the host's patience, by a fixed number of writes", async () => {
     const { host, west } = clients();
     await offerNode(west);
     await host.create(pods, overflowPod());
     const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
     expect(pod.spec?.nodeName).toBe(WEST);
     expect(pod.metadata.labels?.[PROXY_LABEL]).toBe("true");
-    // What the host had is there again: too late, it is the member's for good.
+    // The host has a node again: too late, the pod stays in the member.
     await offerNode(host);
     await host.delete(pods, { namespace, name: NAME });
     await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
@@ -153,7 +153,7 @@ describe("a pod in overflow mode", () => {
     expect(writes.length).toBeLessThanOrEqual(8);
   });
 
-  test("stays when no member takes it either, hears so once, and goes when one does", async () => {
+  test("waits when no member takes it either, has one event, and goes when one does", async () => {
     const { host, west, east } = clients();
     await offerNode(west);
     const quota = {
@@ -190,7 +190,7 @@ describe("a pod in overflow mode", () => {
     expect(await delegates()).toEqual(["east"]);
   });
 
-  test("is the host's when its scheduler is faster, and leaves nothing in a member", async () => {
+  test("stays on the host if the scheduler is faster, and leaves nothing in a member", async () => {
     const { host, west } = clients();
     await offerNode(west);
     let node = "";
@@ -220,7 +220,7 @@ describe("a pod in overflow mode", () => {
     await podGone(host, namespace, NAME, undefined, patient);
   });
 
-  test("that is deleted just after its Binding goes, and has never had a delegate", async () => {
+  test("goes, and never has a delegate, if it is deleted just after its Binding", async () => {
     const { host, west } = clients();
     await offerNode(west);
     gated().trap("host", {
@@ -228,7 +228,7 @@ describe("a pod in overflow mode", () => {
       catches: ({ path, method, body }) => path === one() && method === "PATCH" && body.includes("finalizers"),
       onCaught: () => host.delete(pods, { namespace, name: NAME }),
     });
-    // By a watch: nobody who asks now and then would see it bound for certain.
+    // A watch sees each change, while polling might miss that it was bound.
     const { histories, stop } = await watchPods(host, namespace);
     onTestFinished(stop);
     await host.create(pods, overflowPod());
@@ -238,7 +238,7 @@ describe("a pod in overflow mode", () => {
   });
 });
 
-/** Where all pods of this test have their nodes, once there are so many: how many on the host, and in members. */
+/** Counts the test's pods on the host and in members, once so many have nodes. */
 async function placed(count: number): Promise<Record<string, number>> {
   const nodesOf = async (): Promise<string[]> =>
     (await podsOf(clients().host, namespace)).flatMap(({ spec }) => spec?.nodeName ?? []);
@@ -269,7 +269,7 @@ describe("pods of one group in overflow mode", () => {
     await podThat(host, namespace, "second", inPhase("Running"), patient);
   });
 
-  test("stay on the host while it runs others of them, and go when these have gone", async () => {
+  test("stay on the host while others of them run there, and go when these have gone", async () => {
     const { host, west } = clients();
     const node = await offerNode(host);
     await offerNode(west);
@@ -299,7 +299,7 @@ describe("pods of one group in overflow mode", () => {
   });
 });
 
-test("a pod for which the host's scheduler makes room by preemption is left to it, though members have room", async () => {
+test("leaves a pod to the host's scheduler that makes room for it by preemption, though members have room", async () => {
   const { host, west } = clients();
   const node = await offerNode(host);
   await offerNode(west);
@@ -318,7 +318,7 @@ test("a pod for which the host's scheduler makes room by preemption is left to i
   await podThat(host, namespace, "victim", inPhase("Running"), patient);
   await host.create(pods, overflowPod({ spec: { ...poolSpec(MOST_CORES), priorityClassName: priority } }));
   await podThat(host, namespace, NAME, ({ status }) => status?.nominatedNodeName === node, patient);
-  // Three times as long as it waits for the host.
+  // Three times the patience.
   await sleep(3_000);
   await stopNow(host, namespace, "victim");
   await podThat(host, namespace, NAME, inPhase("Running"), patient);
@@ -338,7 +338,7 @@ describe("workloads in overflow mode", () => {
     spec: { ...poolSpec(MOST_CORES), ...spec },
   });
 
-  test("as a Deployment spill over into members, and leave nothing there when they shrink", async () => {
+  test("spill over into members as a Deployment, and leave nothing there when they shrink", async () => {
     const { host, west, east } = clients();
     await Promise.all([host, west, east].map((client) => offerNode(client)));
     const selector = { matchLabels: { app: "web" } };
@@ -359,7 +359,7 @@ describe("workloads in overflow mode", () => {
     }, patient);
   });
 
-  test("as a Job end on both sides, and the Job is complete", async () => {
+  test("end on both sides as a Job, and the Job is complete", async () => {
     const { host, west } = clients();
     await Promise.all([host, west].map((client) => offerNode(client)));
     const job: Workload = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "sum" } };
@@ -367,7 +367,7 @@ describe("workloads in overflow mode", () => {
     const sum: Workload = { ...job, spec: { completions: 2, parallelism: 2, template: pod } };
     await createIn(host, namespace, [sum]);
     expect(await placed(2)).toEqual({ host: 1, "legation-west": 1 });
-    // Not before both have their places: the first would give its own to the second.
+    // Once both have their places: otherwise the first would give its own to the second.
     for (const { metadata } of await podsOf(host, namespace)) {
       const body = { metadata: { annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded" } } };
       await host.patch(pods, { namespace, name: metadata.name }, { type: "merge", body });
@@ -387,7 +387,7 @@ describe("a controller that is killed at a write of a pod that overflows", () =>
     readonly when: "before" | "after";
     readonly where: "host" | "member";
     readonly matches: (write: Write) => boolean;
-    /** Which of those that match. */
+    /** The number of the matching write. */
     readonly nth?: number;
   }
   const patches = ({ method, path, body }: Write, word: string): boolean =>
@@ -404,40 +404,37 @@ describe("a controller that is killed at a write of a pod that overflows", () =>
     { write: "the record", when: "before", where: "host", matches: (write) => patches(write, "delegate-uid") },
   ];
 
-  test.each(points)(
-    "($when $write) is followed by one that ends the same",
-    async ({ when, where, matches, nth = 1 }) => {
-      const { host, west } = clients();
-      const { legation, trap } = gated();
-      await offerNode(west);
-      let seen = 0;
-      let killed = false;
-      trap(where, {
-        when,
-        catches: (write) => {
-          if (matches(write)) seen += 1;
-          return matches(write) && seen === nth;
-        },
-        onCaught: async () => {
-          await legation.controller.stop("SIGKILL");
-          killed = true;
-        },
-      });
-      await host.create(pods, overflowPod());
-      await eventually(() => killed, { ...patient, what: "the write" });
-      await legation.controller.start();
-      const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
-      expect(pod.spec?.nodeName).toBe(WEST);
-      await host.delete(pods, { namespace, name: NAME });
-      await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
-      expect(await delegates()).toEqual(["west"]);
-      expect(await runOnHost()).toEqual([]);
-    },
-  );
+  test.each(points)("finishes after a restart: $when $write", async ({ when, where, matches, nth = 1 }) => {
+    const { host, west } = clients();
+    const { legation, trap } = gated();
+    await offerNode(west);
+    let seen = 0;
+    let killed = false;
+    trap(where, {
+      when,
+      catches: (write) => {
+        if (matches(write)) seen += 1;
+        return matches(write) && seen === nth;
+      },
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    await host.create(pods, overflowPod());
+    await eventually(() => killed, { ...patient, what: "the write" });
+    await legation.controller.start();
+    const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    expect(pod.spec?.nodeName).toBe(WEST);
+    await host.delete(pods, { namespace, name: NAME });
+    await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
+    expect(await delegates()).toEqual(["west"]);
+    expect(await runOnHost()).toEqual([]);
+  });
 });
 
 describe("the mark of overflow mode", () => {
-  test("cannot be forged, taken away or changed, and a namespace's label gives it to all its pods", async () => {
+  test("cannot be forged, removed or changed, and a namespace's label gives it to all its pods", async () => {
     const { host } = clients();
     const plain = (labels: Record<string, string>): Pod => ({
       apiVersion: "v1",
@@ -454,7 +451,7 @@ describe("the mark of overflow mode", () => {
       return host.patch(pods, { namespace, name: NAME }, { type: "merge", body });
     };
     await expect(relabel("true")).rejects.toThrow("Legation");
-    // An absent mark is put back.
+    // The webhook restores an absent mark.
     await expect(relabel(null)).resolves.toMatchObject({ metadata: { labels: { [PROXY_LABEL]: "overflow" } } });
     const all = await freshNamespace(hostCluster(), { labels: { "legation.dev/delegation": "overflow" } });
     const made = await host.create(pods, { ...plain({}), metadata: { namespace: all, name: "any" } });

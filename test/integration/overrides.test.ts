@@ -35,7 +35,7 @@ async function create(name: string, annotations: Record<string, string>): Promis
 }
 
 describe("overrides", () => {
-  test("make the delegate different in the members that they are for, and leave the proxy as it was written", async () => {
+  test("change the delegate in the members that they name, and leave the proxy as written", async () => {
     const { host, west } = clients();
     await create("changed", { [OVERRIDES_ANNOTATION]: OVERRIDES, [CLUSTERS_ANNOTATION]: "west" });
     const proxy = await podThat(host, namespace, "changed", inPhase("Running"));
@@ -45,14 +45,14 @@ describe("overrides", () => {
       env: [{ name: "WHERE", value: "west" }],
     });
     expect(proxy.spec?.containers[0]?.image).not.toBe("mirror.example/main:1");
-    // What is forwarded later leaves it as it is.
+    // Forwarded changes do not undo them.
     const body = { metadata: { labels: { later: "yes" } } };
     await host.patch(pods, { namespace, name: "changed" }, { type: "merge", body });
     const after = await podThat(west, namespace, "changed", ({ metadata }) => metadata.labels?.later === "yes");
     expect(after.spec?.containers[0]?.image).toBe("mirror.example/main:1");
   });
 
-  test("that do not fit the pod keep it from the member and say which operation", async () => {
+  test("keep a pod that they do not fit from the member, and name the failing operation", async () => {
     const { host, east } = clients();
     await create("misfit", { [OVERRIDES_ANNOTATION]: OVERRIDES, [CLUSTERS_ANNOTATION]: "east" });
     const waiting = await podThat(host, namespace, "misfit", (pod) => whyNotPlaced(pod) !== undefined);
@@ -62,7 +62,7 @@ describe("overrides", () => {
     expect(await podOf(east, namespace, "misfit")).toBeUndefined();
   });
 
-  test("that reach for what is Legation's are refused when the pod is created", async () => {
+  test("are refused at admission if they touch fields that Legation writes", async () => {
     const text = JSON.stringify([{ patch: [{ op: "add", path: "/metadata/labels/legation.dev~1host", value: "x" }] }]);
     await expect(create("refused", { [OVERRIDES_ANNOTATION]: text })).rejects.toThrow(/is not inside \/spec\//);
   });
@@ -76,7 +76,7 @@ describe("overrides", () => {
       /changes spec\.containers\[0\]\.securityContext, which this cluster's admission judges/,
     );
 
-    // Admission is asked of new pods only: what is written later is judged when the pod is placed.
+    // Admission sees new pods only: later overrides are judged when the pod is placed.
     const gated = delegatedPod(namespace, "later", { annotations: { [CLUSTERS_ANNOTATION]: "west" } });
     gated.spec = { ...gated.spec, containers: gated.spec?.containers ?? [], schedulingGates: [{ name: "x.io/gate" }] };
     await host.create(pods, gated);

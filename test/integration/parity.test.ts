@@ -27,8 +27,8 @@ import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { change, createIn } from "../support/harness/workloads.ts";
 
-// Every manifest runs twice, unchanged: in a namespace of a plain cluster, and in one of the host that delegates all its
-// pods. Whoever looks at the host must see what there is to see on the plain cluster.
+// Every manifest runs twice, unchanged: on a plain cluster, and on the host in a namespace with mode all.
+// Both must look the same.
 
 useLegation();
 const clients = useClients();
@@ -41,9 +41,9 @@ interface Side {
 }
 
 interface Step {
-  /** What is done to the workload; default: nothing. */
+  /** An action on the workload; default: none. */
   readonly act?: (side: Side) => Promise<unknown>;
-  /** True when the workload has come to rest. */
+  /** Reports whether the workload is at rest. */
   readonly until: AtRest;
 }
 
@@ -82,7 +82,7 @@ function asKubelet(status: Partial<PodStatus>): (side: Side) => Promise<void> {
   };
 }
 
-// The API server writes the pod's own value of the key into the selector, and a second one would refuse that.
+// The API server writes the pod's own value of the key into the selector, and a second one would contradict that.
 const OTHERS = {
   labelSelector: { matchExpressions: [{ key: "tier", operator: "DoesNotExist" }] },
   matchLabelKeys: Object.keys(WEB_LABELS),
@@ -91,11 +91,11 @@ const OTHERS = {
 const sidecar = { name: "sidecar", image: "sidecar:1", restartPolicy: "Always" };
 const setup = { name: "setup", image: "setup:1", command: ["setup"] };
 
-/** The CronJob has made a Job by itself. */
+/** Reports whether the CronJob has created a Job. */
 const hasFired: AtRest = ({ workloads }) =>
   workloads.some(({ status, kind }) => kind === "CronJob" && status?.lastScheduleTime !== undefined);
 
-/** That Job has succeeded, and the CronJob knows it. */
+/** Reports whether that Job has succeeded and the CronJob knows. */
 const hasSucceeded: AtRest = (state) =>
   condition("Complete")(state) &&
   state.workloads.some(
@@ -374,7 +374,7 @@ async function sides(): Promise<{ plain: Side; delegating: Side }> {
     freshNamespace(host, {
       prefix: "parity",
       labels: { "legation.dev/delegation": "all" },
-      // With the identity of the place where they run, as on the plain cluster.
+      // With the identity of the cluster where they run, as on the plain cluster.
       annotations: { "legation.dev/api": "member" },
       onFinished,
     }),
@@ -406,8 +406,8 @@ async function play({ manifests, steps }: Row, side: Side): Promise<void> {
   }
 }
 
-describe("the final state of", () => {
-  test.concurrent.each(rows)("$name is on the host what it is on a plain cluster", async (row) => {
+describe("the final state of a workload", () => {
+  test.concurrent.each(rows)("is the same on the host as on a plain cluster: $name", async (row) => {
     const { plain, delegating } = await sides();
     await Promise.all([play(row, plain), play(row, delegating)]);
     let direct: NamespaceState | undefined;
@@ -417,11 +417,11 @@ describe("the final state of", () => {
       const delegated = await readState(delegating.client, delegating.namespace);
       expect(comparable(delegated)).toEqual(comparable(direct));
     });
-    // What runs in the members is what runs on the plain cluster, not only what is shown of it.
+    // The delegates themselves must equal the pods of the plain cluster, and not only their proxies.
     const ungated = (direct?.pods ?? []).filter(({ spec }) => spec?.schedulingGates === undefined);
     const { namespace } = delegating;
     const delegates = await Promise.all([clients().west, clients().east].map((client) => podsOf(client, namespace)));
-    // Label keys that an API server has written into selectors are there in these alone.
+    // Only selectors contain the label keys that an API server has written there.
     const wanted = withoutMergedKeys(ungated);
     expect(comparableTasks({ namespace, workloads: [], pods: delegates.flat() })).toEqual(
       comparableTasks({ namespace: plain.namespace, workloads: [], pods: wanted }),

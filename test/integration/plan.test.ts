@@ -30,7 +30,7 @@ beforeEach(async () => {
   const labels = { "legation.dev/delegation": "annotated" };
   const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
   namespace = await freshNamespace(all, { prefix: "plan", labels });
-  // What a plan goes by comes with the members' first report.
+  // A plan needs the members' first report.
   await eventuallyPasses(async () => {
     const { items } = await clients().host.list(clusters);
     for (const { status } of items) expect(status?.nodeKinds?.length).toBeGreaterThan(0);
@@ -106,7 +106,7 @@ const dividing = (division: object): Record<string, string> => ({
   "legation.dev/scheduling-preferences": JSON.stringify({ clusters: division }),
 });
 
-/** How many pods of each workload each member has. */
+/** Counts the pods of each workload in each member. */
 async function placed(): Promise<Record<string, Record<string, number>>> {
   const counts: Record<string, Record<string, number>> = {};
   for (const pod of await podsOf(clients().host, namespace)) {
@@ -119,7 +119,7 @@ async function placed(): Promise<Record<string, Record<string, number>>> {
   return counts;
 }
 
-/** A webhook that denies every request. */
+/** Starts a webhook that denies every request. */
 async function denyingWebhook(): Promise<{ readonly url: string; readonly caBundle: string }> {
   const validity = { now: Date.now(), lifetimeMs: 24 * 3_600_000 };
   const authority = await issueAuthority("denying", validity);
@@ -142,7 +142,7 @@ async function denyingWebhook(): Promise<{ readonly url: string; readonly caBund
 }
 
 describe("a plan", () => {
-  test("is what then happens, and writes nothing but dry-runs", async () => {
+  test("predicts the placement, and writes nothing but dry-runs", async () => {
     const spread = JSON.stringify([{ topologyKey: "region" }]);
     const override = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
     const manifest = [
@@ -214,7 +214,7 @@ describe("a plan", () => {
     }, patient);
   });
 
-  test("that does not fit says so with the words of the condition, and by its exit code", async () => {
+  test("reports pods that fit nowhere in the words of the pod's condition, and by its exit code", async () => {
     const manifest = [
       workload("Pod", "unlabelled", { apiVersion: "v1", podSpec: { nodeSelector: { disk: "none" } } }),
       workload("Pod", "huge", { apiVersion: "v1", cpu: "4k" }),
@@ -228,7 +228,7 @@ describe("a plan", () => {
     const planned = planSchema.parse(JSON.parse(stdout));
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
     const foreseen = Object.fromEntries(planned.workloads.map(({ name, pods: [first] }) => [name, first]));
-    // It waits in one member, whose scheduler says why with more words.
+    // It waits in one member, whose scheduler gives a longer reason.
     expect(foreseen.huge?.waitsIn).toMatch(/^(west|east)$/);
     const other = foreseen.huge?.waitsIn === "west" ? "east" : "west";
     const tooLarge = `${other}: cpu: 4000 requested, the largest node has 64`;
@@ -239,13 +239,13 @@ describe("a plan", () => {
       expect(Object.fromEntries(said)).toEqual({
         unlabelled: foreseen.unlabelled?.message,
         elsewhere: foreseen.elsewhere?.message,
-        // Members that are alike may change places meanwhile.
+        // Equal members may swap places meanwhile.
         huge: expect.stringMatching(/(west|east): cpu: 4000 requested, the largest node has 64/),
       });
     }, patient);
   });
 
-  test("has the API server's words for pods that it would not create, and kubelet's for what they lack", async () => {
+  test("has the API server's words for pods that it would refuse, and the kubelet's for missing objects", async () => {
     const { host } = clients();
     const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
     const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "small" } };
@@ -291,7 +291,7 @@ describe("a plan", () => {
     }, patient);
   });
 
-  test("has the words of LimitRange, Pod Security, policy and webhook, and the defaults that they give", async () => {
+  test("has the words of LimitRange, Pod Security, policies and webhooks, and applies their defaults", async () => {
     await kubectl(hostCluster(), ["label", "namespace", namespace, "pod-security.kubernetes.io/enforce=baseline"]);
     const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
     const rules = [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["pods"] }];
@@ -363,7 +363,7 @@ describe("a plan", () => {
         const { code, stdout } = await plan(manifest, "-o", "json");
         const planned = planSchema.parse(JSON.parse(stdout));
         const found = new Map(planned.workloads.map(({ name, ...rest }) => [name, rest]));
-        // API servers take up policies and webhooks in their own time.
+        // API servers apply new policies and webhooks a little later.
         if (code !== 5 || found.get("policied")?.outcome === "fits" || found.get("hooked")?.outcome === "fits")
           return undefined;
         expect(planned).toMatchObject({ guesses: [], notChecked: [] });
@@ -396,7 +396,7 @@ describe("a plan", () => {
     for (const name of ["limited", "privileged", "policied", "hooked"]) expect(applied).toContain(messages[name]);
   });
 
-  test("of an asker who may not create pods says that admission was not asked", async () => {
+  test("reports that admission was not checked if the user may not create pods", async () => {
     const account = `system:serviceaccount:${namespace}:looker`;
     const host = hostCluster();
     await kubectl(host, ["-n", namespace, "create", "serviceaccount", "looker"]);
@@ -420,7 +420,7 @@ describe("a plan", () => {
     expect(code).toBe(0);
   });
 
-  test("of a namespace that would be refused has the words of policy and webhook", async () => {
+  test("has the words of policies and webhooks for a namespace that they would refuse", async () => {
     const written = (name: string, metadata: object): object => ({
       apiVersion: "v1",
       kind: "Namespace",
@@ -452,16 +452,16 @@ describe("a plan", () => {
     expect(workloads[1]?.message).toContain('"West" is not a DNS label');
   });
 
-  test("knows pods of the host, which leave their quota to those in their place", async () => {
+  test("knows pods of the host, whose quota is free for the pods that replace them", async () => {
     const { host } = clients();
     const web = (annotations: object): string => {
       const { metadata, ...rest } = Object(workload("Deployment", "hosted", {}));
       return JSON.stringify({ ...rest, metadata: { ...metadata, annotations } });
     };
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: web({}) });
-    // As an autoscaler would: the manifest does not say how many.
+    // As an autoscaler would: the manifest does not give the number.
     await kubectl(hostCluster(), ["-n", namespace, "scale", "deployment", "hosted", "--replicas=2"]);
-    // What is there before a quota is counted when that is made, and not again for minutes.
+    // A quota counts existing pods when it is created, and then not for minutes.
     await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "hosted", "--timeout=60s"]);
     const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
     const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "small" } };
@@ -482,7 +482,7 @@ describe("a plan", () => {
     expect(kept.code).toBe(0);
   });
 
-  test("of what would not be let in has the webhook's words, as text too", async () => {
+  test("has the webhook's words for objects that it would refuse, also as text", async () => {
     const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/cluster": "west" } }));
     const [planned, applied] = await Promise.all([
       plan(wrong),
@@ -497,7 +497,7 @@ describe("a plan", () => {
   });
 });
 
-test("the status of a workload has its division, its pods by member, and why some wait", async () => {
+test("shows the status of a workload: its division, its pods by member, and why some wait", async () => {
   const annotations = dividing({ west: { weight: 1, maxReplicas: 2 }, east: { weight: 1, maxReplicas: 1 } });
   const manifest = JSON.stringify(workload("Deployment", "web", { annotations, spec: { replicas: 4 } }));
   await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });

@@ -35,7 +35,7 @@ function patchWest(spec: object): Promise<string> {
   ]);
 }
 
-// A member's loss is found out sooner than in production; a busy machine may still take a second to answer.
+// A lost member is detected sooner than in production; a busy machine may take a second to answer.
 beforeAll(() => patchWest({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
 afterAll(() => patchWest({ probe: null }));
 
@@ -57,7 +57,7 @@ interface Parts {
   readonly apiVersion?: string;
   readonly name?: string;
   readonly preferences?: object;
-  /** In place of those that preferences make. */
+  /** Replaces the annotations for the preferences. */
   readonly annotations?: object;
   readonly spec?: object;
   readonly podSpec?: object;
@@ -90,7 +90,7 @@ function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True" && isLive(pod);
 }
 
-/** Live pods by member; those without one under `none`. */
+/** Counts live pods by member; those without one under `none`. */
 async function division(of: (pod: Pod) => boolean = () => true): Promise<Record<string, number>> {
   return countsOf(await podsOf(clients().host, namespace), (pod) => isLive(pod) && of(pod));
 }
@@ -127,7 +127,7 @@ describe("a Deployment with weights", () => {
     await divided({ west: 2, east: 1 });
   });
 
-  test("keeps its division as a whole at every moment of an update, also of one that is rolled back", async () => {
+  test("keeps its division at every moment of an update, and of its rollback", async () => {
     const preferences: SchedulingPreferences = {
       rebalance: true,
       clusters: { west: { weight: 1, minReplicas: 4 }, east: { weight: 3, minReplicas: 0 } },
@@ -160,7 +160,7 @@ describe("a Deployment with weights", () => {
     await run("rollout", "undo", "deployment/web");
     await run("rollout", "status", "deployment/web", "--timeout=90s");
     await divided({ west: 5, east: 3 }, image("web:2"));
-    // Eight and nine of them, by turns.
+    // Between eight and nine of them.
     expect(moments.size).toBeGreaterThan(2);
     expect([...moments].filter((moment) => !/^{"off":[01],/.test(moment))).toEqual([]);
   });
@@ -181,7 +181,7 @@ describe("a Deployment with weights", () => {
     await eventuallyPasses(async () => expect(Object.values(await division()).sort()).toEqual([1, 2]), patient);
   });
 
-  test("keeps its division though the controller is killed while it grows", async () => {
+  test("keeps its division if the controller is killed while it grows", async () => {
     await apply({ preferences: TWO_TO_ONE, spec: { replicas: 60 } });
     await eventuallyPasses(async () => expect((await division()).west ?? 0).toBeGreaterThan(5), {
       ...patient,
@@ -222,7 +222,7 @@ describe("a running Deployment", () => {
     expect(fewest).toBe(7);
   });
 
-  test("is moved to a member that comes back only under rebalance", async () => {
+  test("is moved to a member that returns only under rebalance", async () => {
     onTestFinished(async () => void (await cordon("uncordon")));
     await cordon("cordon");
     await apply({ preferences: { clusters: {} }, spec: { replicas: 4 } });
@@ -236,14 +236,14 @@ describe("a running Deployment", () => {
     await divided({ west: 2, east: 2 });
     namespace = staying;
     await divided({ west: 4 });
-    // What grows goes where its share is missing.
+    // New replicas go to the member below its share.
     await run("scale", "deployment/web", "--replicas=8");
     await divided({ west: 4, east: 4 });
   });
 });
 
 describe("a Deployment in a member that has reached its limit", () => {
-  test("keeps under rebalance what it has there, and grows elsewhere", async () => {
+  test("keeps its replicas there under rebalance, and grows elsewhere", async () => {
     onTestFinished(async () => void (await patchWest({ limits: null })));
     await apply({ preferences: { rebalance: true }, spec: { replicas: 6 } });
     await divided({ west: 3, east: 3 });
@@ -255,7 +255,7 @@ describe("a Deployment in a member that has reached its limit", () => {
     await run("scale", "deployment/web", "--replicas=8");
     await divided({ west: 3, east: 5 });
     await run("rollout", "status", "deployment/web", "--timeout=90s");
-    // As long as moves of replicas that seem too many would take to begin.
+    // The delay before surplus replicas are moved.
     await sleep(10_000);
     expect(await uids()).toEqual(expect.arrayContaining(before));
     await divided({ west: 3, east: 5 });
@@ -263,7 +263,7 @@ describe("a Deployment in a member that has reached its limit", () => {
 });
 
 describe("a Deployment whose member is lost", () => {
-  test("is replaced where it may be, and divided again when the member is back", async () => {
+  test("is replaced where its limits allow, and divided again when the member returns", async () => {
     const west = memberCluster("west");
     onTestFinished(() => west.proxy.heal());
     const tolerations = ["not-ready", "unreachable"].map((state) => ({
@@ -284,7 +284,7 @@ describe("a Deployment whose member is lost", () => {
 });
 
 describe("other workloads with weights", () => {
-  test("are divided, too: a StatefulSet, and a Job as it goes", async () => {
+  test("are divided: a StatefulSet, and a Job as it progresses", async () => {
     const spec = { replicas: 6, serviceName: "db", podManagementPolicy: "Parallel" };
     await apply({ kind: "StatefulSet", name: "db", preferences: TWO_TO_ONE, spec });
     const batch = { parallelism: 6, completions: 6 };
@@ -306,7 +306,7 @@ describe("other workloads with weights", () => {
     }, patient);
   });
 
-  test("are delegated and divided as other projects' annotations say", async () => {
+  test("are delegated and divided by other projects' annotations", async () => {
     const annotate = (name: string, kind: string, annotations: object, replicas: number): Promise<void> =>
       apply({ kind, name, annotations, spec: { replicas } });
     const app = (name: string) => (pod: Pod) => pod.metadata?.labels?.app === name;
@@ -330,7 +330,7 @@ describe("other workloads with weights", () => {
     ).rejects.toThrow(/constraints of the pod's spec are for the nodes of its member/);
   });
 
-  test("are refused when the preferences are wrong, and named where", async () => {
+  test("are refused, with the field, if their preferences are wrong", async () => {
     const preferences = { clusters: { west: { weight: -1, most: 3 } } };
     await expect(apply({ preferences, spec: { replicas: 1 } })).rejects.toThrow(
       /scheduling-preferences: clusters\.west\.weight: must not be negative, clusters\.west\.most: is no field here/,

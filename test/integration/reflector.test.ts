@@ -14,9 +14,9 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 
 let cluster: Cluster;
-/** Makes the changes, past the faults. */
+/** Writes the changes, without faults. */
 let author: ClusterClient;
-/** What is tested, behind the fault proxy. */
+/** The client of the reflector, behind the fault proxy. */
 let client: ClusterClient;
 let namespace: string;
 let reflector: Reflector<KubeObject>;
@@ -68,7 +68,7 @@ const remove = (name: string): Promise<void> => author.delete(configMaps, { name
 const touch = (name: string, body: object = { data: { at: String(performance.now()) } }): Promise<unknown> =>
   author.patch(configMaps, { namespace, name }, { type: "merge", body });
 
-/** Resolves when the store shows exactly what the server has. */
+/** Waits until the store shows exactly what the server has. */
 async function equalToServer(): Promise<void> {
   await eventually(async () => {
     const { items } = await author.list(configMaps, { namespace, fieldSelector: "metadata.name!=kube-root-ca.crt" });
@@ -79,7 +79,7 @@ async function equalToServer(): Promise<void> {
   });
 }
 
-describe("against a real API server", () => {
+describe("a reflector of a real API server", () => {
   test("reads several pages, then follows every change", async () => {
     await Promise.all(Array.from({ length: 1_100 }, (_, index) => put(`c${index}`)));
     reflector.start();
@@ -97,7 +97,7 @@ describe("against a real API server", () => {
     expect(reflector.store.list()[0]?.metadata).not.toHaveProperty("managedFields");
   });
 
-  test("an object that leaves the selector is deleted, one that enters it is added", async () => {
+  test("deletes an object that leaves the selector, and adds one that enters it", async () => {
     await put("a");
     reflector = reflect({ labelSelector: "shown=yes" });
     reflector.start();
@@ -109,7 +109,7 @@ describe("against a real API server", () => {
     expect(events.map(({ type }) => type)).toEqual(["added", "deleted", "added"]);
   });
 
-  test("fifty times deleted and made again under one name: every uid is seen to come and to go, in order", async () => {
+  test("sees each uid come and go, in order, when an object is created anew fifty times under one name", async () => {
     reflector.start();
     await reflector.whenSynced();
     for (let round = 0; round < 50; round += 1) {
@@ -124,7 +124,7 @@ describe("against a real API server", () => {
   });
 });
 
-describe("when the connection fails", () => {
+describe("a reflector whose connection fails", () => {
   async function changeMuch(): Promise<void> {
     await Promise.all(["a", "b", "c", "d"].map((name) => remove(name).catch(() => {})));
     await Promise.all(["b", "c", "e"].map((name) => put(name).catch(() => {})));
@@ -184,7 +184,7 @@ describe("when the connection fails", () => {
         await during();
       },
     ],
-  ])("and %s, the store ends equal to the server", async (_case, fault) => {
+  ])("ends with a store equal to the server's when the connection %s", async (_case, fault) => {
     for (const name of ["a", "b", "c"]) await put(name);
     reflector.start();
     await reflector.whenSynced();
@@ -198,7 +198,7 @@ describe("when the connection fails", () => {
 });
 
 describe("leader election", () => {
-  test("hands over at once on a clean stop, and after the lease's time when the leader is cut off", async () => {
+  test("hands over at once after a clean stop, and after the lease's duration when the leader is cut off", async () => {
     const log: string[] = [];
     const elector = (identity: string, through: ClusterClient, leaseDurationMs: number): LeaderElector =>
       new LeaderElector({
@@ -216,7 +216,7 @@ describe("leader election", () => {
           log.push(`${identity} stopped`);
         },
       });
-    // The time of the last two's leases must pass.
+    // Both leases must expire.
     const [a, b, c] = [elector("a", author, 15_000), elector("b", client, 6_000), elector("c", author, 6_000)];
     a.start();
     await eventually(() => a.isLeader);

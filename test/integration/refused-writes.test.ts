@@ -19,7 +19,7 @@ useLegation();
 const clients = useClients();
 const patient = { timeoutMs: 60_000 };
 const annotations = { "legation.dev/clusters": "west" };
-// The test's own dry runs find out when a policy is in force, whomever it lets write.
+// The test's own dry-runs show when a policy is in force, whichever accounts it permits.
 const DRY = "has(request.dryRun) && request.dryRun";
 const OTHERS = "!request.userInfo.username.startsWith('system:serviceaccount:legation-system:')";
 
@@ -28,7 +28,7 @@ type Refused = Pick<RefusedWrites, "operation" | "resource"> & { readonly allowe
 /** A pod of which one of the clusters refuses a write. */
 interface Scene {
   readonly namespace: string;
-  /** The proxy's. */
+  /** The proxy's name. */
   readonly name: string;
   onHost(...args: string[]): Promise<string>;
   inMember(...args: string[]): Promise<string>;
@@ -40,9 +40,9 @@ interface Case {
   readonly refused: Refused;
   /** The pod has a controller. */
   readonly replicated?: true;
-  /** Leads to the write. */
+  /** Causes the write. */
   readonly act: (scene: Scene) => Promise<unknown>;
-  /** As soon as the author was told. */
+  /** Runs once the author was told. */
   readonly undo?: (scene: Scene) => Promise<unknown>;
   readonly reason: string;
   /** The pod goes once the write is allowed. */
@@ -53,7 +53,7 @@ const remove = ({ onHost, name }: Scene): Promise<string> => onHost("delete", "p
 
 const cases: readonly Case[] = [
   {
-    title: "a member that refuses the deletion of a delegate",
+    title: "a member refuses the deletion of a delegate",
     in: "west",
     refused: { resource: "pods", operation: "DELETE", allowed: "false" },
     act: remove,
@@ -61,7 +61,7 @@ const cases: readonly Case[] = [
     goes: true,
   },
   {
-    title: "a host that refuses to let the finalizer go",
+    title: "the host refuses the finalizer's removal",
     in: "host",
     refused: { resource: "pods", operation: "UPDATE", allowed: OTHERS },
     act: remove,
@@ -69,7 +69,7 @@ const cases: readonly Case[] = [
     goes: true,
   },
   {
-    title: "a host that refuses the deletion with grace 0",
+    title: "the host refuses the deletion with grace 0",
     in: "host",
     refused: { resource: "pods", operation: "DELETE", allowed: OTHERS },
     act: remove,
@@ -77,7 +77,7 @@ const cases: readonly Case[] = [
     goes: true,
   },
   {
-    title: "a host that refuses to replace a pod which is being deleted in its member",
+    title: "the host refuses the eviction of a pod whose delegate is being deleted",
     in: "host",
     refused: { resource: "pods", operation: "DELETE", allowed: OTHERS },
     replicated: true,
@@ -89,7 +89,7 @@ const cases: readonly Case[] = [
     reason: "EvictionRefused",
   },
   {
-    title: "a host that refuses what the member tells of the pod",
+    title: "the host refuses the delegate's status",
     in: "host",
     refused: {
       resource: "pods/status",
@@ -104,7 +104,7 @@ const cases: readonly Case[] = [
     reason: "StatusRefused",
   },
   {
-    title: "a member that refuses a change of the pod",
+    title: "a member refuses a change of the pod",
     in: "west",
     refused: {
       resource: "pods",
@@ -115,7 +115,7 @@ const cases: readonly Case[] = [
     reason: "NotForwarded",
   },
   {
-    title: "a member that refuses a delegate its marks",
+    title: "a member refuses a delegate's marks",
     in: "west",
     refused: { resource: "pods", operation: "UPDATE", allowed: OTHERS },
     act: ({ inMember, name }) => inMember("label", "pod", name, "legation.dev/host-"),
@@ -125,7 +125,7 @@ const cases: readonly Case[] = [
 
 type OnFinished = Parameters<typeof refuseWrites>[2];
 
-/** A pod that runs in west; the first one of a ReplicaSet where it is `replicated`. */
+/** Creates a pod that runs in west; with `replicated` the first one of a ReplicaSet. */
 async function running(replicated: boolean, onFinished: OnFinished): Promise<Scene> {
   const labels = { "legation.dev/delegation": "all" };
   const options = { prefix: "refused-write", labels, ...(onFinished === undefined ? {} : { onFinished }) };
@@ -167,29 +167,32 @@ async function isInForce({ onHost, inMember, name }: Scene, { in: where, refused
 
 const refusedOf = (pod: Pod): PodCondition | undefined => conditionOf(pod, REFUSED_CONDITION);
 
-describe.concurrent("the author of a pod hears of", () => {
-  test.for(cases.map((each) => [each.title, each] as const))("%s", async ([, each], { onTestFinished }) => {
-    const { host, west } = clients();
-    const scene = await running(each.replicated === true, onTestFinished);
-    const { namespace, name } = scene;
-    const { allowed, ...refused } = each.refused;
-    const expression = `!(${DRY}) && (${allowed})`;
-    const client = each.in === "host" ? host : west;
-    const allow = await refuseWrites(client, { namespace, ...refused, expression }, onTestFinished);
-    await isInForce(scene, each);
-    await each.act(scene);
-    const told = await podThat(host, namespace, name, (pod) => refusedOf(pod)?.reason === each.reason, patient);
-    const message = refusedOf(told)?.message ?? "";
-    expect(message).toContain("not in this cluster");
-    expect(message).toContain(each.in === "host" ? "this cluster refuses" : "west");
-    await eventually(async () => {
-      const { items } = await host.list(events, { namespace });
-      return items.some((event) => event.involvedObject.name === name && event.reason === each.reason);
-    }, patient);
-    const { stdout } = await legationOn(hostCluster(), "status", "pod", name, "-n", namespace);
-    expect(stdout).toContain("not in this cluster");
-    await each.undo?.(scene);
-    await allow();
-    if (each.goes === true) await podGone(host, namespace, name, undefined, patient);
-  });
+describe.concurrent("the author of a pod", () => {
+  test.for(cases.map((each) => [each.title, each] as const))(
+    "is told when %s",
+    async ([, each], { onTestFinished }) => {
+      const { host, west } = clients();
+      const scene = await running(each.replicated === true, onTestFinished);
+      const { namespace, name } = scene;
+      const { allowed, ...refused } = each.refused;
+      const expression = `!(${DRY}) && (${allowed})`;
+      const client = each.in === "host" ? host : west;
+      const allow = await refuseWrites(client, { namespace, ...refused, expression }, onTestFinished);
+      await isInForce(scene, each);
+      await each.act(scene);
+      const told = await podThat(host, namespace, name, (pod) => refusedOf(pod)?.reason === each.reason, patient);
+      const message = refusedOf(told)?.message ?? "";
+      expect(message).toContain("not in this cluster");
+      expect(message).toContain(each.in === "host" ? "this cluster refuses" : "west");
+      await eventually(async () => {
+        const { items } = await host.list(events, { namespace });
+        return items.some((event) => event.involvedObject.name === name && event.reason === each.reason);
+      }, patient);
+      const { stdout } = await legationOn(hostCluster(), "status", "pod", name, "-n", namespace);
+      expect(stdout).toContain("not in this cluster");
+      await each.undo?.(scene);
+      await allow();
+      if (each.goes === true) await podGone(host, namespace, name, undefined, patient);
+    },
+  );
 });

@@ -56,8 +56,8 @@ async function setColor(color: string): Promise<void> {
 }
 
 /**
- * Makes a backup old: a real one is behind by more writes than a restored server does before anybody has asked it. One that has
- * come as far again within a minute is not told from a server that was only restarted.
+ * Makes a backup old: a real one is behind by more writes than a restored server does within a minute.
+ * A server that catches up sooner looks like one that was only restarted.
  */
 async function age(client: ClusterClient): Promise<void> {
   const clocks = Array.from({ length: 20 }, (_, number) => ({ namespace, name: `clock-${number}` }));
@@ -77,7 +77,7 @@ const withSettings = {
   spec: { containers: [{ name: "main", image: "work:1", envFrom: [{ configMapRef: { name: "settings" } }] }] },
 };
 
-/** A claim that no volume is there for, and a pod that waits for it in west. */
+/** Creates a claim without a volume, and a pod that waits for it in west. */
 async function createClaimWithUser(): Promise<void> {
   const spec = {
     accessModes: ["ReadWriteOnce"],
@@ -92,7 +92,7 @@ async function createClaimWithUser(): Promise<void> {
   await create("waits", { spec: { containers: [{ name: "main", image: "work:1" }], volumes } });
 }
 
-/** Every proxy that runs does so by the delegate that it records, and nothing else is in the member. */
+/** Expects that every running proxy has the delegate that it records, and that the member has no others. */
 async function expectTrue(): Promise<void> {
   const { host, west } = clients();
   await eventuallyPasses(async () => {
@@ -109,7 +109,7 @@ const isEvicted = ({ status }: Pod): boolean =>
   status?.phase === "Failed" && status.conditions?.some(({ type }) => type === "DisruptionTarget") === true;
 
 describe("a host that is restored from a backup of etcd", () => {
-  test("takes up what it remembers; what it has never known is shown, and goes when somebody says so", async () => {
+  test("adopts the delegates that it remembers, and keeps unknown ones until the operator decides", async () => {
     const { host, west } = clients();
     const { controller } = legation();
     onTestFinished(() => hostCluster().mend());
@@ -120,7 +120,7 @@ describe("a host that is restored from a backup of etcd", () => {
     const [stays] = await Promise.all(["stays", "deleted", "relabelled"].map((name) => inHost(name)));
     const delegate = await inWest("stays");
 
-    // The backup is an hour old when it is restored, and nobody leads while it is made.
+    // The backup is an hour old when it is restored, and no controller leads while it is made.
     await controller.stop();
     await ageLease(host);
     using backup = await backUp(hostCluster());
@@ -143,7 +143,7 @@ describe("a host that is restored from a backup of etcd", () => {
     await inWest("relabelled", ({ metadata }) => metadata?.labels?.later === "yes");
     await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
 
-    // The leader is not told to end: what it knows is of a future that has never been.
+    // The leader keeps running: it knows of a time that the restored host does not.
     await backup.restore();
     await controller.whenEnded();
     expect(controller.log()).toContain("lost the lease");
@@ -163,7 +163,7 @@ describe("a host that is restored from a backup of etcd", () => {
     expect(await host.find(persistentVolumeClaims, { namespace, name: "data" })).toBeUndefined();
     const keptClaim = await west.find(persistentVolumeClaims, { namespace, name: "data" });
     expect([keptClaim?.metadata.uid, keptClaim?.metadata.deletionTimestamp]).toEqual([claim.metadata.uid, undefined]);
-    // Its proxy has gates again. When they open, it is found as it is.
+    // Its proxy has gates again. When they are removed, the proxy adopts the delegate.
     await host.patch(
       pods,
       { namespace, name: "gated" },
@@ -183,7 +183,7 @@ describe("a host that is restored from a backup of etcd", () => {
 });
 
 describe("a member that is restored from a backup of etcd", () => {
-  test("loses what it does not remember and gets rid of what is over; no pod says what is not true", async () => {
+  test("replaces the delegates that it lost, removes those that are over, and leaves no pod with a wrong status", async () => {
     const { host, west } = clients();
     onTestFinished(() => memberCluster("west").mend());
     await setColor("before");
@@ -211,7 +211,7 @@ describe("a member that is restored from a backup of etcd", () => {
     await inHost("created", isEvicted);
     expect(await podOf(west, namespace, "created")).toBeUndefined();
     await podGone(west, namespace, "deleted");
-    // It had not started, and nobody replaces it.
+    // It had not started, and has no controller.
     await inWest(
       "starting",
       ({ metadata, spec }) => metadata.uid !== starting.metadata.uid && spec?.nodeName !== undefined,
@@ -219,11 +219,11 @@ describe("a member that is restored from a backup of etcd", () => {
     await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
     await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "web"]);
     expect((await inWest("stays")).metadata.uid).toBe(delegate.metadata.uid);
-    // What has ended does not run again.
+    // A pod that has ended does not run again.
     await podGone(west, namespace, "ends");
     expect((await podOf(host, namespace, "ends"))?.status?.phase).toBe("Succeeded");
     await expectTrue();
-    // Watches follow again: what is done now arrives, on both sides.
+    // The watches work again on both sides.
     await create("later");
     await eventuallyPasses(async () => {
       const fieldSelector = "involvedObject.name=later,reason=Scheduled";
@@ -236,10 +236,10 @@ describe("a member that is restored from a backup of etcd", () => {
   });
 });
 
-// Until somebody says otherwise.
+// Until the test ends it.
 const lasting = { annotations: { [KWOK_ANNOTATIONS.outcome]: "running" } };
 
-/** Two pods of west. */
+/** Returns a Deployment of two pods in west. */
 function deployment(): object {
   const labels = { app: "web" };
   const annotations = { [CLUSTERS_ANNOTATION]: "west" };

@@ -46,7 +46,7 @@ const legation = useLegation();
 const shared = useClients();
 const OPTED_IN = { [DELEGATION_LABEL]: "annotated" };
 const patient = { timeoutMs: 90_000, intervalMs: 200 };
-// More at once would keep API servers from answering in time, and members that are late get what others would have.
+// More at once would slow the API servers' responses, and slow members get fewer pods.
 const AT_ONCE = 16;
 const all = SCENARIOS.flatMap(([, scenarios]) => scenarios);
 const namespaces = new Map<Scenario, string>();
@@ -90,7 +90,7 @@ afterAll(async () => {
   await seen?.stop();
   await clear(clients);
   await cleanUpFile();
-  // Their clusters end with this file: what is left there need not be waited for.
+  // Their clusters end with this file, so their objects need not be awaited.
   const flags = ["--force", `--kubeconfig=${hostCluster().kubeconfig}`];
   for (const name of ["north", "south"]) {
     if ((await clients.host.find(clusters, { name })) !== undefined) await runLegation(["unjoin", name, ...flags]);
@@ -107,11 +107,11 @@ function stepsIn(stage: Stage, { steps }: Scenario): Step[] {
   return steps.filter((step) => (step.stage ?? "well") === stage);
 }
 
-/** Scenarios that had to be taken a second time: a machine has such moments, and not many. */
+/** Scenarios that needed a second attempt; only few may. */
 const retaken: string[] = [];
 const MOST_RETAKEN = 3;
 
-/** Each object's outcome is as the step says. */
+/** Checks each object's outcome against the step. */
 function expectStep(scenario: Scenario, { expect: expected }: Step): void {
   const found = podsIn(namespaces.get(scenario) ?? "");
   for (const [object, outcome] of Object.entries(expected)) expectOutcome(found, object, outcome);
@@ -129,7 +129,7 @@ async function take(stage: Stage, scenario: Scenario): Promise<void> {
   }
 }
 
-/** As tests are retried: a machine that is busy for seconds makes members late, which is another scenario. */
+/** Repeats a scenario once: a machine that is busy for seconds slows members, which is another scenario. */
 async function takeAgain(stage: Stage, scenario: Scenario, error: unknown): Promise<void> {
   retaken.push(scenario.shows);
   console.warn(`"${scenario.shows}" is taken again: ${error}`);
@@ -145,8 +145,12 @@ async function takeAgain(stage: Stage, scenario: Scenario, error: unknown): Prom
 }
 
 const STAGES = [
-  { stage: "well", when: "when all members are well", begin: async () => {} },
-  { stage: "trouble", when: "when members are in trouble", begin: () => makeTrouble(clients, own.get(TROUBLE.lost)) },
+  { stage: "well", when: "healthy members", begin: async () => {} },
+  {
+    stage: "trouble",
+    when: "members in trouble",
+    begin: () => makeTrouble(clients, own.get(TROUBLE.lost)),
+  },
 ] as const;
 
 describe.each(STAGES)("$when", ({ stage, begin }) => {
@@ -158,7 +162,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
       for (let scenario = left.shift(); scenario !== undefined; scenario = left.shift()) {
         const current = scenario;
         const outcome = take(stage, current).catch((error: unknown) => {
-          // Objects of a stage before this one are not made again.
+          // Objects of an earlier stage are not created again.
           if (stage !== "well" && stepsIn("well", current).length > 0) throw error;
           return takeAgain(stage, current, error);
         });
@@ -176,12 +180,12 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
   describe.each(staged.filter(([, scenarios]) => scenarios.length > 0))("%s", (_, scenarios) => {
     test.for(scenarios)("$shows", async (scenario) => {
       await taken.get(scenario);
-      // What came later has not changed it.
+      // Later scenarios have not changed it.
       for (const step of stepsIn(stage, scenario).slice(-1)) expectStep(scenario, step);
     });
   });
 
-  test("the host's status of pods matches the members", async () => {
+  test("match the host's status of pods", async () => {
     for (const name of MEMBER_NAMES) {
       const { items } = await clients[name].list(pods, { labelSelector: OBJECT_LABEL });
       const there = items.filter(
@@ -190,7 +194,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
       const said = seen.store.list().filter((pod) => memberOf(pod) === name && !isDeleting(pod));
       const names = (found: readonly Stored<Pod>[]): string[] =>
         found.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
-      // A lost member still runs what the host has given up.
+      // A lost member still runs pods that the host has given up.
       if (stage === "trouble" && name === TROUBLE.lost)
         expect(names(there)).toEqual(expect.arrayContaining(names(said)));
       else expect(names(there)).toEqual(names(said));
@@ -198,7 +202,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
   });
 });
 
-/** As the stage of trouble has left them, whatever an attempt before this one has done. */
+/** Restores the state after the stage of trouble, whatever an earlier attempt has done. */
 async function inTrouble(): Promise<void> {
   const { host } = clients;
   await host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { limits: null } } });
@@ -210,10 +214,10 @@ async function inTrouble(): Promise<void> {
   if ((await host.find(placementDefaults, { name })) === undefined) await makeTrouble(clients, own.get(TROUBLE.lost));
 }
 
-describe("while members come back, leave and fill up", () => {
+describe("members that return, leave and fill up", () => {
   beforeEach(inTrouble);
 
-  const title = "a Deployment that grows and shrinks keeps its division, and nothing is evicted without a replacement";
+  const title = "keep the division of a Deployment that grows and shrinks, and evict nothing without a replacement";
   test(title, { timeout: 900_000 }, async () => {
     const { host } = clients;
     const preferences = { rebalance: true, clusters: { "*": { weight: 1, minReplicas: 0 } } };
@@ -250,11 +254,11 @@ describe("while members come back, leave and fill up", () => {
     await createIn(host, namespace, [replicated("churn", 10, { annotations, spec: { tolerations: [GOLD, SPOT] } })]);
     await settled(10, ["west", "east"]);
 
-    // One comes back, one is opened, and it grows meanwhile.
+    // One returns and one is uncordoned while the Deployment grows.
     await Promise.all([endTrouble(clients, own.get(TROUBLE.lost)), scale(16)]);
     await settled(16, MEMBER_NAMES);
 
-    // One is full for it, and one leaves, draining, while it grows.
+    // One reaches its limit and one leaves by draining while the Deployment grows.
     const limits = { perNamespace: { pods: "4" } };
     await host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { limits } } });
     const leave = ["unjoin", "south", "--drain", "--timeout=180s", `--kubeconfig=${hostCluster().kubeconfig}`];

@@ -54,7 +54,7 @@ async function rollOut(manifest: string): Promise<void> {
   await kubectl(hostCluster(), wait, { timeoutMs: 70_000 });
 }
 
-/** How many pods that stay each node has. */
+/** Counts the pods of each node that are not being deleted. */
 function placed(): Promise<Record<string, number>> {
   return podsPerNode(clients().host, namespace);
 }
@@ -64,14 +64,14 @@ function isPlacedOn(node: string): (pod: { readonly spec?: { nodeName?: string }
 }
 
 describe("cluster affinity", () => {
-  test("that is preferred outweighs load", async () => {
+  test("outweighs load as a preference", async () => {
     const annotations = { "legation.dev/cluster-affinity": preferring("us") };
     const names = numbered("eager", 6);
     await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 6 }), patient);
   });
 
-  test("that is required and met nowhere makes the pod wait, and says so", async () => {
+  test("makes a pod wait, with the reason, if a requirement matches no member", async () => {
     const term = { matchFields: [{ key: "metadata.name", operator: "In", values: ["north"] }] };
     const affinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } };
     const annotations = { "legation.dev/cluster-affinity": JSON.stringify(affinity) };
@@ -82,7 +82,7 @@ describe("cluster affinity", () => {
     );
   });
 
-  test("may be the pod's own over the label of virtual nodes, which a member's nodes do not have", async () => {
+  test("applies from the pod's own affinity on the label of virtual nodes, which a member's nodes lack", async () => {
     const expressions = [{ key: "legation.dev/cluster", operator: "NotIn", values: ["west"] }];
     const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
@@ -98,7 +98,7 @@ describe("cluster affinity", () => {
     expect(delegate.spec?.affinity).toBeUndefined();
   });
 
-  test("that is met nowhere makes a pod wait that was gated, and is so no more", async () => {
+  test("makes a pod wait for a member once its scheduling gates are removed", async () => {
     const { host } = clients();
     const spec = { schedulingGates: [{ name: "example.com/quota" }] };
     const annotations = { "legation.dev/cluster-selector": "region=nowhere" };
@@ -111,7 +111,7 @@ describe("cluster affinity", () => {
     await host.patch(pods, { namespace, name: "gated" }, { type: "merge", body: { spec: { schedulingGates: [] } } });
     await eventuallyPasses(async () => expect(await status()).toMatch(/ Pending /), patient);
     const waits = await host.get(pods, { namespace, name: "gated" });
-    // As kube-scheduler writes it: the status is the same as before, and so is its time.
+    // As kube-scheduler writes it: the status stays, and so does its transition time.
     expect(waits.status?.conditions).toEqual([
       {
         type: "PodScheduled",
@@ -125,7 +125,7 @@ describe("cluster affinity", () => {
     ]);
   });
 
-  test("that makes no sense is refused with every problem", async () => {
+  test("is refused with every problem if it is invalid", async () => {
     const annotations = { "legation.dev/cluster-affinity": "required: []", "legation.dev/cluster-spread": "[{}]" };
     const refused = clients().host.create(pods, delegatedPod(namespace, "wrong", { annotations }));
     await expect(refused).rejects.toThrow(/cluster-affinity: .*required.*cluster-spread: \[0\]\.topologyKey/s);
@@ -135,13 +135,13 @@ describe("cluster affinity", () => {
 describe("spread over clusters", () => {
   const spread = (maxSkew: number): string => JSON.stringify([{ topologyKey: "region", maxSkew }]);
 
-  test("bounds what a preference may do", async () => {
+  test("limits preferences", async () => {
     const annotations = { "legation.dev/cluster-affinity": preferring("us") };
     await rollOut(deployment(6, { ...annotations, "legation.dev/cluster-spread": spread(2) }));
     expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 });
   });
 
-  test("may be the pods' own over virtual nodes, and is not told to a member's nodes", async () => {
+  test("applies from the pods' own constraints over virtual nodes, and is removed for a member's nodes", async () => {
     const topologySpreadConstraints = [
       {
         topologyKey: "legation.dev/cluster",
@@ -187,7 +187,7 @@ describe("taints of a Cluster", () => {
   };
   afterEach(() => taint(null));
 
-  test("keep pods off, but for those that tolerate them, and are on its virtual node while they last", async () => {
+  test("keep off pods that do not tolerate them, and are on its virtual node as long as on the Cluster", async () => {
     await taint([{ key: "team", value: "gold", effect: "NoSchedule" }]);
     const annotations = { "legation.dev/clusters": "west" };
     const tolerations = [{ key: "team", operator: "Equal", value: "gold" }];
@@ -201,13 +201,13 @@ describe("taints of a Cluster", () => {
     await podThat(host, namespace, "plain", isPlacedOn(WEST));
   });
 
-  test("of effect NoExecute evict those that do not tolerate them, and their controller replaces them elsewhere", async () => {
+  test("evict pods with effect NoExecute, and their controller replaces them elsewhere", async () => {
     await rollOut(deployment(4, {}));
     await taint([{ key: "down", effect: "NoExecute" }]);
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
   });
 
-  test("put on the virtual node by hand count as well, and stay", async () => {
+  test("apply as well, and stay, if they were put on the virtual node itself", async () => {
     await kubectl(hostCluster(), ["taint", "node", WEST, "hand=made:NoSchedule"]);
     try {
       await Promise.all(numbered("away", 4).map((name) => clients().host.create(pods, delegatedPod(namespace, name))));
@@ -218,7 +218,7 @@ describe("taints of a Cluster", () => {
   });
 });
 
-describe("what a manifest for virtual nodes selects", () => {
+describe("a node selection for virtual nodes", () => {
   const expression = (key: string, ...values: string[]): object => ({ key, operator: "In", values });
   const required = (term: object): object => ({
     affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } } },
@@ -231,25 +231,25 @@ describe("what a manifest for virtual nodes selects", () => {
   const provider = { tolerations: [{ key: "virtual-kubelet.io/provider", operator: "Exists" }] };
 
   test.each<readonly [string, string, object, string | undefined]>([
-    ["their type", "type", { nodeSelector: { type: "virtual-kubelet" }, ...provider }, undefined],
+    ["by type", "type", { nodeSelector: { type: "virtual-kubelet" }, ...provider }, undefined],
     [
-      "roles of other virtual kubelets beside it",
+      "by roles of other virtual kubelets, too",
       "roles",
       { nodeSelector: { type: "virtual-kubelet", "kubernetes.io/role": "agent", "node-role.kubernetes.io/agent": "" } },
       undefined,
     ],
-    ["their role", "role", { nodeSelector: { "node-role.kubernetes.io/member": "" } }, undefined],
-    ["one by host name", "host", { nodeSelector: { "kubernetes.io/hostname": EAST } }, EAST],
-    ["one by name", "field", required({ matchFields: [expression("metadata.name", EAST)] }), EAST],
+    ["by role", "role", { nodeSelector: { "node-role.kubernetes.io/member": "" } }, undefined],
+    ["by host name", "host", { nodeSelector: { "kubernetes.io/hostname": EAST } }, EAST],
+    ["by name", "field", required({ matchFields: [expression("metadata.name", EAST)] }), EAST],
     [
-      "rather one by host name",
+      "preferably by host name",
       "soft",
       preferred({ matchExpressions: [expression("kubernetes.io/hostname", EAST)] }),
       EAST,
     ],
-    ["a label of a Cluster", "label", { nodeSelector: { region: "us" } }, EAST],
-    ["rather a label of a Cluster", "wish", preferred({ matchExpressions: [expression("region", "us")] }), EAST],
-  ])("chooses members, and is not asked of their nodes: %s", async (_what, name, spec, node) => {
+    ["by a label of a Cluster", "label", { nodeSelector: { region: "us" } }, EAST],
+    ["preferably by a label of a Cluster", "wish", preferred({ matchExpressions: [expression("region", "us")] }), EAST],
+  ])("selects members, and is removed for their nodes: %s", async (_what, name, spec, node) => {
     await clients().host.create(pods, delegatedPod(namespace, name, { spec }));
     const { spec: placedSpec } = await podThat(clients().host, namespace, name, inPhase("Running"));
     expect(placedSpec?.nodeName).toMatch(node ?? /^legation-(west|east)$/);
@@ -259,7 +259,7 @@ describe("what a manifest for virtual nodes selects", () => {
     expect(delegate.spec?.affinity?.nodeAffinity).toBeUndefined();
   });
 
-  test("keeps a pod waiting where neither the Cluster nor a node has it, and says so", async () => {
+  test("makes a pod wait, with the reason, if neither a Cluster nor a node has the label", async () => {
     await clients().host.create(
       pods,
       delegatedPod(namespace, "nowhere", { spec: { nodeSelector: { region: "moon" } } }),
@@ -270,8 +270,8 @@ describe("what a manifest for virtual nodes selects", () => {
     );
   });
 
-  // The last here: the controller hears later that the label is gone from the node.
-  test("is asked of the nodes of a member that have the key, whatever its Cluster says", async () => {
+  // Last: the controller sees the removal of the label later.
+  test("applies to the nodes of a member that have the key, whatever its Cluster says", async () => {
     const { host, east } = clients();
     const { items } = await east.list(nodes);
     const ref = { name: items[0]?.metadata.name ?? "" };

@@ -21,7 +21,7 @@ const serviceExports = serviceExportsIn("v1beta1");
 const gated = useGatedLegation();
 const clients = useClients();
 
-/** Legation's writes in west, in their order. */
+/** Returns Legation's writes in west, in order. */
 async function writesInWest(namespace: string): Promise<string[]> {
   const found = await auditEvents(
     memberCluster("west"),
@@ -35,7 +35,7 @@ async function writesInWest(namespace: string): Promise<string[]> {
 }
 
 describe.concurrent("a Service of the host", () => {
-  test("is where its pods run before they do, with what does not belong to the host alone", async (context) => {
+  test("is copied before its pods run, without the fields that belong to the host alone", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const { host, west, east } = clients();
     const { namespace } = scene;
@@ -54,7 +54,7 @@ describe.concurrent("a Service of the host", () => {
       { labels: { tier: "front" }, annotations: { note: "kept" } },
     );
     await scene.service("headless", { selector: { app: "web" }, clusterIP: "None" });
-    // As `kubectl expose pod` makes it: all labels of the proxy are its selector.
+    // As `kubectl expose pod` creates it: all labels of the proxy are its selector.
     await scene.service("exposed", { selector: { app: "web", [PROXY_LABEL]: PROXY_LABEL_VALUE } });
     await scene.service("elsewhere");
     const proxy = await scene.run("web-0", { app: "web" });
@@ -94,7 +94,7 @@ describe.concurrent("a Service of the host", () => {
     }, PATIENT);
   });
 
-  test("is one write for twenty pods, and goes with the last of its namespace there", async (context) => {
+  test("is written once for twenty pods, and removed with the last pod of its namespace there", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const { west } = clients();
     const { namespace } = scene;
@@ -106,7 +106,7 @@ describe.concurrent("a Service of the host", () => {
     expect([...there.pods.values()]).toEqual(names.map(() => ["create pods"]));
     expect((await legationWrites(hostCluster(), namespace)).others).toEqual([]);
 
-    // One that asks for the name keeps it, though nobody answers there any more.
+    // A pod that asks for the name keeps the copy, even without endpoints.
     await scene.run("client");
     const before = await scene.inWest("web");
     await Promise.all(names.map((name) => scene.end(name)));
@@ -119,7 +119,7 @@ describe.concurrent("a Service of the host", () => {
     });
   });
 
-  test("that comes after its pod, as Spark's does, follows it", async (context) => {
+  test("is copied if it comes after its pod, as Spark's does", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const driver = await scene.run("driver", { "spark-role": "driver" });
     await scene.service("driver-svc", { selector: { "spark-role": "driver" }, clusterIP: "None" });
@@ -129,7 +129,7 @@ describe.concurrent("a Service of the host", () => {
     }, PATIENT);
   });
 
-  test("is there for a pod that only asks for it, where it has an endpoint", async (context) => {
+  test("is copied where it has an endpoint, for a pod that only asks for it", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     await scene.service("db");
     await scene.run("client-west", {}, "west");
@@ -139,13 +139,13 @@ describe.concurrent("a Service of the host", () => {
       expect(await scene.find(clients().east, services, "db")).toBeDefined();
     }, PATIENT);
     expect(await scene.find(clients().west, services, "db")).toBeUndefined();
-    // A label that is given later makes a pod an endpoint.
+    // A label that is added later makes a pod an endpoint.
     const body = { metadata: { labels: { app: "db" } } };
     await clients().host.patch(pods, { namespace: scene.namespace, name: "client-west" }, { type: "merge", body });
     await scene.inWest("db");
   });
 
-  test("changes, is made anew and goes, and its copy with it", async (context) => {
+  test("has its copy changed, created anew and deleted with it", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const { host, west } = clients();
     const ref = { namespace: scene.namespace, name: "web" };
@@ -160,7 +160,7 @@ describe.concurrent("a Service of the host", () => {
     expect(changed.spec).toMatchObject({ ...spec, clusterIP: first.spec?.clusterIP });
     expect(changed.metadata.labels).toMatchObject({ fresh: "yes" });
     expect(changed.metadata.labels).not.toHaveProperty("old");
-    // Nobody matches it any more, and it stays, as on the host.
+    // No pod matches it any more, and it stays, as on the host.
     expect(changed.metadata.uid).toBe(first.metadata.uid);
 
     await west.patch(services, ref, { type: "merge", body: { spec: { selector: { app: "mine" } } } });
@@ -171,7 +171,7 @@ describe.concurrent("a Service of the host", () => {
     const followed = await scene.inWest("web", (copy) => ownerOf(copy)?.uid === anew.metadata.uid);
     expect(followed.spec?.ports?.[0]?.port).toBe(80);
 
-    // Whether it has an address cannot be changed in place, neither on the host nor in a member.
+    // A Service cannot become headless in place, neither on the host nor in a member.
     await host.delete(services, ref);
     await scene.service("web", { clusterIP: "None" });
     await scene.inWest("web", (copy) => copy.spec?.clusterIP === "None");
@@ -181,7 +181,7 @@ describe.concurrent("a Service of the host", () => {
     expect(await scene.find(west, pods, "web-0")).toBeDefined();
   });
 
-  test("that a member has one of its own in place of is left alone, and the host says so", async (context) => {
+  test("is not copied over a member's own Service, and has an event", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const { west } = clients();
     const foreign = await west.create(services, {
@@ -199,7 +199,7 @@ describe.concurrent("a Service of the host", () => {
     expect(await scene.find(west, services, "web")).toEqual(foreign);
   });
 
-  test("that a member refuses keeps no pod from running", async (context) => {
+  test("keeps no pod from running if a member refuses it", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const quota = JSON.stringify({
       apiVersion: "v1",
@@ -217,7 +217,7 @@ describe.concurrent("a Service of the host", () => {
     await scene.saysOn("Service", "web", "west: its API server refused Service web: ");
   });
 
-  test("without a selector is where pods of its namespace are, with the endpoints that it was given", async (context) => {
+  test("is copied with its given endpoints, if it has no selector, where pods of its namespace are", async (context) => {
     const scene = await makeScene(clients(), context.onTestFinished);
     const { host, west, east } = clients();
     const { namespace } = scene;
@@ -255,7 +255,7 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     ["that changes the copy", "PATCH", "/web"],
     ["that removes the copy", "DELETE", "/web"],
   ] as const;
-  test.each(points)("%s is followed by one that ends the same", async (_, method, path) => {
+  test.each(points)("finishes after a restart: the write %s", async (_, method, path) => {
     const scene = await makeScene(clients());
     const { legation, trap, release } = gated();
     onTestFinished(release);
@@ -291,7 +291,7 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
   });
 });
 
-/** Copies that were really made of the one Service. */
+/** Matches the successful creations of copies of the one Service. */
 function isSecondCopy(namespace: string): (event: AuditEvent) => boolean {
   return ({ verb, objectRef, responseStatus }) =>
     verb === "create" &&
@@ -300,7 +300,7 @@ function isSecondCopy(namespace: string): (event: AuditEvent) => boolean {
     responseStatus?.code === 201;
 }
 
-test("a Service that is deleted while a member hangs, and one while no controller runs, are gone there in the end", async () => {
+test("deletes the copies of Services that were deleted while a member hung or no controller ran", async () => {
   const scene = await makeScene(clients());
   const { legation } = gated();
   const { host, west } = clients();
@@ -322,7 +322,7 @@ test("a Service that is deleted while a member hangs, and one while no controlle
   expect(await scene.find(west, pods, "web-0")).toBeDefined();
 });
 
-test("a Service that the host exports is exported from the members that run it, where they can", async () => {
+test("exports a Service that the host exports from the members that run it, where they have the API", async () => {
   const scene = await makeScene(clients());
   const { legation, trap, release } = gated();
   onTestFinished(release);
@@ -332,7 +332,7 @@ test("a Service that the host exports is exported from the members that run it, 
   onTestFinished(async () => {
     await Promise.all([hostCluster(), memberCluster("west")].map(removeServiceExports));
   });
-  // Whether the host has the API is asked when the controller starts, and once a minute.
+  // The controller looks for the API when it starts, and once a minute.
   await legation.controller.stop();
   await legation.controller.start();
   await scene.service("web");
@@ -364,7 +364,7 @@ test("a Service that the host exports is exported from the members that run it, 
     { apiVersion: "v1", kind: "Service", name: "web", uid: copy.metadata.uid },
   ]);
 
-  // Whoever leads then knows that there is something to remove.
+  // The next leader knows that there is something to remove.
   await killedAt("DELETE", "/web", () => host.delete(serviceExports, { namespace, name: "web" }));
   await scene.goes(west, serviceExports, "web");
   await scene.inWest("web", (service) => service.metadata.annotations?.["legation.dev/exported"] === undefined);
@@ -376,7 +376,7 @@ test("a Service that the host exports is exported from the members that run it, 
   await scene.saysOn("ServiceExport", "web", why);
   await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
 
-  // What the implementations in the members say of it is told on the host.
+  // The status that the members' implementations write is shown on the host.
   await installServiceExports(memberCluster("east"));
   onTestFinished(() => removeServiceExports(memberCluster("east")));
   await legation.controller.stop();
@@ -401,7 +401,7 @@ test("a Service that the host exports is exported from the members that run it, 
   await says(west, "Conflict", "True", "PortConflict");
   const agreed = "Valid True Exported east: in a word; west: in a word";
   await toldOnHost(["Conflict True PortConflict west: in a word", agreed]);
-  // What an implementation on the host says stays.
+  // The status of an implementation on the host stays.
   await says(host, "Conflict", "False", "NoConflict");
   await says(east, "Valid", "Unknown", "Waiting");
   await toldOnHost(["Conflict False NoConflict in a word", "Valid Unknown Waiting east: in a word"]);
@@ -411,7 +411,7 @@ test("a Service that the host exports is exported from the members that run it, 
   await scene.goes(west, serviceExports, "web");
 });
 
-test("a ServiceExport is read and written in the versions that host and member serve, while these change", async () => {
+test("reads and writes a ServiceExport in the versions that host and member serve, while these change", async () => {
   const scene = await makeScene(clients());
   const { legation } = gated();
   const { host, west } = clients();
@@ -466,7 +466,7 @@ test("a ServiceExport is read and written in the versions that host and member s
   }
 });
 
-test("a member that joined before there were copies of Services runs pods all the same, and has them once it may", async () => {
+test("runs pods in a member that joined without the rights to copy Services, and copies once it has them", async () => {
   const scene = await makeScene(clients());
   const { legation } = gated();
   const { west } = clients();
@@ -476,7 +476,7 @@ test("a member that joined before there were copies of Services runs pods all th
   await legation.controller.start();
   await scene.service("web");
   await Promise.all(["web-0", "web-1"].map((name) => scene.run(name, { app: "web" })));
-  // One of the two has waited for all; the first may have been faster than the news of the Service.
+  // One of the two has waited; the first may have been faster than the Service's event.
   const placedAfterMs = async (name: string): Promise<number> => {
     const proxy = await scene.run(name, { app: "web" });
     const delegate = await west.get(pods, { namespace: scene.namespace, name });
@@ -485,7 +485,7 @@ test("a member that joined before there were copies of Services runs pods all th
     );
     return placed - made;
   };
-  // Any of them may be late for other reasons.
+  // Any single one may be late for other reasons.
   const quickest = Math.min(...(await Promise.all(["web-2", "web-3", "web-4"].map(placedAfterMs))));
   expect(quickest).toBeLessThan(5000);
   expect(await scene.find(west, services, "web")).toBeUndefined();

@@ -27,7 +27,7 @@ import { lastRelease } from "../support/releases/last-release.ts";
 
 const clients = useClients();
 const release = lastRelease();
-// How long a Service still sends to a replica that has begun to end.
+// Duration for which a Service still sends to a terminating replica.
 const FORGETTING_MS = 200;
 const COMPLETIONS = 4;
 
@@ -62,7 +62,7 @@ async function addController(main: string): Promise<LegationProcess> {
   return process;
 }
 
-/** One is there before another goes, as a Deployment does it. */
+/** Starts a new replica before an old one ends, as a Deployment does. */
 async function replaceWebhooks(main: string): Promise<void> {
   for (const [index, { port, process }] of [...webhooks].entries()) {
     webhooks[index] = await addWebhook(main);
@@ -73,7 +73,7 @@ async function replaceWebhooks(main: string): Promise<void> {
   }
 }
 
-/** The one that waits first, then the one that leads; resolves when the new one has done its first work. */
+/** Replaces the standby first, then the leader; resolves when the new one has done its first work. */
 async function replaceControllers(main: string): Promise<void> {
   await standby.stop();
   const next = await addController(main);
@@ -89,7 +89,7 @@ const stage = (name: string, annotations: object = {}, spec: object = {}): Promi
     delegatedPod(namespace, name, { annotations: { [CLUSTERS_ANNOTATION]: "west", ...annotations }, spec }),
   );
 
-/** A pod in every stage of its life, and workloads that go on making them. */
+/** Creates pods in every stage of life, and workloads that go on creating them. */
 async function stagePods(): Promise<void> {
   const affinity = {
     podAffinity: {
@@ -161,7 +161,7 @@ beforeAll(async () => {
     main: release.main,
     webhookUrl: `https://127.0.0.1:${balancer.port}`,
   });
-  // This version refuses the name: no pod requests anything by it.
+  // This version refuses the name: no pod requests it.
   await limitWest("1");
   leader = running.controller;
   webhooks = [{ port: running.webhookPort, process: running.webhook }];
@@ -185,28 +185,28 @@ afterAll(async () => {
 const uidsOf = (list: readonly Stored<Pod>[]): string[] =>
   list.map(({ metadata }) => `${metadata.name} ${metadata.uid}`);
 
-/** Proxies that stay, and their delegates. */
+/** Returns the proxies that stay, and their delegates. */
 async function staying(): Promise<string[]> {
   const { host, west, east } = clients();
   const lists = await Promise.all([host, west, east].map((client) => podsOf(client, namespace)));
   return uidsOf(lists.flat().filter(({ metadata }) => !/^(stopping|work-)/.test(metadata.name)));
 }
 
-/** What Legation has written about a pod in the member. */
+/** Returns Legation's writes on a pod in the member. */
 async function writtenInWest(name: string): Promise<readonly string[]> {
   const all = (await legationWrites(memberCluster("west"), namespace)).pods.get(name) ?? [];
-  // The member's namespace was still to be made.
+  // The member's namespace did not exist yet.
   return all.filter((write) => write !== "create pods: 404");
 }
 
-/** A change on the host reaches the delegate, whoever made that. */
+/** Expects that a change on the host reaches the delegate, whichever version created it. */
 async function expectFollows(name: string, value: string): Promise<void> {
   const { host, west } = clients();
   await host.patch(pods, { namespace, name }, { type: "merge", body: { metadata: { labels: { later: value } } } });
   await podThat(west, namespace, name, ({ metadata }) => metadata?.labels?.later === value);
 }
 
-test("an upgrade from the last release refuses, loses and repeats nothing, and touches no pod", async () => {
+test("refuses, loses and repeats nothing, and touches no pod, during an upgrade from the last release", async () => {
   const before = await staying();
   expect(before.map((line) => line.split(" ")[0])).toEqual(
     expect.arrayContaining(["gated", "nowhere", "unscheduled", "starting", "running"]),
@@ -243,14 +243,14 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
   await host.delete(pods, { namespace, name: "starting" });
   await Promise.all([podGone(host, namespace, "starting"), podGone(west, namespace, "starting")]);
 
-  // What the last release let in stays, and does not keep the rest of its object from being changed.
+  // An object that the last release admitted stays valid for other changes.
   const body = { spec: { scheduleTimeoutSeconds: 31 } };
   const { spec } = await host.patch(clusters, { name: "west" }, { type: "merge", body });
   expect(spec.limits).toEqual({ total: { "requests.cpu": "1" } });
   await expect(limitWest("2")).rejects.toThrow(/name resources as pods request them/);
 });
 
-test("so does the way back, with webhooks of the last release before controllers of this one", async () => {
+test("does the same on the way back, with webhooks of the last release before its controllers", async () => {
   const before = await staying();
   await command(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url()], { main: release.main });
   await replaceWebhooks(release.main);
@@ -270,7 +270,7 @@ test("so does the way back, with webhooks of the last release before controllers
   await Promise.all([podGone(host, namespace, "gated"), podGone(west, namespace, "gated")]);
 });
 
-test("all that was created meanwhile ran once, and what ended has ended once", async () => {
+test("has run every pod created meanwhile once, and ended each once", async () => {
   const { host, west } = clients();
   await podGone(host, namespace, "stopping");
   await podGone(west, namespace, "stopping");

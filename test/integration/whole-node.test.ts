@@ -24,8 +24,8 @@ const clients = useClients();
 const members = ["west", "east"] as const;
 const running = inPhase("Running");
 
-// Each member's three nodes and one more: eight, of 64 cores. No two pods of 60 share one, and what earlier files left
-// of small pods is in nobody's way.
+// Each member has its three nodes and one more: eight nodes of 64 cores. No two pods of 60 share one, and
+// small pods of earlier files do not matter.
 const CORES = "60";
 const NODE_CORES = "64";
 const NODES = 8;
@@ -46,11 +46,11 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  // The files after this one have the nodes they expect; nothing runs here any more.
+  // Restores the nodes that later files expect; nothing runs here any more.
   await Promise.all(members.map((name) => clients()[name].delete(nodes, { name: `${name}-more-node-1` })));
 });
 
-/** Passes when four nodes are ready, and no pod of an earlier file is left that asks for much of one. */
+/** Passes when four nodes are ready, and no large pod of an earlier file is left. */
 async function allFree(client: ClusterClient): Promise<void> {
   const [{ items: left }, { items: all }] = await Promise.all([client.list(pods), client.list(nodes)]);
   const ready = all.filter(({ status }) =>
@@ -75,13 +75,13 @@ async function runningIn(namespace: string): Promise<Stored<Pod>[]> {
   return (await podsOf(clients().host, namespace)).filter(running);
 }
 
-/** The delegates' nodes, each as often as it has one. */
+/** Returns the nodes of all delegates, with duplicates. */
 async function nodesUsed(namespace: string): Promise<string[]> {
   const delegates = await Promise.all(members.map((name) => podsOf(clients()[name], namespace)));
   return delegates.flat().map(({ spec }) => spec?.nodeName ?? "none");
 }
 
-/** Every one of these pods runs, and no two of them share a node. */
+/** Waits until every one of these pods runs, and no two of them share a node. */
 async function allRun(namespace: string, count: number, timeoutMs = 60_000): Promise<void> {
   await eventuallyPasses(
     async () => {
@@ -94,7 +94,7 @@ async function allRun(namespace: string, count: number, timeoutMs = 60_000): Pro
   );
 }
 
-/** The namespace's pods are deleted, and gone from the members too. */
+/** Deletes the namespace's pods, and waits until they are gone from the members. */
 async function vacate(namespace: string): Promise<void> {
   await clients().host.raw({ method: "DELETE", path: `/api/v1/namespaces/${namespace}/pods` });
   await eventually(async () => (await nodesUsed(namespace)).length === 0, { what: `free nodes after ${namespace}` });
@@ -103,21 +103,21 @@ async function vacate(namespace: string): Promise<void> {
 const names = Array.from({ length: NODES }, (_, index) => `whole-${index}`);
 
 describe("whole-node pods", () => {
-  test("as many as there are free nodes, made at once, all run, each on a node of its own", async () => {
+  test("all run, each on its own node, when as many as there are free nodes are created at once", async () => {
     const namespace = await optedIn();
     await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
     await allRun(namespace, NODES);
     const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
-    // Nobody had to be moved: what is on its way counts as used.
+    // None was moved: pods on their way count as used room.
     expect(lives).toHaveLength(NODES);
     await vacate(namespace);
   });
 
-  test("three more than there are nodes wait, say why, and run one by one as nodes get free in any member", async () => {
+  test("wait with the reason if there are more than nodes, and run one by one as nodes get free in any member", async () => {
     const namespace = await optedIn();
     await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
     await allRun(namespace, NODES);
-    // They wait for no scheduler longer than it takes to hear that each has no node.
+    // The schedulers get just the time to answer that no node is free.
     const restore = await scheduleTimeout(clients().host, 2);
     try {
       const late = ["late-0", "late-1", "late-2"];
@@ -126,12 +126,12 @@ describe("whole-node pods", () => {
         const waiting = await podThat(clients().host, namespace, name, (pod) => placed(pod)?.status === "False");
         expect(placed(waiting)?.message).toMatch(/east: .*; west: /);
       }
-      // All in the member where fewer of them wait: the others hear of it from nobody but Legation.
+      // All free nodes are in the member where fewer wait: only Legation can tell the others.
       const parked = await eventually(async () => {
         const found = await parkedIn(namespace);
         return found.length === late.length ? found : undefined;
       });
-      // From now on there is a node for each, if its scheduler only has the time.
+      // From now on there is a node for each, if the scheduler has the time.
       await scheduleTimeout(clients().host, 6);
       const freed = parked.filter((name) => name === "west").length < 2 ? "west" : "east";
       const occupants = (await runningIn(namespace)).filter(({ spec }) => spec?.nodeName === `legation-${freed}`);
@@ -147,7 +147,7 @@ describe("whole-node pods", () => {
       await allRun(namespace, NODES);
       const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
       expect(overlaps(lives)).toEqual([]);
-      // A free node is one pod's: the others stay where they wait.
+      // A free node is for one pod: the others stay where they wait.
       expect(lateLives(lives).length).toBeLessThanOrEqual(2 * late.length);
       await vacate(namespace);
     } finally {
@@ -155,11 +155,11 @@ describe("whole-node pods", () => {
     }
   });
 
-  test("find the free nodes of a member when another's are taken by pods that are not Legation's", async () => {
+  test("find the free nodes of a member when pods that are not Legation's use another's", async () => {
     const namespace = await optedIn();
     const restore = await scheduleTimeout(clients().host, 4);
     try {
-      // Two of east's nodes are not whole any more, which the sum of its cores does not show.
+      // Two of east's nodes are partly used, which the sum of its cores does not show.
       const others = ["other-0", "other-1"];
       const taken = await freshNamespace(memberCluster("east"), { prefix: "taken" });
       for (const [index, name] of others.entries()) {
@@ -179,7 +179,7 @@ describe("whole-node pods", () => {
     }
   });
 
-  test("of a Job run until each has had a node, more pods than there are nodes", async () => {
+  test("of a Job run until each has had a node, even if there are more pods than nodes", async () => {
     const namespace = await optedIn();
     const ends = { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "500ms" };
     const { spec } = wholeNode(namespace, "work");
@@ -198,7 +198,7 @@ describe("whole-node pods", () => {
   });
 });
 
-test("a pod of high priority preempts in the one full member where this host's pods have less", async () => {
+test("preempts for a pod of high priority in the one full member where this host's pods have a lower one", async () => {
   const namespace = await optedIn();
   const { host } = clients();
   const priority = `${namespace}-high`;
@@ -214,7 +214,7 @@ test("a pod of high priority preempts in the one full member where this host's p
     const spec = { containers: [], ...made.spec, ...(isHigh ? { priorityClassName: priority } : {}) };
     return { ...made, spec };
   };
-  // East comes first by its name, and has nobody to preempt.
+  // East comes first by its name, and has no pod to preempt.
   const four = names.slice(0, 4);
   await Promise.all([
     ...four.map((name) => host.create(pods, pod(`high-${name}`, "east", true))),
@@ -226,13 +226,13 @@ test("a pod of high priority preempts in the one full member where this host's p
   expect(urgent.spec?.nodeName).toBe("legation-west");
   const lives = await podLives(memberCluster("east"), namespace);
   expect(lives.map(({ name }) => name).filter((name) => name === "urgent")).toEqual([]);
-  // As on a node whose scheduler made room: one of less priority is gone, or has ended for that reason.
+  // As on a node whose scheduler made room: a pod of lower priority is gone, or has ended for that reason.
   const left = (await runningIn(namespace)).filter(({ metadata }) => metadata.name.startsWith("low-"));
   expect(left).toHaveLength(3);
   await vacate(namespace);
 });
 
-/** The members of delegates that wait for a node, one for each. */
+/** Returns the member of each delegate that waits for a node. */
 async function parkedIn(namespace: string): Promise<string[]> {
   const found = members.map(async (name) => {
     const delegates = await podsOf(clients()[name], namespace);

@@ -57,11 +57,11 @@ async function runningPod(pod: Pod): Promise<{ proxy: Stored<Pod>; member: "west
   return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
 }
 
-// Of a node of 64 cores: a member with this much in use is not the first choice for a pod that asks for CPU.
+// Of a node of 64 cores: a member that uses this much is not the first choice for a pod with CPU requests.
 const BALLAST = { resources: { requests: { cpu: "40" } } };
 const SOME_CPU = { resources: { requests: { cpu: "100m" } } };
 
-/** Makes `west` the first choice for pods that ask for some CPU, whatever earlier tests have left. */
+/** Makes `west` the first choice for pods that request CPU, whatever earlier tests have left. */
 async function westFirst(namespace: string): Promise<{ readonly first: "west"; readonly second: "east" }> {
   const annotations = { "legation.dev/clusters": "east" };
   const spec = { containers: [{ name: "main", image: "main:1", ...BALLAST }] };
@@ -74,7 +74,7 @@ async function livesIn(namespace: string): Promise<PodLife[]> {
   return (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
 }
 
-/** What Legation itself has said of where the pod goes: the rest is its member's word, or about its token. */
+/** Returns Legation's own events about the pod's placement, without the member's and those about its token. */
 async function eventsOf(pod: Stored<Pod>): Promise<Stored<KubeEvent>[]> {
   const { items } = await clients().host.list(events, { namespace: pod.metadata.namespace ?? "" });
   return items.filter(
@@ -106,7 +106,7 @@ describe("a StatefulSet", () => {
       expect(moment(starts, later, "from") - moment(starts, earlier, "from")).toBeGreaterThan(400);
     }
 
-    // One that is deleted comes again under its name, when the former has ended.
+    // A deleted pod returns under its name once the former has ended.
     const former = await podOf(host, namespace, "web-1");
     await host.delete(pods, { namespace, name: "web-1" });
     await podGone(host, namespace, "web-1", former?.metadata.uid);
@@ -129,7 +129,7 @@ describe("a StatefulSet", () => {
 });
 
 describe("labels and annotations", () => {
-  test("that are added, changed or removed on a proxy are so on its delegate; the member's own stay", async () => {
+  test("are added, changed and removed on the delegate with the proxy, and the member's own stay", async () => {
     const namespace = await optedIn();
     const pod = aPod(namespace, "web", { annotations: { "example.com/first": "1", "example.com/second": "2" } });
     const { member } = await runningPod(pod);
@@ -154,7 +154,7 @@ describe("labels and annotations", () => {
       });
     });
 
-    // What follows the proxy is put right when somebody changes it in the member.
+    // A change of a followed key in the member is undone.
     const meddled = { metadata: { labels: { app: "meddled", added: null } } };
     await clients()[member].patch(pods, ref, { type: "merge", body: meddled });
     await eventuallyPasses(async () => {
@@ -169,7 +169,7 @@ describe("labels and annotations", () => {
 });
 
 describe("a Deployment's pods in a member", () => {
-  test("are not taken by a ReplicaSet there whose selector matches them", async () => {
+  test("are not adopted by a ReplicaSet there whose selector matches them", async () => {
     const namespace = await optedIn();
     const { host, west } = clients();
     const annotations = { "legation.dev/clusters": "west" };
@@ -184,17 +184,17 @@ describe("a Deployment's pods in a member", () => {
     onTestFinished(() => deleteFrom(west, namespace, own));
     const controllers = async (): Promise<(string | undefined)[]> =>
       (await podsOf(west, namespace)).filter(running).map((pod) => controllerOf(pod)?.kind);
-    // With pods that nobody controls it would have two too many, and delete them.
+    // If it adopted pods without a controller, it would have two too many, and delete them.
     await eventually(async () => (await controllers()).includes("ReplicaSet"), { what: "its own pod" });
     expect((await controllers()).sort()).toEqual(["Namespace", "Namespace", "Namespace", "ReplicaSet"]);
     expect((await areRunning()).sort()).toEqual(before.sort());
   });
 });
 
-describe("a field that a member's API server takes out of pods without a word", () => {
+describe("a field that a member's API server drops silently", () => {
   const renamed = { hostnameOverride: "web.example" };
 
-  test("keeps pods with it from that member, which says why", async () => {
+  test("keeps pods with it from that member, with the reason", async () => {
     const namespace = await optedIn();
     const annotations = { "legation.dev/clusters": "east" };
     await clients().host.create(pods, aPod(namespace, "web", { annotations, spec: renamed }));
@@ -203,7 +203,7 @@ describe("a field that a member's API server takes out of pods without a word", 
     expect(await podLives(memberCluster("east"), namespace)).toEqual([]);
   });
 
-  test("is there in a member that knows it", async () => {
+  test("stays in a member that knows it", async () => {
     const namespace = await optedIn();
     await runningPod(aPod(namespace, "web", { spec: renamed }));
     expect((await podOf(clients().west, namespace, "web"))?.spec).toMatchObject(renamed);
@@ -211,7 +211,7 @@ describe("a field that a member's API server takes out of pods without a word", 
 });
 
 describe("a pod that waits in a member", () => {
-  test("is taken out of it when the member's virtual node is cordoned, and is back afterwards", async () => {
+  test("is taken out while the member's virtual node is cordoned, and returns afterwards", async () => {
     const namespace = await optedIn();
     const { host, west } = clients();
     const annotations = { "legation.dev/clusters": "west", [KWOK_ANNOTATIONS.outcome]: "running" };
@@ -225,7 +225,7 @@ describe("a pod that waits in a member", () => {
       await host.patch(nodes, { name: "legation-west" }, { type: "strategic", body });
     };
     onTestFinished(() => cordon(false));
-    // Less than its scheduler is given: nobody waits for that.
+    // Less than the scheduler's timeout, which plays no part here.
     const soon = { timeoutMs: 10_000 };
     await cordon(true);
     await eventually(async () => (await waits()) === undefined, { ...soon, what: "no delegate in west" });
@@ -236,7 +236,7 @@ describe("a pod that waits in a member", () => {
 });
 
 describe("a member whose Cluster has createNamespaces: false", () => {
-  test("does not get a pod whose namespace it lacks, which says so, and gets others", async () => {
+  test("gets no pod whose namespace it lacks, with the reason, and gets others", async () => {
     const [lacking, shared] = [await optedIn(), await optedIn()];
     const { host, west } = clients();
     const allow = async (createNamespaces: boolean | null): Promise<void> => {
@@ -271,7 +271,7 @@ describe("scheduling gates", () => {
     };
     await runningPod(aPod(namespace, "after-both"));
     await open(schedulingGates.slice(1));
-    // Whoever comes later has been served: the gated pod was seen, and left alone.
+    // A later pod runs: the gated pod was seen, and left alone.
     await runningPod(aPod(namespace, "after-one"));
     expect((await livesIn(namespace)).map(({ name }) => name).sort()).toEqual(["after-both", "after-one"]);
     await open([]);
@@ -321,7 +321,7 @@ describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked })
     onTestFinished(() => client.delete(resource, { name }));
   }
 
-  test("that no member has waits with the reason of each in its condition and in one event", async () => {
+  test("waits if no member has it, with each member's reason in its condition and in one event", async () => {
     const namespace = await optedIn();
     const name = `${namespace}-class`;
     await define("host", name);
@@ -335,12 +335,12 @@ describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked })
       return found.length > 0 && found;
     });
     expect(told.map(({ type, message: text }) => ({ type, text }))).toEqual([{ type: "Warning", text: message }]);
-    // Others are served as before.
+    // Other pods are placed as before.
     await runningPod(aPod(namespace, "other"));
     expect(await eventsOf(waiting)).toHaveLength(1);
   });
 
-  test("that one member has goes there, whichever was to be the first", async () => {
+  test("goes to the one member that has it, whichever was the first choice", async () => {
     const namespace = await optedIn();
     const name = `${namespace}-class`;
     const { first, second } = await westFirst(namespace);
@@ -360,13 +360,13 @@ describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked })
   });
 });
 
-describe("a pod that the first member's scheduler finds no node for", () => {
-  test("goes to the next one when the member's time is over, and says why in between", async () => {
+describe("a pod for which the first member's scheduler finds no node", () => {
+  test("goes to the next one after the member's timeout, and says why in between", async () => {
     const namespace = await optedIn();
     const restore = await scheduleTimeout(clients().host, 2);
     try {
       const { first, second } = await westFirst(namespace);
-      // Beside a pod that only one member has: no more than its own scheduler can know.
+      // Beside a pod that only one member has: only that member's scheduler knows.
       const near = { labelSelector: { matchLabels: BALLAST_LABELS }, topologyKey: "kubernetes.io/hostname" };
       const spec = {
         affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [near] } },
@@ -410,7 +410,7 @@ describe("a DaemonSet of the host", () => {
     "tolerant-and-away": { tolerations: everyTaint, affinity: away },
   };
 
-  test("has no pod on a virtual node: where it tolerates every taint, one for each of them stays Pending", async () => {
+  test("runs no pod on a virtual node; if it tolerates every taint, one pod for each stays Pending", async () => {
     const { host } = clients();
     const labels = { "legation.dev/delegation": "all" };
     const namespace = await freshNamespace(hostCluster(), { prefix: "daemons", labels });
@@ -435,7 +435,7 @@ describe("a DaemonSet of the host", () => {
       "tolerant-and-away": [own, own],
     };
     await eventuallyPasses(async () => expect(await numbers()).toEqual(expected), { timeoutMs: 60_000 });
-    // The scheduler has looked at them, and tries no Binding: a virtual node offers no pods to it.
+    // The scheduler has looked at them, and tries no Binding: a virtual node has no room for it.
     await eventuallyPasses(async () => {
       const pending = (await podsOf(host, namespace)).filter(({ spec }) => spec?.nodeName === undefined);
       const shown = pending.map((pod) => [pod.metadata.generateName, conditionOf(pod, "PodScheduled")?.message]);
@@ -452,7 +452,7 @@ describe("a DaemonSet of the host", () => {
 });
 
 describe("the host's own nodes", () => {
-  test("take a pod that asks not to be delegated, and none of the others", async () => {
+  test("run a pod that asks not to be delegated, and none of the others", async () => {
     const namespace = await freshNamespace(hostCluster(), {
       prefix: "mixed",
       labels: { "legation.dev/delegation": "all" },
@@ -460,18 +460,18 @@ describe("the host's own nodes", () => {
     const stays = aPod(namespace, "stays", { annotations: { "legation.dev/delegate": "false" } });
     const { proxy } = await runningPod(stays);
     expect(proxy.spec?.nodeName).toMatch(/^host-node-/);
-    // What a pod on a node of the host leaves in the log is known by this one.
+    // A pod on a node of the host leaves such writes in the log.
     expect(await hostNodeWrites(hostCluster(), new Set([namespace]))).not.toEqual([]);
     expect(await hostNodeWrites(hostCluster(), opted)).toEqual([]);
   });
 });
 
-/** The last life of each name. */
+/** Returns the last life of each name. */
 function byName(lives: readonly PodLife[]): Map<string, PodLife> {
   return new Map(lives.toSorted((a, b) => (a.from < b.from ? -1 : 1)).map((life) => [life.name, life]));
 }
 
-/** Milliseconds since the epoch. */
+/** Returns milliseconds since the epoch. */
 function moment(lives: ReadonlyMap<string, PodLife>, name: string, which: "from" | "until"): number {
   return Date.parse(lives.get(name)?.[which] ?? "");
 }

@@ -98,7 +98,7 @@ interface Case {
 
 test.each<[string, Case]>([
   [
-    "RuntimeClass merged into it, and has what the member's class merges",
+    "RuntimeClass merged, and has what the member's class merges",
     {
       spec: { runtimeClassName: "sandbox" },
       proxy: {
@@ -115,7 +115,7 @@ test.each<[string, Case]>([
     },
   ],
   [
-    "RuntimeClass merged into it, but keeps its author's own node selector and tolerations",
+    "RuntimeClass merged, but keeps its author's own node selector and tolerations",
     {
       spec: { runtimeClassName: "sandbox", nodeSelector: { disk: "ssd" }, tolerations: [TEAM] },
       proxy: { nodeSelector: { disk: "ssd", sandbox: "host-pool" } },
@@ -141,7 +141,7 @@ test.each<[string, Case]>([
     },
   ],
   [
-    "PodNodeSelector merged into it from its namespace",
+    "PodNodeSelector merged from the namespace",
     {
       spec: { nodeSelector: { disk: "ssd" } },
       annotations: { [NODE_SELECTOR]: "pool=host" },
@@ -150,14 +150,14 @@ test.each<[string, Case]>([
     },
   ],
   [
-    "PodTolerationRestriction merged into it from its namespace",
+    "PodTolerationRestriction merged from the namespace",
     {
       annotations: { [TOLERATIONS]: JSON.stringify([TEAM]) },
       proxy: { tolerations: expect.arrayContaining([TEAM]) },
       delegate: { tolerations: expect.not.arrayContaining([TEAM]) },
     },
   ],
-])("a delegate has nothing of what %s", async (_, { spec = {}, annotations = {}, ...expected }) => {
+])("leaves out of the delegate what %s", async (_, { spec = {}, annotations = {}, ...expected }) => {
   const found = await run(spec, annotations);
   for (const side of ["proxy", "delegate"] as const) {
     const names = new Set(Object.keys(expected[side]));
@@ -166,7 +166,7 @@ test.each<[string, Case]>([
   }
 });
 
-test("a delegate has the pull policy of AlwaysPullImages and the defaults of LimitRanger, as its proxy shows them", async () => {
+test("keeps in the delegate AlwaysPullImages' pull policy and LimitRanger's defaults, as the proxy shows them", async () => {
   const namespace = await freshNamespace([host, west], {
     prefix: "completed",
     labels: { "legation.dev/delegation": "annotated" },

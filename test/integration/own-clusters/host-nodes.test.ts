@@ -77,7 +77,7 @@ async function uidsIn(namespace: string): Promise<string[]> {
   return (await podsOf(client, namespace)).map(({ metadata }) => metadata.uid).sort();
 }
 
-/** The pods of a workload that wait for a virtual node, once a scheduler has said that none of them fits. */
+/** Returns the pods of a workload that wait for a virtual node, once a scheduler has found none that fits. */
 async function unschedulable(namespace: string, app: string): Promise<Stored<Pod>[]> {
   return eventually(
     async () => {
@@ -90,7 +90,7 @@ async function unschedulable(namespace: string, app: string): Promise<Stored<Pod
   );
 }
 
-describe("a scheduler of the host, when pods that tolerate every taint find a virtual node full,", () => {
+describe("a scheduler of the host", () => {
   let namespace: string;
 
   beforeAll(async () => {
@@ -111,43 +111,51 @@ describe("a scheduler of the host, when pods that tolerate every taint find a vi
   test.each([
     ["default-scheduler", async () => ({ schedulerName: "default-scheduler", user: "system:kube-scheduler" })],
     [
-      "a second one with a name and a user of its own",
+      "a second scheduler with its own name and user",
       async () => {
         const second = await startSecondScheduler(host);
         onTestFinished(() => second.process.stop("SIGKILL"));
         return second;
       },
     ],
-  ])("%s, preempts no delegated pod and nominates no virtual node", async (_which, scheduler) => {
-    const { schedulerName, user } = await scheduler();
-    const plain = await freshNamespace(host, { prefix: "agents" });
-    const before = await uidsIn(namespace);
-    const spec = (cpu: string): object => ({ schedulerName, ...EVERY_TAINT, containers: [container(cpu)] });
-    const huge = {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: "huge", labels: { app: "huge" } },
-      spec: spec("9"),
-    };
-    const agents = workload("DaemonSet", "agent", {}, spec("100m"));
-    const light = workload("DaemonSet", "light", {}, { ...spec("0"), containers: [{ name: "main", image: "main:1" }] });
-    await applyAll(host, [agents, light, huge], ["-n", plain]);
-    // One pod per member stays Pending; those of the host's own nodes run.
-    for (const [app, count] of [
-      ["agent", 2],
-      ["light", 2],
-      ["huge", 1],
-    ] as const) {
-      const waiting = await unschedulable(plain, app);
-      expect(waiting).toHaveLength(count);
-      for (const { status } of waiting) expect(status?.nominatedNodeName).toBeUndefined();
-    }
-    expect(await uidsIn(namespace)).toEqual(before);
-    const isPreemption = await auditEvents(host, (event) => event.user.username === user && isWrite(event), [
-      namespace,
-    ]);
-    expect(isPreemption.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([]);
-  });
+  ])(
+    "preempts no delegated pod and nominates no full virtual node for pods that tolerate every taint: %s",
+    async (_which, scheduler) => {
+      const { schedulerName, user } = await scheduler();
+      const plain = await freshNamespace(host, { prefix: "agents" });
+      const before = await uidsIn(namespace);
+      const spec = (cpu: string): object => ({ schedulerName, ...EVERY_TAINT, containers: [container(cpu)] });
+      const huge = {
+        apiVersion: "v1",
+        kind: "Pod",
+        metadata: { name: "huge", labels: { app: "huge" } },
+        spec: spec("9"),
+      };
+      const agents = workload("DaemonSet", "agent", {}, spec("100m"));
+      const light = workload(
+        "DaemonSet",
+        "light",
+        {},
+        { ...spec("0"), containers: [{ name: "main", image: "main:1" }] },
+      );
+      await applyAll(host, [agents, light, huge], ["-n", plain]);
+      // One pod per member stays Pending; those of the host's own nodes run.
+      for (const [app, count] of [
+        ["agent", 2],
+        ["light", 2],
+        ["huge", 1],
+      ] as const) {
+        const waiting = await unschedulable(plain, app);
+        expect(waiting).toHaveLength(count);
+        for (const { status } of waiting) expect(status?.nominatedNodeName).toBeUndefined();
+      }
+      expect(await uidsIn(namespace)).toEqual(before);
+      const isPreemption = await auditEvents(host, (event) => event.user.username === user && isWrite(event), [
+        namespace,
+      ]);
+      expect(isPreemption.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([]);
+    },
+  );
 
   test("binds a pod that tolerates every taint to a node of the host, though virtual nodes have more room", async () => {
     const plain = await freshNamespace(host, { prefix: "anywhere" });
@@ -159,7 +167,7 @@ describe("a scheduler of the host, when pods that tolerate every taint find a vi
     );
   });
 
-  test("leaves a deletion by kubectl, a drain and a scale-down as they are", async () => {
+  test("does not undo a deletion by kubectl, a drain or a scale-down", async () => {
     const before = await uidsIn(namespace);
     const [first] = await podsOf(client, namespace);
     await client.delete(pods, { namespace, name: first?.metadata.name ?? "" });
@@ -179,7 +187,7 @@ function readyOf({ status }: KubeNode): string | undefined {
   return status?.conditions?.find(({ type }) => type === "Ready")?.status;
 }
 
-/** Waits until these nodes say so of themselves. */
+/** Waits for the condition Ready of these nodes. */
 async function nodesAre(names: readonly string[], state: "True" | "Unknown"): Promise<void> {
   await eventually(
     async () => {
@@ -190,7 +198,7 @@ async function nodesAre(names: readonly string[], state: "True" | "Unknown"): Pr
   );
 }
 
-/** Waits until the node lifecycle controller says this in its log once more than `before` times. */
+/** Waits until the node lifecycle controller has logged this more than `before` times. */
 async function nodeControllerSays(words: string, before: number): Promise<void> {
   await eventually(() => timesSaid(words) > before, { ...patient, what: `"${words}"` });
 }
@@ -199,7 +207,7 @@ function timesSaid(words: string): number {
   return readFileSync(join(host.directory, "kube-controller-manager.log"), "utf8").split(words).length - 1;
 }
 
-// Only its log tells that it stops evicting: the queue that it fills in the same pass may still taint one node.
+// Only its log shows that it stops evicting: the queue of the same pass may still taint one node.
 const ENTERING = "Entering master disruption mode";
 const EXITING = "Exiting master disruption mode";
 
@@ -242,7 +250,7 @@ describe("the host's node lifecycle controller", () => {
     expect(await uidsIn(plain)).toEqual(before);
   });
 
-  test("evicts from the one of several members that is lost, whether or not the host has nodes of its own", async () => {
+  test("evicts from the one lost member of several, with and without nodes of the host", async () => {
     const moves = async (): Promise<void> => {
       const delegated = await freshNamespace(host, { prefix: "moves", labels: { "legation.dev/delegation": "all" } });
       await applyAll(host, [web(2, 5)], ["-n", delegated]);

@@ -8,7 +8,7 @@ import { clustersInfo } from "../../support/clusters/control-protocol.ts";
 import { isAlive } from "../../support/clusters/lock.ts";
 import { eventually } from "../../support/harness/wait.ts";
 
-describe("clusters of another process", () => {
+describe("the clusters of a killed test process", () => {
   const START = new URL("../../support/clusters/start.ts", import.meta.url).href;
   const SCRIPT = `
     import { startClusters } from "${START}";
@@ -17,11 +17,11 @@ describe("clusters of another process", () => {
     setInterval(() => {}, 1000);`;
 
   test.concurrent.for([
-    { who: "it is interrupted", victim: "parent", signal: "SIGINT" },
-    { who: "it is killed", victim: "parent", signal: "SIGKILL" },
-    { who: "their keeper is told to end", victim: "keeper", signal: "SIGTERM" },
+    { who: "the process is interrupted", victim: "parent", signal: "SIGINT" },
+    { who: "the process is killed", victim: "parent", signal: "SIGKILL" },
+    { who: "the keeper is terminated", victim: "keeper", signal: "SIGTERM" },
   ] as const)(
-    "are gone with their files when $who",
+    "are removed with their files when $who",
     async ({ victim, signal }, { expect, onTestFinished: onFinished }) => {
       const parent = spawn(process.execPath, ["--input-type=module", "-e", SCRIPT], {
         stdio: ["ignore", "pipe", "inherit"],

@@ -62,7 +62,7 @@ describe("the manifests", () => {
   });
 });
 
-describe("the rights of", () => {
+describe("the rights of the manifests' accounts", () => {
   type Case = readonly [string, "yes" | "no", string];
 
   test.each<Case>([
@@ -123,7 +123,7 @@ describe("the rights of", () => {
     [MEMBER_HOST, "no", "update secrets -n default"],
     [MEMBER_HOST, "no", "create serviceaccounts/token -n legation-system"],
     [MEMBER_HOST, "no", "patch nodes"],
-  ])("%s: %s, %s", async (as, expected, right) => {
+  ])("are exact for %s: %s, %s", async (as, expected, right) => {
     const attributes = attributesOf(right);
     const body = {
       apiVersion: "authorization.k8s.io/v1",
@@ -140,7 +140,7 @@ describe("the rights of", () => {
 
 const SUBRESOURCES = ["status", "binding", "exec", "log", "token", "eviction", "resize", "ephemeralcontainers"];
 
-/** What the API server asks about `get pods.GROUP/log -n NAMESPACE`; what follows the slash may be a name, too. */
+/** Returns the attributes of `get pods.GROUP/log -n NAMESPACE`; the word after the slash may be a name, too. */
 function attributesOf(right: string): object {
   const [verb = "", what = "", _, namespace] = right.split(" ");
   if (what.startsWith("/")) return { nonResourceAttributes: { verb, path: what } };
@@ -150,7 +150,7 @@ function attributesOf(right: string): object {
   return { resourceAttributes: { verb, group: group.join("."), resource, namespace, ...name } };
 }
 
-/** The groups that the API server gives whoever authenticates as this user. */
+/** Returns the groups that the API server gives a user of this name. */
 function groupsOf(user: string): string[] {
   const [, namespace] = /^system:serviceaccount:(.+):/.exec(user) ?? [];
   const own = namespace === undefined ? [] : ["system:serviceaccounts", `system:serviceaccounts:${namespace}`];
@@ -193,11 +193,11 @@ describe("a Cluster", () => {
       cluster("west", { credentialsSecret: { name: "s" }, colour: "red" }),
       /unknown field "spec.colour"/,
     ],
-  ])("with %s is refused", async (_what, input, message) => {
+  ])("is refused with %s", async (_what, input, message) => {
     await expect(create(input)).rejects.toThrow(message);
   });
 
-  test("shows people what counts", async () => {
+  test("shows its state in kubectl's columns", async () => {
     await run(["create", "-f", "-"], { input: cluster("shown") });
     const lastTransitionTime = "2026-11-21T00:00:00Z";
     const conditions = [{ type: "Ready", status: "True", reason: "Reachable", message: "", lastTransitionTime }];
@@ -216,8 +216,8 @@ describe("a Cluster", () => {
   });
 });
 
-describe("Kubernetes' own controllers are not hindered by the policies:", () => {
-  // Proxies are made by hand here.
+describe("the policies", () => {
+  // This test creates proxies itself.
   beforeAll(() => run(["delete", "mutatingwebhookconfiguration", "legation", "zz-legation"]));
 
   const template = {
@@ -246,7 +246,7 @@ describe("Kubernetes' own controllers are not hindered by the policies:", () => 
 
   const optedIn = (): Promise<string> => freshNamespace(host, { labels: { "legation.dev/delegation": "annotated" } });
 
-  /** What Legation's controller does at a proxy's end. */
+  /** Releases a proxy as Legation's controller does at its end. */
   async function release(namespace: string, name: string): Promise<void> {
     const patch = JSON.stringify({ metadata: { finalizers: null } });
     await run(["patch", name, "-n", namespace, "--type=merge", `--patch=${patch}`], { as: CONTROLLER });
@@ -260,7 +260,7 @@ describe("Kubernetes' own controllers are not hindered by the policies:", () => 
     });
   }
 
-  test("a Job sees its proxies finish, lets go of them, and takes them along when it is deleted", async () => {
+  test("let a Job see its proxies finish, release them, and delete them with itself", async () => {
     const namespace = await optedIn();
     await run(["create", "-n", namespace, "-f", "-"], { input: job(2) });
     const proxies = await proxiesOf(namespace, 2);
@@ -282,7 +282,7 @@ describe("Kubernetes' own controllers are not hindered by the policies:", () => 
     await proxiesOf(namespace, 0);
   });
 
-  test("a namespace with proxies is deleted as soon as they are released", async () => {
+  test("let a namespace with proxies go as soon as they are released", async () => {
     const namespace = await optedIn();
     await run(["create", "-n", namespace, "-f", "-"], { input: job(1) });
     const [proxy = ""] = await proxiesOf(namespace, 1);
@@ -292,7 +292,7 @@ describe("Kubernetes' own controllers are not hindered by the policies:", () => 
     await run(["wait", `namespace/${namespace}`, "--for=delete", "--timeout=60s"]);
   });
 
-  test("a proxy is evicted from a virtual node by its taint, with the condition that says so", async () => {
+  test("let a taint evict a proxy from a virtual node, with its condition", async () => {
     const namespace = await optedIn();
     const taints = [{ key: "example.com/out", effect: "NoExecute" }];
     const node = { apiVersion: "v1", kind: "Node", metadata: { name: "legation-west" }, spec: { taints } };

@@ -18,7 +18,7 @@ let all: string;
 
 beforeAll(async () => {
   host = await startInstalledCluster("policies", afterFile);
-  // Nothing but the policies stands between an author and the API server's store.
+  // Only the policies stand between an author and the API server's store.
   await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation", "mutatingwebhookconfiguration/zz-legation"]);
   const namespace = (mode?: string): Promise<string> => {
     const labels = mode === undefined ? {} : { "legation.dev/delegation": mode };
@@ -56,13 +56,13 @@ function run(args: readonly string[], { as, input }: { as?: string; input?: obje
 // A request that no policy refuses.
 const PASSES = undefined;
 
-/** Expects that a request is let through, or refused in words that match. */
+/** Expects that a request is admitted, or refused with a message that matches. */
 async function expectVerdict(request: Promise<string>, refused: RegExp | undefined): Promise<void> {
   if (refused === undefined) await expect(request).resolves.toBeDefined();
   else await expect(request).rejects.toThrow(refused);
 }
 
-describe("a pod, when it is created while no webhook answers,", () => {
+describe("a pod that is created while no webhook answers", () => {
   const place = { plain: () => plain, annotated: () => annotated, all: () => all };
   const WRITTEN = /is written by Legation; remove it and write the annotation legation.dev\/delegate: "true"/;
   const CONSTRAINTS = "multicluster.admiralty.io/proxy-pod-scheduling-constraints";
@@ -70,8 +70,8 @@ describe("a pod, when it is created while no webhook answers,", () => {
   type Case = readonly [string, keyof typeof place, PodParts, RegExp | undefined];
 
   test.each<Case>([
-    ["with nothing of Legation's", "plain", {}, PASSES],
-    ["with nothing of Legation's", "annotated", {}, PASSES],
+    ["without anything of Legation's", "plain", {}, PASSES],
+    ["without anything of Legation's", "annotated", {}, PASSES],
     ["with all three marks", "annotated", PROXY, PASSES],
     ["with all three marks", "all", PROXY, PASSES],
     ["with all three marks", "plain", PROXY, /namespace test-\w+ is not opted in.*label it legation.dev\/delegation/],
@@ -110,23 +110,23 @@ describe("a pod, when it is created while no webhook answers,", () => {
       /delegate-uid is written by/,
     ],
     ["with a member's node", "plain", annotations({ "legation.dev/member-node": "n" }), /member-node is written by/],
-    ["that asks", "annotated", annotations({ "legation.dev/delegate": "true" }), NOT_MADE],
+    ["that asks for delegation", "annotated", annotations({ "legation.dev/delegate": "true" }), NOT_MADE],
     ["that names clusters", "annotated", annotations({ "legation.dev/clusters": "west" }), NOT_MADE],
     ["that selects clusters", "annotated", annotations({ "legation.dev/cluster-selector": "gpu" }), NOT_MADE],
     [
-      "that selects clusters in Admiralty's words",
+      "with Admiralty's cluster selector",
       "annotated",
       annotations({ [CONSTRAINTS]: '{"nodeSelector": {"region": "eu"}}' }),
       NOT_MADE,
     ],
     [
-      "that selects clusters in Admiralty's words, as YAML",
+      "with Admiralty's cluster selector, as YAML",
       "annotated",
       annotations({ [CONSTRAINTS]: "nodeSelector:\n  region: eu\n" }),
       NOT_MADE,
     ],
     [
-      "with constraints of Admiralty that select nothing",
+      "with empty scheduling constraints of Admiralty",
       "annotated",
       annotations({ [CONSTRAINTS]: '{"nodeSelector": {}, "affinity": {"nodeAffinity": {}}}' }),
       PASSES,
@@ -138,7 +138,7 @@ describe("a pod, when it is created while no webhook answers,", () => {
       annotations({ "legation.dev/clusters": "west", "legation.dev/delegate": "false" }),
       PASSES,
     ],
-    ["with nothing of Legation's", "all", {}, NOT_MADE],
+    ["without anything of Legation's", "all", {}, NOT_MADE],
     ["that declines", "all", annotations({ "legation.dev/delegate": "false" }), PASSES],
     ["of a DaemonSet", "all", ownedBy("DaemonSet"), PASSES],
     ["of a ReplicaSet", "all", ownedBy("ReplicaSet"), NOT_MADE],
@@ -149,13 +149,13 @@ describe("a pod, when it is created while no webhook answers,", () => {
       { ...annotations({ "kubernetes.io/config.mirror": "hash" }), spec: { nodeName: "policies-node-1" } },
       PASSES,
     ],
-  ])("%s, in a namespace %s", async (_what, where, parts, refused) => {
+  ])("gets the policies' verdict: %s, in a namespace %s", async (_what, where, parts, refused) => {
     const created = run(["create", "--dry-run=server", "-n", place[where](), "-f", "-"], { input: pod("one", parts) });
     await expectVerdict(created, refused);
   });
 });
 
-/** A patch of a pod's status, as controllers that are about to delete the pod write it. */
+/** Returns a status patch as controllers write it before they delete the pod. */
 function disrupted(name: string, reason: string): string[] {
   const status = { conditions: [{ type: "DisruptionTarget", status: "True", reason }] };
   return ["patch", `pod/${name}`, "--dry-run=server", "--subresource=status", `--patch=${JSON.stringify({ status })}`];
@@ -203,7 +203,7 @@ describe("a proxy", () => {
       /annotation legation.dev\/scheduler-name is changed by/,
     ],
     [
-      "is to wait for its member from now on",
+      "is set to wait for its member",
       undefined,
       change({ annotations: { "legation.dev/failover": "never" } }),
       /annotation legation.dev\/failover is read when a pod is created.*write it on the workload/,
@@ -247,7 +247,7 @@ describe("a proxy", () => {
       PASSES,
     ],
     ["is evicted for a taint", undefined, disrupted("held", "DeletionByTaintManager"), PASSES],
-  ])("%s, by %s", async (_what, as, args, refused) => {
+  ])("gets the policies' verdict when it %s, by %s", async (_what, as, args, refused) => {
     await expectVerdict(run([...args, "-n", annotated], as === undefined ? {} : { as }), refused);
   });
 
@@ -263,13 +263,13 @@ describe("a proxy", () => {
     expect(stored).not.toHaveProperty(["metadata", "annotations", "legation.dev/cluster"]);
   });
 
-  test("may be preempted in overflow mode, before it is one", async () => {
+  test("may be preempted in overflow mode before it is a proxy", async () => {
     const overflow = { labels: { "legation.dev/proxy": "overflow" }, annotations: { "legation.dev/mode": "overflow" } };
     await run(["create", "-n", annotated, "-f", "-"], { input: pod("overflowing", { metadata: overflow }) });
     await run([...disrupted("overflowing", "PreemptionByScheduler"), "-n", annotated]);
   });
 
-  test("cannot be made of a pod that is there already", async () => {
+  test("cannot be made of an existing pod", async () => {
     const labelled = run(["label", "pod/ordinary", "-n", annotated, "legation.dev/proxy=true"]);
     await expect(labelled).rejects.toThrow(CONTROLLER_ALONE);
   });
@@ -277,7 +277,7 @@ describe("a proxy", () => {
 
 describe("a Binding", () => {
   beforeAll(async () => {
-    // No scheduler answers to that name, so it stays unbound.
+    // No scheduler has that name, so it stays unbound.
     const input = pod("waiting", { spec: { schedulerName: "nobody" } });
     await run(["create", "-n", plain, "-f", "-"], { input });
   });
@@ -314,7 +314,7 @@ describe("a Binding", () => {
       ...(path === "bindings"
         ? []
         : [["a virtual node, with a decision", CONTROLLER, binding("legation-west", decision), PASSES] satisfies Case]),
-    ])("%s, by %s", async (_what, as, input, refused) => {
+    ])("gets the policies' verdict: %s, by %s", async (_what, as, input, refused) => {
       const url = `/api/v1/namespaces/${plain}/${path}?dryRun=All`;
       await expectVerdict(
         run(["create", "--raw", url, "-f", "-"], { input, ...(as === undefined ? {} : { as }) }),
@@ -338,18 +338,18 @@ describe("a namespace", () => {
     ["-", PASSES],
     ["=al", /"al" is no mode; write "annotated"/],
     ["=", /"" is no mode/],
-  ])("is given legation.dev/delegation%s", async (value, refused) => {
+  ])("gets the policies' verdict with legation.dev/delegation%s", async (value, refused) => {
     await expectVerdict(run(label(annotated, value)), refused);
   });
 
   test.each(["kube-system", "legation-system"])(
-    "%s cannot be opted in, since Legation relies on its pods",
+    "is refused delegation when it is %s, whose pods Legation relies on",
     async (name) => {
       await expect(run(label(name, "=all"))).rejects.toThrow(/serves this cluster itself/);
     },
   );
 
-  test("with a mode from before the policy can still be changed otherwise", async () => {
+  test("keeps an invalid mode from before the policy through other changes", async () => {
     await run(["delete", "validatingadmissionpolicybinding/legation-namespaces"]);
     const name = await eventually(() => freshNamespace(host, { labels: { "legation.dev/delegation": "old" } }));
     await run(["apply", "-f", join(MANIFESTS, "policies.yaml")]);
@@ -382,7 +382,7 @@ describe("the marks of a claim", () => {
     await run(["-n", plain, "create", "rolebinding", "reader", "--role=reader", subject]);
   });
 
-  test("are not its author's to write, or to copy from another claim", async () => {
+  test("cannot be written by its author or copied from another claim", async () => {
     await expectVerdict(create("sent", { "legation.dev/cluster": "north" }), REFUSED);
     await expectVerdict(
       create("seen", { "legation.dev/claim-status": "{}" }),
@@ -392,7 +392,7 @@ describe("the marks of a claim", () => {
     await expectVerdict(annotate("free", "legation.dev/cluster=north"), /is written by Legation's.*leave it as it is/);
   });
 
-  test("are the controller's to write, and nobody else's to change or to take away; all else is its author's", async () => {
+  test("are written, changed and removed by the controller alone; the rest of the claim is its author's", async () => {
     await create("held", {});
     await expectVerdict(annotate("held", "legation.dev/cluster=west", CONTROLLER), PASSES);
     await expectVerdict(annotate("held", "legation.dev/cluster=north"), /leave it as it is/);
@@ -402,7 +402,7 @@ describe("the marks of a claim", () => {
 
   const selected = "volume.kubernetes.io/selected-node";
 
-  test("keep the host's scheduler from having a volume made for a claim whose data is in a member", async () => {
+  test("keep the host's provisioner from creating a volume for a claim whose data is in a member", async () => {
     await create("chosen", {});
     await expectVerdict(annotate("chosen", `${selected}=node-1`, SCHEDULER), PASSES);
     await expectVerdict(annotate("chosen", "legation.dev/cluster=west", CONTROLLER), PASSES);
@@ -416,7 +416,7 @@ describe("the marks of a claim", () => {
   });
 });
 
-describe("a Secret that the webhook's account makes", () => {
+describe("a Secret that the webhook's account creates", () => {
   const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";
   const NAME = "legation-webhook-certificate";
   const tls = { type: "kubernetes.io/tls", stringData: { "tls.crt": "-", "tls.key": "-" } };
@@ -433,10 +433,10 @@ describe("a Secret that the webhook's account makes", () => {
   }
 
   test.each<[string, string, SecretParts, RegExp | undefined]>([
-    ["passes when it is its certificate's", NAME, tls, PASSES],
+    ["is admitted as its certificate", NAME, tls, PASSES],
     ["is refused under another name", "other", tls, REFUSED],
     ["is refused with another type", NAME, { stringData: {} }, REFUSED],
-    ["is refused when Kubernetes would put the controller's token into it", NAME, token, REFUSED],
+    ["is refused if Kubernetes would write the controller's token into it", NAME, token, REFUSED],
   ])("%s", async (_which, name, parts, refused) => {
     const input = { apiVersion: "v1", kind: "Secret", ...parts, metadata: { name, ...parts.metadata } };
     const args = ["-n", "legation-system", "create", "--dry-run=server", "-f", "-"];

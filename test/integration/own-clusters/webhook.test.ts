@@ -36,10 +36,10 @@ const PROXY_MARKS = {
 let host: Cluster;
 let port: number;
 let webhook: RunningWebhook;
-/** One entry per review that the API server asked for: path and verdict. */
+/** The API server's reviews: path and verdict of each. */
 const reviews: string[] = [];
 
-/** A kubeconfig with the webhook's own service account. */
+/** Returns a kubeconfig with the webhook's own service account. */
 async function webhookKubeconfig(): Promise<string> {
   const token = (await kubectl(host, ["create", "token", "legation-webhook", "-n", "legation-system"])).trim();
   return kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
@@ -77,7 +77,7 @@ let all: string;
 let overflow: string;
 
 beforeAll(async () => {
-  // A cluster of its own: admission decides over all namespaces, and here it also fails.
+  // A cluster of its own: admission concerns all namespaces, and fails in some tests.
   const clusters = await startClusters({ names: ["admission"], clusters: { admission: { nodes: [{ count: 1 }] } } });
   afterFile(() => clusters.stop());
   host = clusters.get("admission");
@@ -130,18 +130,18 @@ const asks = annotations({ [DELEGATE]: "true" });
 
 describe("a pod", () => {
   test.each<[string, () => string, PodParts]>([
-    ["that asks, where pods ask,", () => annotated, asks],
-    ["that names clusters, where pods ask,", () => annotated, annotations({ [CLUSTERS]: "west" })],
-    ["that says nothing, where all are delegated,", () => all, {}],
+    ["that asks, in mode annotated", () => annotated, asks],
+    ["that names clusters, in mode annotated", () => annotated, annotations({ [CLUSTERS]: "west" })],
+    ["that asks for nothing, in mode all", () => all, {}],
     ["with generateName", () => all, { metadata: { name: undefined, generateName: "made-" } }],
-  ])("%s becomes a proxy", async (_, namespace, parts) => {
+  ])("becomes a proxy: %s", async (_, namespace, parts) => {
     const { status, body, warnings } = await createPod(namespace(), parts);
     expect(status).toBe(201);
     expect(body).toMatchObject(PROXY_MARKS);
     expect(warnings).toEqual([]);
   });
 
-  test("that becomes a proxy is otherwise what it would have been", async () => {
+  test("keeps everything else as written when it becomes a proxy", async () => {
     const written: PodParts = {
       metadata: { name: "same", labels: { app: "same" }, annotations: { [DELEGATE]: "true" }, finalizers: ["x.io/y"] },
       spec: { schedulerName: "volcano", terminationGracePeriodSeconds: 7, nodeSelector: { gpu: "a100" } },
@@ -159,11 +159,11 @@ describe("a pod", () => {
   });
 
   test.each<[string, () => string, PodParts]>([
-    ["without annotations, where pods ask,", () => annotated, {}],
-    ["that says no, where pods ask,", () => annotated, annotations({ [DELEGATE]: "false" })],
-    ["that says no, where all are delegated,", () => all, annotations({ [DELEGATE]: "false" })],
-    ["of a namespace that is not opted in", () => plain, asks],
-    ["made by another host", () => all, { metadata: { ...asks.metadata, labels: { "legation.dev/host": "other" } } }],
+    ["without annotations, in mode annotated", () => annotated, {}],
+    ["that declines, in mode annotated", () => annotated, annotations({ [DELEGATE]: "false" })],
+    ["that declines, in mode all", () => all, annotations({ [DELEGATE]: "false" })],
+    ["in a namespace that is not opted in", () => plain, asks],
+    ["of another host", () => all, { metadata: { ...asks.metadata, labels: { "legation.dev/host": "other" } } }],
     [
       "of a DaemonSet",
       () => all,
@@ -173,7 +173,7 @@ describe("a pod", () => {
         },
       },
     ],
-  ])("%s stays here, and the webhook is not asked", async (_, namespace, parts) => {
+  ])("stays on the host without a call of the webhook: %s", async (_, namespace, parts) => {
     reviews.length = 0;
     const { status, body } = await createPod(namespace(), parts);
     expect(status).toBe(201);
@@ -182,7 +182,7 @@ describe("a pod", () => {
     expect(reviews).toEqual([]);
   });
 
-  test("that changes or goes is no business of the webhook", async () => {
+  test("causes no call of the webhook when it is updated or deleted", async () => {
     const { body } = await createPod(annotated, asks);
     const path = `/api/v1/namespaces/${annotated}/pods/${body.metadata?.name}`;
     reviews.length = 0;
@@ -193,7 +193,7 @@ describe("a pod", () => {
 
   test.each<[string, () => string, PodParts, string[]]>([
     [
-      "with malformed values",
+      "malformed values",
       () => annotated,
       annotations({
         [DELEGATE]: "yes",
@@ -208,20 +208,20 @@ describe("a pod", () => {
         'legation.dev/overrides: [0].patch[0].path: "/metadata/name" is not inside /spec/',
       ],
     ],
-    ["with a node", () => annotated, { ...asks, spec: { nodeName: "node-1" } }, ['"node-1" is a node of this cluster']],
+    ["a node name", () => annotated, { ...asks, spec: { nodeName: "node-1" } }, ['"node-1" is a node of this cluster']],
     [
-      "with a virtual node",
+      "a virtual node's name",
       () => all,
       { spec: { nodeName: "legation-west" } },
       ['"legation-west" is a virtual node', `${CLUSTERS}: "west"`],
     ],
     [
-      "with what Legation itself writes",
+      "annotations that Legation writes",
       () => all,
       annotations({ "legation.dev/member-node": "n" }),
       ["legation.dev/member-node: is written by Legation itself"],
     ],
-  ])("%s is refused, with every problem", async (_, namespace, parts, messages) => {
+  ])("is refused with every problem named, for %s", async (_, namespace, parts, messages) => {
     const { status, body } = await createPod(namespace(), parts);
     expect(status).toBe(422);
     for (const message of messages) expect(body.message).toContain(message);
@@ -248,25 +248,25 @@ describe("a pod", () => {
       "legation.dev/cluster-selector is empty: it selects every cluster",
     ],
     [
-      "no and yes at once",
+      "contradictory annotations",
       () => all,
       annotations({ [DELEGATE]: "false", [CLUSTERS]: "west" }),
       `${DELEGATE}: "false": the pod stays in this cluster, whatever clusters are named`,
     ],
-  ])("with %s is let in with a warning", async (_, namespace, parts, warning) => {
+  ])("is admitted with a warning, for %s", async (_, namespace, parts, warning) => {
     const { status, warnings } = await createPod(namespace(), parts, true);
     expect(status).toBe(201);
     expect(warnings).toContain(warning);
   });
 
-  test("made in a dry run is shown as a proxy and leaves nothing behind", async () => {
+  test("is shown as a proxy by a dry run, which leaves nothing behind", async () => {
     const before = await kubectl(host, ["get", "pods,secrets", "-A", "-o", "name"]);
     const { body } = await createPod(annotated, asks, true);
     expect(body).toMatchObject(PROXY_MARKS);
     expect(await kubectl(host, ["get", "pods,secrets", "-A", "-o", "name"])).toBe(before);
   });
 
-  test("that another webhook gives to its own scheduler is taken back, with that scheduler kept", async () => {
+  test("becomes a proxy, and keeps its scheduler, after another webhook gave it one", async () => {
     await startOther("zz-other", [{ op: "replace", path: "/spec/schedulerName", value: "volcano" }]);
     const body = await eventually(async () => {
       const answer = await createPod(all, ofOther, true);
@@ -284,22 +284,19 @@ describe("a pod", () => {
   test.each([
     { name: "aa-other", order: "before" },
     { name: "other", order: "between" },
-  ])(
-    "that another webhook annotates, whose configuration sorts $order Legation's, becomes a proxy by one call",
-    async ({ name }) => {
-      await startOther(name, ANNOTATES);
-      const { status, body } = await eventually(async () => {
-        reviews.length = 0;
-        const answer = await createPod(annotated, ofOther, true);
-        return answer.body.metadata?.annotations === undefined ? undefined : answer;
-      });
-      expect(status).toBe(201);
-      expect(body).toMatchObject(PROXY_MARKS);
-      expect(reviews).toEqual(["/mutate/annotated patched"]);
-    },
-  );
+  ])("becomes a proxy by one call after a webhook that sorts $order Legation's has annotated it", async ({ name }) => {
+    await startOther(name, ANNOTATES);
+    const { status, body } = await eventually(async () => {
+      reviews.length = 0;
+      const answer = await createPod(annotated, ofOther, true);
+      return answer.body.metadata?.annotations === undefined ? undefined : answer;
+    });
+    expect(status).toBe(201);
+    expect(body).toMatchObject(PROXY_MARKS);
+    expect(reviews).toEqual(["/mutate/annotated patched"]);
+  });
 
-  test("that another webhook annotates, whose configuration sorts after Legation's, is refused, with the order that is needed", async () => {
+  test("is refused, with the required order, if a webhook that sorts after Legation's annotates it", async () => {
     await startOther("zzz-other", ANNOTATES);
     const { body } = await eventually(async () => {
       const answer = await createPod(annotated, ofOther, true);
@@ -311,10 +308,10 @@ describe("a pod", () => {
   });
 });
 
-// Only pods that have it are sent to the other webhook.
+// The label of pods that the API server sends to the other webhook.
 const ofOther: PodParts = { metadata: { labels: { seen: "by-other" } } };
 
-/** Another webhook, which makes the same change to each pod; the API server calls it in the order of its configuration's name. */
+/** Starts another webhook that applies this patch to each pod; the API server calls webhooks in the order of their names. */
 async function startOther(name: string, patch: readonly object[]): Promise<void> {
   const now = Date.now();
   const authority = await issueAuthority("other", { now, lifetimeMs: DAY_MS });
@@ -423,7 +420,7 @@ function createWorkload(
 }
 
 describe("a workload", () => {
-  test.each(WORKLOADS)("$kind passes its annotations on to its pods", async (workload) => {
+  test.each(WORKLOADS)("passes its annotations on to its pods: $kind", async (workload) => {
     const { status, body } = await createWorkload(annotated, workload, {
       annotations: { [CLUSTERS]: "west", note: "stays" },
     });
@@ -433,14 +430,14 @@ describe("a workload", () => {
     expect(JSON.stringify(body.spec)).not.toContain("stays");
   });
 
-  test.each(WORKLOADS)("$kind without annotations, or elsewhere, is not asked about", async (workload) => {
+  test.each(WORKLOADS)("causes no call without annotations or in other namespaces: $kind", async (workload) => {
     reviews.length = 0;
     expect((await createWorkload(annotated, workload, {})).status).toBe(201);
     expect((await createWorkload(plain, workload, { annotations: { [CLUSTERS]: "west" } })).status).toBe(201);
     expect(reviews).toEqual([]);
   });
 
-  test("that makes proxies makes no more ReplicaSets than it needs", async () => {
+  test("causes no further ReplicaSet when its annotations change", async () => {
     const deployment = workload("Deployment");
     const spec = { ...deployment.spec, replicas: 2 };
     const created = await createWorkload(
@@ -461,19 +458,19 @@ describe("a workload", () => {
     await eventually(async () => (await count("replicasets", "app=web")) === 3);
     const settled = await kubectl(host, ["get", "deployment/web", "-n", annotated, "-o", "json"]);
     expect(JSON.parse(settled).spec.template.metadata.annotations ?? {}).not.toHaveProperty(CLUSTERS);
-    // Every pod has its own copy of the annotation from the template it was made of; none is rewritten.
+    // Every pod has its own copy of the annotation from its template; none is rewritten.
     await kubectl(host, ["delete", "deployment/web", "-n", annotated, "--wait=false"]);
   });
 
   test.each([
-    { what: "passes on what changes while it waits to be started", suspend: true, clusters: "east", warnings: 0 },
+    { what: "passes on changed annotations while it is suspended", suspend: true, clusters: "east", warnings: 0 },
     {
-      what: "keeps its pods' annotations when its own change later, and says so",
+      what: "keeps its pods' annotations when its own change later, and warns",
       suspend: false,
       clusters: "west",
       warnings: 1,
     },
-  ])("Job $what", async ({ suspend, clusters, warnings }) => {
+  ])("$what: Job", async ({ suspend, clusters, warnings }) => {
     const job = workload("Job");
     const spec = { ...job.spec, suspend, parallelism: 0 };
     const name = `job-${suspend ? "waiting" : "started"}`;
@@ -488,7 +485,7 @@ describe("a workload", () => {
     );
   });
 
-  test("whose template says otherwise keeps the template's, with a warning", async () => {
+  test("keeps the template's annotations where they differ from its own, and warns", async () => {
     const deployment = workload("Deployment");
     const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "east" }) };
     const { body, warnings } = await createWorkload(
@@ -501,9 +498,9 @@ describe("a workload", () => {
   });
 
   test.each([
-    { how: "on the server's side", flags: ["--server-side"] },
-    { how: "by kubectl", flags: [] },
-  ])("applied $how may move an annotation into its template, and is not rolled out for it", async ({ how, flags }) => {
+    { how: "server-side apply", flags: ["--server-side"] },
+    { how: "kubectl apply", flags: [] },
+  ])("may move an annotation into its template by $how without a rollout", async ({ how, flags }) => {
     const name = `moves-${flags.length}`;
     const manifest = (outer: object, inner: Readonly<Record<string, string>>): string => {
       const { path: _, ...deployment } = workload("Deployment");
@@ -518,13 +515,13 @@ describe("a workload", () => {
     const moved = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
     expect(JSON.parse(moved).metadata.annotations).not.toHaveProperty(CLUSTERS);
     expect(JSON.parse(moved).spec).toEqual(JSON.parse(before).spec);
-    // What is then taken out of the template is gone.
+    // An annotation that is then removed from the template is gone.
     await apply(manifest({}, {}));
     const gone = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
     expect(JSON.parse(gone).spec.template.metadata.annotations ?? {}).toEqual({});
   });
 
-  test("that asks for nothing where pods must ask is let in with a warning, and without one where all are delegated", async () => {
+  test("is admitted with a warning if it asks for nothing in mode annotated, and without one in mode all", async () => {
     const deployment = workload("Deployment");
     const written = { annotations: { "legation.dev/group": "flow-7" } };
     const { status, warnings } = await createWorkload(annotated, deployment, written);
@@ -535,7 +532,7 @@ describe("a workload", () => {
     expect((await createWorkload(all, deployment, written)).warnings).toEqual([]);
   });
 
-  test("whose pods would all be refused in a namespace where they overflow is refused there, and nowhere else", async () => {
+  test("is refused in an overflow namespace if all its pods would be refused there, and admitted elsewhere", async () => {
     const deployment = workload("Deployment");
     const written = { annotations: { "legation.dev/failover": "never" } };
     const { status, body } = await createWorkload(overflow, deployment, written);
@@ -545,7 +542,7 @@ describe("a workload", () => {
     expect((await createWorkload(all, deployment, written)).status).toBe(201);
   });
 
-  test("with malformed values, on itself or in its template, is refused with the place", async () => {
+  test("is refused with the field's path for malformed values, on itself or in its template", async () => {
     const deployment = workload("Deployment");
     const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "" }) };
     const { status, body } = await createWorkload(
@@ -558,7 +555,7 @@ describe("a workload", () => {
     expect(body.message).toContain(`spec.template.metadata: annotation ${CLUSTERS}: names no cluster`);
   });
 
-  test("DaemonSet that asks is refused with a reason, and one that does not ask is let in", async () => {
+  test("is refused with the reason if it is a DaemonSet that asks, and admitted if it does not ask", async () => {
     const daemonSet: Workload = {
       path: "/apis/apps/v1",
       apiVersion: "apps/v1",
@@ -589,13 +586,13 @@ describe("a namespace", () => {
     [{ [CLUSTERS]: "west east" }, '"west east" is not a DNS label'],
     [{ "legation.dev/cluster-selector": "a in b" }, "expected ( at character 6"],
     [{ [DELEGATE]: "true" }, "a namespace says by its label which pods are delegated"],
-  ])("with the defaults %j", async (written, refused) => {
+  ])("gets its defaults checked: %j", async (written, refused) => {
     const { status, body } = await create(written);
     expect(status).toBe(refused === undefined ? 201 : 422);
     if (refused !== undefined) expect(body.message).toContain(refused);
   });
 
-  test("is not asked about when its annotations stay", async () => {
+  test("causes no call while its annotations stay", async () => {
     const path = `/api/v1/namespaces/${annotated}`;
     expect((await submit(host, "PATCH", path, { metadata: { annotations: { [CLUSTERS]: "west" } } })).status).toBe(200);
     reviews.length = 0;
@@ -611,7 +608,7 @@ const CONFIGURATIONS = [
   "validatingwebhookconfiguration/legation",
 ];
 
-/** Whom the API server is told to trust, per entry. */
+/** Returns the caBundle of each webhook entry. */
 async function bundles(): Promise<string[]> {
   const { items } = JSON.parse(await kubectl(host, ["get", ...CONFIGURATIONS, "--ignore-not-found", "-o", "json"]));
   return items.flatMap(({ webhooks }: { webhooks: { clientConfig: { caBundle?: string } }[] }) =>
@@ -624,7 +621,7 @@ function storedCertificate(): Promise<string> {
   return kubectl(host, ["get", "secret", CERTIFICATE_SECRET, "-n", "legation-system", "-o", jsonpath]);
 }
 
-/** Puts a certificate of a new authority where `now` is, at once, as the kubelet does in a volume; resolves to the authority. */
+/** Replaces the certificate in `now` atomically with one of a new authority, as the kubelet does in a volume. Returns the authority. */
 async function issueFiles(folder: string, name: string): Promise<string> {
   const times = { now: Date.now(), lifetimeMs: DAY_MS };
   const authority = await issueAuthority(name, times);
@@ -637,7 +634,7 @@ async function issueFiles(folder: string, name: string): Promise<string> {
   return authority.cert;
 }
 
-/** True when who trusts these authorities would send the webhook a review. */
+/** Reports whether a client that trusts these authorities can send the webhook a review. */
 function servedTo(ca: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: "127.0.0.1", port, ca });
@@ -653,13 +650,13 @@ async function dryRunIsAnswered(): Promise<boolean> {
   return (await createPod(all, {}, true)).status === 201;
 }
 
-/** One call of the webhook. */
+/** A call of the webhook. */
 interface Asked {
   readonly path: string;
   readonly connection: object;
 }
 
-/** In place of the webhook: answers reviews as it would, but for those that `dies` tells, whose connections end without a word. */
+/** Starts a webhook that answers reviews normally, but closes the connection of those that `dies` selects. */
 async function startMortal(
   dies: (earlier: number) => boolean,
 ): Promise<{ readonly asked: Asked[]; readonly connections: Set<object> }> {
@@ -691,13 +688,13 @@ async function startMortal(
   return { asked, connections };
 }
 
-// The API server repeats none of these calls: see the decision on being asked twice.
-describe("a replica that ends before it has answered", () => {
+// The API server repeats none of these calls.
+describe("a webhook replica that ends before it has answered", () => {
   test.each([
     { deaths: 0, what: "nothing", pods: 1 },
     // The first is asked about what the second has changed, as about any other webhook's change.
     { deaths: 1, what: "one review", pods: 3 },
-  ])("and takes $what with it is not missed", async ({ deaths, pods }) => {
+  ])("costs no pod when it takes $what with it", async ({ deaths, pods }) => {
     const { asked } = await startMortal((earlier) => earlier < deaths);
     const pod = await createPod(all, {});
     expect(pod.status).toBe(201);
@@ -717,7 +714,7 @@ describe("a replica that ends before it has answered", () => {
     expect(asked.slice(before).map(({ path }) => path)).toEqual(["/mutate/workload/annotated", "/mutate/workload"]);
   });
 
-  test("is not asked again over a connection that was kept, which may end with it", async () => {
+  test("gets no second call over a kept connection, which may end with it", async () => {
     let dying = false;
     let calls = 0;
     const { asked, connections } = await startMortal(() => dying && calls++ % 3 === 0);
@@ -734,7 +731,7 @@ describe("a replica that ends before it has answered", () => {
     }
   });
 
-  test("twice costs the pod, with an error that names the second call", async () => {
+  test("costs the pod when it happens twice, with an error that names the second call", async () => {
     const { asked } = await startMortal((earlier) => earlier < 2);
     const { status, body } = await createPod(all, {});
     expect(status).toBe(500);
@@ -753,14 +750,14 @@ describe("the serving certificate", () => {
     expect(trusted[0]).not.toBe("");
   });
 
-  test("stays what it is when the installation is applied again", async () => {
+  test("stays the same when the installation is applied again", async () => {
     const before = [await storedCertificate(), ...(await bundles())];
     await install();
     expect([await storedCertificate(), ...(await bundles())]).toEqual(before);
     expect(await dryRunIsAnswered()).toBe(true);
   });
 
-  test("is trusted by an entry that a version adds, from its first moment on", async () => {
+  test("is trusted by an entry that a new version adds, from the start", async () => {
     const last = JSON.stringify([{ op: "remove", path: "/webhooks/5" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
     expect(await bundles()).toHaveLength(13);
@@ -770,7 +767,7 @@ describe("the serving certificate", () => {
     expect(new Set(trusted).size).toBe(1);
   });
 
-  test("is trusted by a configuration that a version adds, from its first moment on", async () => {
+  test("is trusted by a configuration that a new version adds, from the start", async () => {
     await kubectl(host, ["delete", "mutatingwebhookconfiguration/zz-legation"]);
     expect(JSON.parse(await install("-o", "json")).objects).toContainEqual({
       kind: "MutatingWebhookConfiguration",
@@ -782,24 +779,24 @@ describe("the serving certificate", () => {
     expect(new Set(trusted).size).toBe(1);
   });
 
-  test("is trusted again when the configurations were made anew", async () => {
+  test("is trusted again after the configurations were created anew", async () => {
     await kubectl(host, ["delete", ...CONFIGURATIONS]);
     await install();
     await eventually(async () => (await bundles()).every((bundle) => bundle !== ""));
     await eventually(dryRunIsAnswered, { what: "the webhook to be asked again" });
   });
 
-  test("comes back when its Secret is deleted, and nobody notices", async () => {
+  test("is restored without a failed call when its Secret is deleted", async () => {
     const before = await storedCertificate();
     await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET, "-n", "legation-system"]);
     expect(await dryRunIsAnswered()).toBe(true);
     expect(await eventually(() => storedCertificate().catch(() => undefined))).toBe(before);
   });
 
-  test("is one for replicas that start together, and renewed without a restart or a failed call", async () => {
+  test("is shared by replicas that start together, and renewed without a restart or a failed call", async () => {
     await webhook.close();
     await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET, "-n", "legation-system"]);
-    // The replicas believe that it is two months ago, until they are told otherwise: what they issue is old by now.
+    // The replicas' clock is two months behind at first, so that the certificates they issue are old by now.
     let behindMs = 61 * DAY_MS;
     const clock: WebhookClock = { ...systemClock, wall: () => systemClock.wall() - behindMs };
     const [first, second] = await Promise.all([startReplica(port, clock), startReplica(await freePort(), clock)]);
@@ -810,7 +807,7 @@ describe("the serving certificate", () => {
     expect(new Set(await bundles()).size).toBe(1);
 
     behindMs = 0;
-    // Counted: what is asked again and again swallows what fails in between.
+    // Counted: polling would hide failures in between.
     let failed = 0;
     const renewed = await eventually(async () => {
       if (!(await dryRunIsAnswered())) failed += 1;
@@ -858,12 +855,12 @@ describe("the serving certificate", () => {
       return servedTo(after);
     });
     expect(refused).toEqual([]);
-    // More than there are connections which began with the certificate before.
+    // More than there are connections from before the replacement.
     const many = await Promise.all(Array.from({ length: 20 }, dryRunIsAnswered));
     expect(many).not.toContain(false);
   });
 
-  test("is the only secret that the webhook's rights reach", async () => {
+  test("is the only Secret that the webhook's rights permit", async () => {
     const as = "--as=system:serviceaccount:legation-system:legation-webhook";
     const may = (...args: string[]): Promise<string> =>
       kubectl(host, ["auth", "can-i", ...args, as, "-n", "legation-system"]).catch(saidNo);
@@ -873,7 +870,7 @@ describe("the serving certificate", () => {
   });
 });
 
-describe("while no webhook answers", () => {
+describe("an unavailable webhook", () => {
   test("refuses only pods that would be delegated", async () => {
     await webhook.close();
     const refused = await createPod(annotated, asks);

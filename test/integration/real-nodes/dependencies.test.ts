@@ -8,7 +8,7 @@ import { inPhase, podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually } from "../../support/harness/wait.ts";
 
-// A kubelet looks at mounted ConfigMaps about once a minute.
+// A kubelet updates mounted ConfigMaps about once a minute.
 const patient = { timeoutMs: 170_000 };
 const SAYS = `trap 'exit 0' TERM
 echo "$COLOR $USER_NAME $ALL_password $ABSENT|"
@@ -66,7 +66,7 @@ onRealNodes((realNodes) => {
     await Promise.all([make(plain), make(delegating)]);
   });
 
-  test("a pod reads its ConfigMap and Secret as on a plain cluster, and sees a change of the host", async () => {
+  test("lets a pod read its ConfigMap and Secret as on a plain cluster, and see a change on the host", async () => {
     for (const { client, namespace } of [plain, delegating]) {
       await podThat(client, namespace, "reader", inPhase("Running"), waiting);
     }
@@ -87,7 +87,7 @@ onRealNodes((realNodes) => {
     await eventually(async () => (await logs(there)).includes("changed"), patient);
   });
 
-  test("a pod whose ConfigMap comes late says why it waits, and then runs", async () => {
+  test("says why a pod waits whose ConfigMap comes late, and then runs it", async () => {
     const { client, namespace, cluster } = delegating;
     const [name, late] = [uniqueName("waits"), uniqueName("late")];
     const container = { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", "cat /files/a"] };
@@ -115,14 +115,14 @@ onRealNodes((realNodes) => {
     expect(await kubectl(there.cluster, ["logs", "-n", namespace, name])).toBe("in time");
   });
 
-  test("the next pod reads what the last one wrote to the claim, in the claim's member", async () => {
+  test("lets the next pod read what the last one wrote to the claim, in the claim's member", async () => {
     const { client, namespace } = delegating;
     const there = realNodes().inMember(delegating);
     const disk = uniqueName("disk");
     const name = `${namespace}-${disk}`;
     const storage = { storage: "1Mi" };
     const ofClass = { accessModes: ["ReadWriteOnce"], storageClassName: "by-hand" };
-    // On the member's own disk, made there by hand.
+    // On the member's own disk, prepared by the test.
     const volume = {
       ...ofClass,
       capacity: storage,

@@ -13,7 +13,7 @@ import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
-// Airflow's scheduler and its API server on the machine, and workers that Kubernetes runs: they have the host's
+// Airflow's scheduler and API server run on the machine, its workers on Kubernetes: they have the host's
 // kubeconfig, and the namespace has one label.
 
 const EXECUTOR = join(ROOT, "examples", "engines", "airflow-executor");
@@ -24,7 +24,7 @@ onEngineClusters((clusters) => {
     airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
 
-  /** The pod template of a KubernetesExecutor: what its image would have, and the folder of the DAGs. */
+  /** Returns the pod template of a KubernetesExecutor: its image's files, and the folder of the DAGs. */
   function workerTemplate(server: string): object {
     const env = {
       ...AIRFLOW_SETTINGS,
@@ -49,7 +49,7 @@ onEngineClusters((clusters) => {
     };
   }
 
-  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 900_000 }, async ({
+  test("runs every task of a KubernetesExecutor in a worker pod of the member", { timeout: 900_000 }, async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory } = clusters();
@@ -85,7 +85,7 @@ onEngineClusters((clusters) => {
     start("api-server", "--apps=execution", `--host=${address}`, `--port=${port}`, "--workers=1");
     const parsed = await start("dags", "reserialize").ended;
     expect(parsed).toMatchObject({ code: 0 });
-    // A worker that finds nobody there has used up its try.
+    // A worker that cannot reach it has used up its attempt.
     await eventually(async () => (await fetch(`${server}health`)).ok, {
       timeoutMs: 180_000,
       what: "Airflow's API server",
@@ -93,7 +93,7 @@ onEngineClusters((clusters) => {
     const scheduler = start("scheduler");
 
     onTestFinished(({ task }) => {
-      // What the scheduler and its workers said is gone with the folder.
+      // The logs of scheduler and workers are deleted with the folder.
       if (task.result?.state === "fail") process.stderr.write(scheduler.output().slice(-20_000));
     });
     const workers = new Map<string, string | undefined>();
@@ -112,7 +112,7 @@ onEngineClusters((clusters) => {
       { timeoutMs: 300_000, what: "the end of the run" },
     );
     expect(stripVTControlCharacters(scheduler.output())).toMatch(/DagRun Finished: dag_id=workers.* state=success/);
-    // The scheduler hears of workers' pods after that. Of two tries whose pods end together it tells one.
+    // The scheduler sees workers' pods after that. Of two attempts whose pods end together it reports one.
     await eventuallyPasses(() =>
       expect(finished()).toEqual(
         expect.arrayContaining(["measured 1 success", expect.stringMatching(/^checked [12] success$/)]),

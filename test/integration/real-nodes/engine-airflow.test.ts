@@ -18,7 +18,7 @@ const RUN = join(ROOT, "test", "support", "engines", "airflow", "run.py");
 
 const patient = { timeoutMs: 400_000 };
 
-/** What Airflow said of a DAG, and how its tasks ended. */
+/** A DAG's log, and the results of its tasks. */
 interface DagRun {
   readonly log: string;
   readonly tasks: unknown;
@@ -26,7 +26,7 @@ interface DagRun {
 
 /** An Airflow that runs DAGs. */
 interface Airflow {
-  /** All that it has said so far. */
+  /** Returns its output so far. */
   readonly said: () => string;
   readonly ended: Promise<ReadonlyMap<string, DagRun>>;
 }
@@ -56,7 +56,7 @@ onEngineClusters((clusters) => {
     return { said: () => stripVTControlCharacters(program.output()), ended };
   }
 
-  /** Nothing of a finished task is left, on the host or in the member. */
+  /** Waits until nothing of a finished task is left, on the host or in the member. */
   async function nothingLeft(namespace: string): Promise<void> {
     const { client, member } = clusters();
     await eventuallyPasses(async () => {
@@ -65,7 +65,10 @@ onEngineClusters((clusters) => {
     });
   }
 
-  test.concurrent("KubernetesPodOperator: results, logs, failures and retries", async ({ expect, onTestFinished }) => {
+  test.concurrent("returns results, logs, failures and retries of a KubernetesPodOperator", async ({
+    expect,
+    onTestFinished,
+  }) => {
     const namespace = await clusters().namespace(onTestFinished);
     const ended = await start(namespace, "results", "failing", "retried").ended;
 
@@ -86,7 +89,7 @@ onEngineClusters((clusters) => {
     await nothingLeft(namespace);
   });
 
-  test.concurrent("KubernetesPodOperator: a task that takes too long, one whose pod is lost in the member, and one that waits in the triggerer", async ({
+  test.concurrent("ends a KubernetesPodOperator that times out, retries one whose pod is lost, and resumes a deferred one", async ({
     expect,
     onTestFinished,
   }) => {
@@ -116,14 +119,14 @@ onEngineClusters((clusters) => {
     const deferred = ended.get("deferred");
     expect(deferred?.tasks).toEqual({ deferred: ["success", 1] });
     expect(deferred?.log).toContain("Pausing task as DEFERRED");
-    // The trigger's own listing of events, by the name of the pod.
+    // The trigger itself lists events, by the name of the pod.
     expect(deferred?.log).toMatch(/The Pod has an Event: Successfully assigned \S+ to \S+/);
     expect(deferred?.log).toMatch(/step 1[\s\S]*step 6/);
     await nothingLeft(namespace);
   });
 
   // Last: it disturbs all others.
-  test("KubernetesPodOperator: a task whose log is followed while the controller is killed and started again", async ({
+  test("goes on following the log of a KubernetesPodOperator while the controller is killed and restarted", async ({
     onTestFinished,
   }) => {
     const { legation } = clusters();

@@ -12,7 +12,7 @@ import { evict, inPhase, podsOf, podThat } from "../../support/harness/pods-of.t
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
-// Argo's controller beside the host, its executor in pods of the member: both as they are.
+// Argo's controller beside the host, its executor in pods of the member, both unmodified.
 
 const patient = { timeoutMs: 240_000, intervalMs: 500 };
 const REPORT = join(ROOT, "examples", "engines", "argo", "report.yaml");
@@ -39,7 +39,7 @@ interface Node {
   };
 }
 
-// The executor's rights by Argo's own documentation, and those of the step that makes a ConfigMap.
+// The executor's rights by Argo's own documentation, and those of the step that creates a ConfigMap.
 const ROLE = [
   { apiGroups: ["argoproj.io"], resources: ["workflowtaskresults"], verbs: ["create", "patch"] },
   { apiGroups: [""], resources: ["configmaps"], verbs: ["create", "get"] },
@@ -58,7 +58,7 @@ function rightsAndSettings(namespace: string): object[] {
       roleRef: { apiGroup: rbac, kind: "Role", name: "executor" },
       subjects,
     },
-    // Several controllers on one machine cannot have one port.
+    // Several controllers on one machine cannot share a port.
     {
       apiVersion: "v1",
       kind: "ConfigMap",
@@ -74,7 +74,7 @@ onEngineClusters((clusters) => {
   let argo: string;
   beforeAll(async () => {
     argo = await ensurePrograms("argo", (line) => process.stderr.write(`engines: ${line}\n`));
-    // The whole schemas are too large for what else apply would note.
+    // The CRDs exceed the size of client-side apply's annotation.
     await kubectl(clusters().host, ["apply", "--server-side", "-k", join(argo, "crds")]);
   }, 600_000);
 
@@ -100,7 +100,7 @@ onEngineClusters((clusters) => {
     );
   }
 
-  /** A namespace with Argo's controller for it; both go after the test. */
+  /** Creates a namespace with Argo's controller; both are removed after the test. */
   async function argoIn(onTestFinished: OnFinished): Promise<string> {
     const { host, west, directory } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
@@ -124,7 +124,7 @@ onEngineClusters((clusters) => {
     return namespace;
   }
 
-  test.concurrent("Argo: outputs, results, retries, an exit handler, and an object that a step makes on the host", async ({
+  test.concurrent("runs an Argo workflow with outputs, results, retries, an exit handler and an object that a step creates on the host", async ({
     expect,
     onTestFinished,
   }) => {
@@ -151,7 +151,7 @@ onEngineClusters((clusters) => {
     expect(new Set(ran.map(({ hostNodeName }) => hostNodeName))).toEqual(new Set(["legation-west"]));
     const made = await client.get(configMaps, { namespace, name: "squares" });
     expect(made.data).toEqual({ squares: "[121,144,169]" });
-    // It is the host's alone: nobody in the member has named it.
+    // It exists on the host alone: no pod of the member names it.
     expect(await member.find(configMaps, { namespace, name: "squares" })).toBeUndefined();
     await eventuallyPasses(async () => {
       const { items } = await client.list(pods, { namespace, labelSelector: COMPLETED });
@@ -160,7 +160,7 @@ onEngineClusters((clusters) => {
     expect(await podsOf(member, namespace)).toHaveLength(ran.length);
   });
 
-  test.concurrent("Argo: a step is tried again when it is evicted in the member, stopped, and goes with its workflow", async ({
+  test.concurrent("retries an Argo step that is evicted in the member, stops it, and removes it with its workflow", async ({
     expect,
     onTestFinished,
   }) => {
@@ -195,7 +195,7 @@ onEngineClusters((clusters) => {
     expect(nodes.get("")).toMatchObject({ phase: "Failed", message: "Stopped with strategy 'Stop'" });
     const failed = (message: RegExp): object => ({ phase: "Failed", message: expect.stringMatching(message) });
     expect(nodes.get("long(0)")).toMatchObject(failed(/^main: Error \(exit code \d+\)$/));
-    // Argo says which of these it has seen first; it may take the label of a stopped pod that has ended for its deletion.
+    // The order in which Argo sees these varies; it may take the label of a stopped pod that has ended for its deletion.
     const stopped = /^(workflow shutdown with strategy: {2}Stop|main: Error \(exit code \d+\)|pod deleted)$/;
     expect(nodes.get("long(1)")?.message).toMatch(stopped);
     expect(nodes.get("long.onExit")).toMatchObject({ phase: "Succeeded", outputs: { exitCode: "0" } });
@@ -206,7 +206,7 @@ onEngineClusters((clusters) => {
     });
   });
 
-  /** Waits for a pod of a step that runs, since Argo deletes those that are still pending when it stops a workflow, and says its name. */
+  /** Waits for a running pod of a step and returns its name: Argo deletes pending pods when it stops a workflow. */
   function runningPod(namespace: string, after: string | undefined): Promise<string> {
     return eventually(
       async () => {

@@ -7,7 +7,7 @@ import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
-// Jobs themselves; and what a Spark driver that is deleted leaves, by a driver that makes the same calls: Spark's own takes long to start.
+// Jobs, and a driver that makes the same API calls as Spark's, which takes long to start.
 
 const patient = { timeoutMs: 180_000 };
 
@@ -29,7 +29,7 @@ onEngineClusters((clusters) => {
     await applyAll(clusters().host, objects, ["-n", namespace]);
   }
 
-  /** Lets the default service account of a namespace do all that a driver does. */
+  /** Grants the default service account of a namespace all that a driver does. */
   async function allow(namespace: string, resources: string): Promise<void> {
     const { host } = clusters();
     const rule = ["--verb=get,list,watch,create,patch,delete,deletecollection", `--resource=${resources}`];
@@ -53,7 +53,7 @@ kubectl wait pod -l spark-role=executor --for=condition=Ready --timeout=150s || 
 kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o name
 `;
 
-  /** A driver as spark-submit makes it: the pod first, then what it mounts and the Service that executors dial, both its own. */
+  /** Submits a driver as spark-submit does: the pod first, then the ConfigMap that it mounts and its Service, owned by it. */
   async function submit(namespace: string, name: string, after: string): Promise<Stored<Pod>> {
     const { client } = clusters();
     const conf = { name: "conf", configMap: { name: `${name}-conf` } };
@@ -79,7 +79,7 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     return driver;
   }
 
-  test.concurrent("Spark: a driver that is deleted takes its executors with it", async ({ expect, onTestFinished }) => {
+  test.concurrent("deletes the executors of a Spark driver with it", async ({ expect, onTestFinished }) => {
     const { client, member } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
     await allow(namespace, "pods");
@@ -90,7 +90,7 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     await eventuallyPasses(async () => expect(await podsOf(member, namespace)).toEqual([]));
   });
 
-  test.concurrent("Jobs: indexes and hostnames, a failure that its policy knows, and a job of a CronJob", async ({
+  test.concurrent("runs Jobs with indexes and hostnames, a pod failure policy, and a CronJob's Job", async ({
     expect,
     onTestFinished,
   }) => {

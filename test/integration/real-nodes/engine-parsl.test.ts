@@ -8,7 +8,7 @@ import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
-// Parsl makes bare pods, which dial back to it, and knows of Kubernetes only what their phase says.
+// Parsl creates bare pods, which connect back to it, and reads only their phase.
 
 const SQUARES = join(ROOT, "examples", "engines", "parsl", "squares.py");
 
@@ -18,7 +18,9 @@ onEngineClusters((clusters) => {
     parsl = await ensureEngine("parsl", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
 
-  test("Parsl: functions run in two pods of the member, and both go when all is done", async ({ onTestFinished }) => {
+  test("runs Parsl's functions in two pods of the member, and deletes both when all is done", async ({
+    onTestFinished,
+  }) => {
     const { host, west, client, member, address, directory, namespace } = clusters();
     const name = await namespace(onTestFinished);
     await givePython(west, name, parsl);
@@ -39,7 +41,7 @@ onEngineClusters((clusters) => {
     });
     expect([...new Set(squares.map(([, , pod]) => pod))].sort()).toEqual(blocks);
     expect(output).toContain("refused not with me");
-    // Workers use up the time that a pod has to end.
+    // Workers use up their whole grace period.
     await eventuallyPasses(async () => {
       const all = [...(await podsOf(client, name)), ...(await podsOf(member, name))];
       expect(all.filter(({ metadata }) => metadata.deletionTimestamp === undefined)).toEqual([]);

@@ -13,7 +13,7 @@ import { evict, podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
-// Spark itself: spark-submit has the host's kubeconfig, and the driver in the member makes its executors on the host.
+// Spark itself: spark-submit has the host's kubeconfig, and the driver in the member creates its executors on the host.
 
 const EXAMPLE = join(ROOT, "examples", "engines", "spark");
 const patient = { timeoutMs: 240_000, intervalMs: 1_000 };
@@ -24,7 +24,7 @@ onEngineClusters((clusters) => {
     spark = await ensureEngine("spark", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
 
-  /** What a driver needs: an account that may handle what it makes. */
+  /** Creates the service account of a driver with rights on its executors. */
   async function allowDriver(namespace: string): Promise<void> {
     const { host } = clusters();
     const resources = "--resource=pods,services,configmaps,persistentvolumeclaims";
@@ -52,7 +52,7 @@ onEngineClusters((clusters) => {
     }).flatMap(([key, value]) => ["--conf", `${key}=${value}`]);
   }
 
-  test("Spark: a driver and its executors in the member, and a new executor for one that is evicted there", async ({
+  test("runs a Spark driver and its executors in the member, and replaces an executor that is evicted there", async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory } = clusters();

@@ -15,7 +15,7 @@ import { ROOT } from "../../support/legation/cli.ts";
 const SHIP = join(ROOT, "examples", "engines", "tekton", "pipeline.yaml");
 const patient = { timeoutMs: 180_000, intervalMs: 500 };
 
-/** What is read of a TaskRun or PipelineRun. */
+/** The fields of a TaskRun or PipelineRun that these tests read. */
 interface Run {
   readonly metadata: { readonly name: string };
   readonly status?: {
@@ -66,11 +66,11 @@ onEngineClusters((clusters) => {
 
   const outcome = ({ status }: Run): string | undefined => status?.conditions?.[0]?.reason;
 
-  test.concurrent("a TaskRun: results to the byte, exit codes, and a sidecar that its controller stops", async ({
+  test.concurrent("returns a TaskRun's results to the byte and exit codes, and stops its sidecar", async ({
     onTestFinished,
   }) => {
     const name = await namespace(onTestFinished);
-    // Where the image is another one in truth, the second start ends at once.
+    // If the image is replaced by the same one, the second start ends at once.
     const waits = "test -e /work/started && exit 0; touch /work/started; trap 'exit 0' TERM; sleep 600 & wait";
     const sidecar = { ...step("registry", waits), volumeMounts: [{ name: "work", mountPath: "/work" }] };
     const all = taskRun("all", {
@@ -100,7 +100,7 @@ onEngineClusters((clusters) => {
     expect((await podsOf(clusters().client, name)).map(({ spec }) => spec?.nodeName)).toEqual(["legation-west"]);
   });
 
-  test.concurrent("a PipelineRun: tasks share a claim by its affinity assistant, while the controller of Legation is killed", async ({
+  test.concurrent("shares a claim between a PipelineRun's tasks by its affinity assistant, while Legation's controller is killed", async ({
     onTestFinished,
   }) => {
     const { host, client, member, legation, directory } = clusters();
@@ -130,13 +130,13 @@ onEngineClusters((clusters) => {
     }, patient);
   });
 
-  test.concurrent("a TaskRun that is cancelled ends in the member, and one whose pod is evicted there gets another", async ({
+  test.concurrent("ends a cancelled TaskRun in the member, and retries one whose pod is evicted there", async ({
     onTestFinished,
   }) => {
     const { host, client, member } = clusters();
     const name = await namespace(onTestFinished);
     const long = { steps: [step("step", "sleep 600")] };
-    // The second try has another host name.
+    // The second attempt has another host name.
     const evicted = { steps: [step("step", "case $HOSTNAME in *-retry1) exit 0; esac; sleep 600")] };
     const runs = [taskRun("cancelled", long), taskRun("evicted", evicted, { retries: 1 })];
     await applyAll(host, runs, ["-n", name]);

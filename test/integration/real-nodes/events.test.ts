@@ -30,7 +30,7 @@ async function eventsOf({ client, namespace }: Place, name: string): Promise<Sto
   return items;
 }
 
-/** What people read of an event, without what no two runs have in common. */
+/** Returns the readable part of an event, without the values that differ between runs. */
 function readable({ namespace }: Place): (event: KubeEvent) => string {
   return ({ type, reason, source, involvedObject, message = "" }) => {
     const text = message
@@ -46,7 +46,7 @@ function readable({ namespace }: Place): (event: KubeEvent) => string {
 interface Row {
   readonly name: string;
   readonly spec: Partial<PodSpec>;
-  /** Reasons that are waited for on the plain cluster. */
+  /** Reasons that the test awaits on the plain cluster. */
   readonly reasons: readonly string[];
   readonly deleted?: boolean;
 }
@@ -99,7 +99,7 @@ const rows: readonly Row[] = [
 ];
 
 onRealNodes((realNodes) => {
-  test.each(rows)("the events of a pod that $name are on the host what they are on a plain cluster", async (row) => {
+  test.each(rows)("has the same events on the host as on a plain cluster for a pod that $name", async (row) => {
     const { plain, delegating } = await realNodes().places();
     const told = async (place: Place): Promise<string[]> => (await eventsOf(place, "web")).map(readable(place));
     await Promise.all(
@@ -119,13 +119,13 @@ onRealNodes((realNodes) => {
         await eventually(all, { timeoutMs: 120_000, what: `${row.reasons.join(", ")} on ${place.cluster.name}` });
       }),
     );
-    // What comes later depends on when each is asked.
+    // Later events depend on when each cluster is read.
     const wanted = (lines: readonly string[]): string[] =>
       [...new Set(lines.filter((line) => row.reasons.some((reason) => line.split(" ")[1] === reason)))].sort();
     await eventuallyPasses(async () => expect(wanted(await told(delegating))).toEqual(wanted(await told(plain))));
   });
 
-  test("events are about the proxy, as kubectl describe and field selectors see it, and say where they are from", async () => {
+  test("attaches events to the proxy, for kubectl describe and field selectors, and names their origin", async () => {
     const { delegating } = await realNodes().places();
     const { client, cluster, namespace } = delegating;
     const pod = podWith("web", {});
@@ -143,7 +143,7 @@ onRealNodes((realNodes) => {
       expect(count ?? series?.count ?? 1).toBe(1);
       if (source?.component === "kubelet") expect(source.host).toBe("west-real");
     }
-    // API servers list by name; those of the member are in their order.
+    // API servers list by name; the member's list has its own order.
     const listed = async (place: Place): Promise<unknown> => (await eventsOf(place, "web")).map(({ reason }) => reason);
     expect(await listed(delegating)).toEqual(await listed(realNodes().inMember(delegating)));
   });
@@ -176,7 +176,7 @@ onRealNodes((realNodes) => {
     await agree(2);
     const { controller } = realNodes().legation;
     await controller.stop("SIGKILL");
-    // The pod goes on, and what happens meanwhile is told afterwards.
+    // The pod goes on, and events in the meantime follow afterwards.
     const before = (await eventsOf(inMember, "web")).reduce((sum, { count = 1 }) => sum + count, 0);
     await eventually(
       async () => (await eventsOf(inMember, "web")).reduce((sum, { count = 1 }) => sum + count, 0) > before,
@@ -186,7 +186,7 @@ onRealNodes((realNodes) => {
     await agree(3);
   });
 
-  test("an ordinary pod's events cost the host one write each, and its other writes are what they were", async () => {
+  test("writes each event of an ordinary pod once on the host, and adds no other write", async () => {
     const { delegating } = await realNodes().places();
     const { client, cluster, namespace } = delegating;
     const pod = podWith("web", {});

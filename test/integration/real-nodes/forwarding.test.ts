@@ -8,8 +8,8 @@ import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 
-// Real kubelets and containers. What is done to a pod is done twice: on a plain cluster, and on a host whose member runs
-// it. Whoever looks at the host must see what there is to see on the plain cluster.
+// Real kubelets and containers: each action runs twice, on a plain cluster and on a host whose member runs
+// the pod. Both must look the same.
 
 const IMAGE = "localhost/busybox:1";
 const SLEEP = ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"];
@@ -59,7 +59,7 @@ function patched(body: object, subresource?: string): (place: Place) => Promise<
 
 const rows: readonly Row[] = [
   {
-    name: "a last word of any bytes",
+    name: "a termination message of any bytes",
     pod: podWith({
       restartPolicy: "Never",
       containers: [
@@ -124,7 +124,7 @@ const rows: readonly Row[] = [
     steps: [{ until: inPhase("Failed") }],
   },
   {
-    name: "an image that is nowhere",
+    name: "an image that does not exist",
     pod: podWith({ containers: [{ name: "main", image: "localhost/missing:1" }] }),
     steps: [
       {
@@ -134,7 +134,7 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: "readiness gates that somebody opens and closes",
+    name: "readiness gates that are opened and closed",
     pod: podWith({ readinessGates: [{ conditionType: "example.com/registered" }] }),
     steps: [
       { until: (pod) => conditionOf(pod, "ContainersReady")?.status === "True" && !isReady(pod) },
@@ -195,7 +195,7 @@ const rows: readonly Row[] = [
   },
   {
     // Tekton's first step waits for a file that shows an annotation, and its sidecars end when their image is replaced.
-    name: "a Tekton-like pod whose controller says go, and stops its sidecar",
+    name: "a Tekton-like pod whose controller starts its step and stops its sidecar",
     pod: podWith({
       restartPolicy: "Never",
       volumes: [
@@ -244,7 +244,7 @@ async function play({ pod, steps }: Row, place: Place): Promise<Stored<Pod>> {
 }
 
 onRealNodes((realNodes) => {
-  test.each(rows)("$name looks on the host as on a plain cluster", async (row) => {
+  test.each(rows)("shows the same on the host as on a plain cluster: $name", async (row) => {
     const { plain, delegating } = await realNodes().places();
     await Promise.all([play(row, plain), play(row, delegating)]);
     await eventuallyPasses(async () => {

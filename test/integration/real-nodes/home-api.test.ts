@@ -61,7 +61,7 @@ function inPods(): void {
     await Promise.all([client?.close(), member?.close()]);
   });
 
-  /** Waits for the end of the pod and returns what it has said, from the member. */
+  /** Waits for the end of the pod and returns its log, from the member. */
   async function said(name: string): Promise<string> {
     const ended = (found: Pod): boolean => inPhase("Succeeded")(found) || inPhase("Failed")(found);
     await podThat(client, namespace, name, ended, patient);
@@ -73,7 +73,7 @@ function inPods(): void {
     return podThat(client, namespace, name, inPhase("Running"), patient);
   }
 
-  test.concurrent("an in-cluster client of a pod finds its own proxy on the host, as the proxy's service account", async () => {
+  test.concurrent("lets an in-cluster client find its own proxy on the host, as the proxy's service account", async () => {
     const asks = `kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo &&
 KUBERNETES_SERVICE_HOST=kubernetes.default.svc kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid}' && echo &&
 kubectl auth whoami -o json`;
@@ -88,7 +88,7 @@ kubectl auth whoami -o json`;
     });
   });
 
-  test.concurrent("a token Secret of the author's own, where tokens are, serves as on a node", async () => {
+  test.concurrent("accepts the author's own token Secret at the standard path as on a node", async () => {
     const [secretName, name] = [uniqueName("executor"), uniqueName("agent")];
     await client.create(secrets, {
       apiVersion: "v1",
@@ -112,7 +112,7 @@ kubectl auth whoami -o json`;
     );
   });
 
-  test.concurrent("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
+  test.concurrent("delegates a pod that a driver creates by the home API, and deletes it with the driver's call", async () => {
     const [driver, worker] = [uniqueName("driver"), uniqueName("worker")];
     const manifest = JSON.stringify(pod(namespace, worker, { containers: [script("sleep 600 & wait")] }));
     const drives = `cat >/tmp/worker <<'END'
@@ -124,7 +124,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     await podGone(member, namespace, worker);
   });
 
-  test.concurrent("token, authority and namespace are files as on a node, and the variables lead to the host", async () => {
+  test.concurrent("mounts token, authority and namespace as on a node, with variables that lead to the host", async () => {
     const shows = `cd ${FOLDER}; stat -Lc '%a %n' token ca.crt namespace; cat namespace; echo; cat ca.crt; echo $KUBERNETES_SERVICE_HOST`;
     const name = uniqueName("files");
     await client.create(pods, pod(namespace, name, { containers: [script(shows)] }));
@@ -136,12 +136,12 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     );
   });
 
-  // A kubelet's own: 600 of the user, and 640 of the user and the group.
+  // The kubelet's own modes: 600 for the user, and 640 with a group.
   test.concurrent.each<[string, Partial<PodSpec>, string]>([
     ["root alone", { securityContext: { runAsUser: 0 } }, "600 0 0"],
     ["its group alone", { securityContext: { runAsUser: 7, fsGroup: 8 } }, "640 0 8"],
     ["all, since a Secret's file is root's", { securityContext: { runAsUser: 7 } }, "644 0 0"],
-  ])("a token's file is for %s", async (_case, spec, expected) => {
+  ])("mounts a token's file for %s", async (_case, spec, expected) => {
     const name = uniqueName("mode");
     const shows = script(
       `stat -Lc '%a %u %g' ${FOLDER}/token && test -s ${FOLDER}/token && cat ${FOLDER}/token >/dev/null`,
@@ -151,7 +151,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     await podThat(client, namespace, name, inPhase("Succeeded"), patient);
   });
 
-  test.concurrent("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
+  test.concurrent("leads the pod to its member with legation.dev/api: member, and mounts no token with none", async () => {
     const asks =
       "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";
     const [theirs, nobody] = [uniqueName("theirs"), uniqueName("nobody")];
@@ -163,7 +163,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     expect(await said(nobody)).toContain("No such file or directory");
   });
 
-  test.concurrent("the author's own audience and paths", async () => {
+  test.concurrent("keeps the author's own audience and paths", async () => {
     const volume: Volume = {
       name: "vault",
       projected: { defaultMode: 256, sources: [{ serviceAccountToken: { audience: "vault", path: "here/token" } }] },
@@ -179,7 +179,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     expect(JSON.parse(Buffer.from(claims, "base64url").toString("utf8")).aud).toEqual(["vault"]);
   });
 
-  test.concurrent("a pod whose Secret comes late waits for it, and runs", async () => {
+  test.concurrent("runs a pod whose Secret comes late", async () => {
     const crowded = await freshNamespace([host, west], { prefix: "late", labels, onFinished: afterFile });
     const quota = ["quota", "none", "-n", crowded];
     await kubectl(west, ["create", ...quota, "--hard=count/secrets=0"]);
@@ -193,13 +193,13 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     await podThat(client, crowded, "late", inPhase("Running"), patient);
   });
 
-  /** Who the host takes the bearer of a token for. */
+  /** Returns the user that the host sees in a token. */
   function bearer(token: string): Promise<string> {
     const trust = [`--server=${host.server}`, `--certificate-authority=${host.caFile}`];
     return kubectl(host, ["auth", "whoami", "-o", "json", `--token=${token}`, ...trust], { kubeconfig: "/dev/null" });
   }
 
-  /** Waits until the host knows none of the tokens. */
+  /** Waits until the host accepts none of the tokens. */
   async function expectVoid(...tokens: readonly string[]): Promise<void> {
     for (const token of tokens) {
       const refused = (): Promise<boolean> =>
@@ -207,13 +207,13 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
           () => false,
           (error: Error) => error.message.includes("Unauthorized"),
         );
-      // An API server keeps what it knows of a token for ten seconds.
+      // An API server caches an authentication for ten seconds.
       await eventually(refused, { timeoutMs: 60_000, intervalMs: 1_000 });
     }
   }
 
-  // It has the controller to itself: all others are over.
-  test("a token that is renewed comes to the running container, which the host knows by it until the proxy is gone", async () => {
+  // Sequential: it restarts the controller, and all other tests are over.
+  test("renews the token of a running container, which the host accepts until the proxy is gone", async () => {
     const name = uniqueName("renewed");
     const proxy = await run(name, { containers: [script("sleep 600 & wait")] });
     const read = (): Promise<string> => kubectl(west, ["exec", "-n", namespace, name, "--", "cat", `${FOLDER}/token`]);
@@ -221,10 +221,10 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     const ref = { namespace, name: apiSecretName(proxy.metadata.uid) };
     const annotations = { "legation.dev/renew-at": new Date().toISOString() };
     await member.patch(secrets, ref, { type: "merge", body: { metadata: { annotations } } });
-    // One that asked for the token itself goes by its own clock.
+    // A controller that has requested the token goes by its own clock.
     await legation.controller.stop();
     await legation.controller.start();
-    // Kubelet looks at a pod's volumes every minute to minute and a half.
+    // The kubelet updates a pod's volumes every minute to minute and a half.
     await eventually(async () => (await read()) !== before, { timeoutMs: 150_000, intervalMs: 2_000 });
     const after = await read();
     expect(JSON.parse(await bearer(after)).status.userInfo).toMatchObject({
@@ -233,7 +233,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Read
     });
     await client.delete(pods, { namespace, name });
     await podGone(client, namespace, name);
-    // Whoever has kept one, of whatever age.
+    // Also the earlier token.
     await expectVoid(before, after);
     await eventually(async () => (await member.find(secrets, ref)) === undefined, patient);
   });

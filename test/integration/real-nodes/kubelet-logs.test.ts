@@ -11,13 +11,12 @@ import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { runStreaming, StreamingKubectl } from "../../support/streams/kubectl.ts";
 import { podManifest } from "../../support/streams/pods.ts";
 
-// The same pods on a plain cluster, and on a host whose member runs them: whoever asks the host for a log must be told
-// what the plain cluster tells.
+// The same pods on a plain cluster, and on a host whose member runs them: a log must be the same from both.
 
 const LINES = 'i=0; while [ $i -lt 20 ]; do echo "line $i"; i=$((i+1)); done; sleep 0.5; echo oops >&2';
 
 const WORK = { name: "work", mountPath: "/work" };
-// While a container waits to be started again, the run before is this one: the second stays.
+// The second run stays, so that the previous run is always the first.
 const TWICE =
   "echo run at $(cat /proc/uptime); mkdir /work/first 2>/dev/null && exit 1; trap 'exit 0' TERM; sleep 3600 & wait";
 
@@ -63,7 +62,7 @@ onRealNodes((realNodes) => {
     );
   }, 300_000);
 
-  /** What kubectl says in a place, without what is that place's own. */
+  /** Returns kubectl's output in a place, without parts that differ between places. */
   async function logs(
     { cluster, namespace }: Place,
     args: readonly string[],
@@ -76,7 +75,7 @@ onRealNodes((realNodes) => {
     return { code, stdout: shown(stdout.toString()), stderr: shown(stderr) };
   }
 
-  /** A pod of the host's, running. */
+  /** Creates a pod on the host and waits until it runs. */
   async function running(name: string, script: string): Promise<void> {
     const { cluster, namespace } = here;
     const input = podManifest(name, [{ name: "main", script }]);
@@ -101,8 +100,8 @@ onRealNodes((realNodes) => {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
   }
 
-  // These two mostly wait; those after them that neither count nor disturb do not wait for their end.
-  test.concurrent("the previous run's log is another one than this run's", async ({ expect }) => {
+  // These two mostly wait; later tests that neither count connections nor disturb do not wait for them.
+  test.concurrent("serves the previous run's log apart from this run's", async ({ expect }) => {
     const told = (more: readonly string[]): Promise<string> =>
       kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
     await eventuallyPasses(async () => {
@@ -113,12 +112,9 @@ onRealNodes((realNodes) => {
     });
   });
 
-  test.concurrent("a silent log is followed for as long as its reader likes", async ({
-    expect,
-    onTestFinished: onFinished,
-  }) => {
+  test.concurrent("lets a silent log be followed without a limit", async ({ expect, onTestFinished: onFinished }) => {
     const following = follow("web", ["-c", "quiet"], onFinished);
-    // Longer than any answer that is not followed may take: ANSWER_TIMEOUT_MS of src/kubelet/logs.ts.
+    // Longer than ANSWER_TIMEOUT_MS of src/kubelet/logs.ts, which limits logs that are not followed.
     await new Promise((resolve) => setTimeout(resolve, 33_000));
     expect(following.child.exitCode).toBeNull();
     expect(following.said).toBe("");
@@ -130,23 +126,23 @@ onRealNodes((realNodes) => {
     ["its first bytes", ["web", "-c", "main", "--limit-bytes=11"]],
     ["a log since a time before it", ["web", "-c", "main", "--since=1h"]],
     ["a log since a date before it", ["web", "-c", "main", "--since-time=2020-01-01T00:00:00Z"]],
-    ["an init container's", ["web", "-c", "init"]],
-    ["a container's that has written nothing", ["web", "-c", "quiet"]],
-    ["an ended container's, followed to its end", ["ended", "-f"]],
-    ["a container's that the pod does not have", ["web", "-c", "nobody"]],
-    ["a container's that has not run before", ["web", "-c", "main", "--previous"]],
-    ["a pod's that is not there", ["nobody"]],
-  ])("%s is what a plain cluster tells", async (_case, args) => {
+    ["an init container's log", ["web", "-c", "init"]],
+    ["the log of a container that has written nothing", ["web", "-c", "quiet"]],
+    ["the log of an ended container, followed to its end", ["ended", "-f"]],
+    ["a container that the pod does not have", ["web", "-c", "nobody"]],
+    ["the previous log of a container without one", ["web", "-c", "main", "--previous"]],
+    ["a pod that does not exist", ["nobody"]],
+  ])("returns the same as a plain cluster: %s", async (_case, args) => {
     const there = await logs(plain, args);
     expect(await logs(here, args)).toEqual(there);
   });
 
-  test.concurrent("a container's that cannot start is what a plain cluster tells", async () => {
-    // Each kubelet has other words for it while it tries than between two tries.
+  test.concurrent("returns the same as a plain cluster for a container that cannot start", async () => {
+    // Each kubelet's message alternates between an attempt and its backoff.
     await eventuallyPasses(async () => expect(await logs(here, ["waiting"])).toEqual(await logs(plain, ["waiting"])));
   });
 
-  test.concurrent("all containers' are what a plain cluster tells, in whichever order kubectl asks for them", async () => {
+  test.concurrent("returns the logs of all containers as a plain cluster does, in any order of kubectl's requests", async () => {
     const lines = async (place: Place): Promise<string[]> => {
       const { code, stdout } = await logs(place, ["web", "--all-containers"]);
       expect(code).toBe(0);
@@ -157,12 +153,12 @@ onRealNodes((realNodes) => {
     expect(await lines(here)).toEqual(there);
   });
 
-  test.concurrent("timestamps are the kubelet's", async () => {
+  test.concurrent("returns the kubelet's timestamps", async () => {
     const told = await kubectl(here.cluster, ["-n", here.namespace, "logs", "web", "-c", "main", "--timestamps"]);
     expect(told).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z line 0\n/);
   });
 
-  test.concurrent("a follower sees each line when it is written, and the end when the container ends", async ({
+  test.concurrent("streams each line when it is written, and ends when the container ends", async ({
     onTestFinished: onFinished,
   }) => {
     const name = uniqueName("talker");
@@ -179,7 +175,7 @@ onRealNodes((realNodes) => {
     expect({ code, stdout: stdout.toString(), stderr }).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
   });
 
-  test.concurrent("a pod that takes another's name has its log to itself", async () => {
+  test.concurrent("serves a new pod of the same name its own log", async () => {
     const { cluster, namespace } = here;
     for (const word of ["first", "second"]) {
       await kubectl(cluster, ["-n", namespace, "delete", "pod", "named", "--ignore-not-found"]);
@@ -190,8 +186,8 @@ onRealNodes((realNodes) => {
     }
   });
 
-  // Later than the others: they read the same pod.
-  test("a debug container's log is read as any other's", async () => {
+  // After the concurrent tests, which read the same pod.
+  test("serves a debug container's log", async () => {
     const { cluster, namespace } = here;
     const name = uniqueName("debugger");
     const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", name, "--", "echo", "found it"];
@@ -201,16 +197,16 @@ onRealNodes((realNodes) => {
     });
   });
 
-  test("a slow reader costs the controller no memory", async () => {
+  test("uses no memory for a slow reader", async () => {
     const { cluster, namespace } = here;
-    // 20 MB a second, as long as it runs, in lines that are long enough to fill all buffers on the way soon.
+    // 20 MB a second, in long lines that soon fill all buffers on the way.
     const line = "$(head -c 4000 /dev/zero | tr '\\0' x)";
     await running("flood", `while true; do yes ${line} | head -c 10000000; sleep 0.5; done`);
     const following = follow("flood");
     await eventually(() => following.received > 2 ** 20);
     following.child.stdout?.pause();
     const wait = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
-    // All buffers on the way are full by then, and what came before is garbage.
+    // By then all buffers are full, and earlier data is garbage.
     await wait(8);
     const before = residentMb();
     await wait(6);
@@ -218,17 +214,16 @@ onRealNodes((realNodes) => {
     await kubectl(cluster, ["-n", namespace, "delete", "pod", "flood"]);
   });
 
-  test("a thousand followers are served, hold up nothing else, and are let go", async () => {
+  test("serves a thousand followers, delays nothing else, and closes their connections", async () => {
     const { cluster, namespace } = here;
     const { host } = new URL(cluster.server);
-    // A thousand lines a second would be more than a controller can pass on that has a tenth of a core.
+    // A thousand lines a second would be too much for a controller with a tenth of a core.
     await running("popular", "while true; do date +%s; sleep 5; done");
     const before = residentMb();
     const path = `/api/v1/namespaces/${namespace}/pods/popular/log?follow=true&tailLines=1`;
     const agent = new Agent({ ca: cluster.caData, maxSockets: Number.POSITIVE_INFINITY });
     onTestFinished(() => agent.destroy());
-    // All follow to the end, but come by and by: the API server gives a node ten seconds for a handshake, and a thousand
-    // at once are more than a busy machine can do in that time.
+    // In groups: the API server gives a node ten seconds for a handshake, too little for a thousand at once.
     for (let following = 0; following < 1_000; following += 25) {
       const more = Array.from({ length: 25 }, () => followed(`https://${host}${path}`, cluster.token, agent));
       for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);
@@ -243,13 +238,13 @@ onRealNodes((realNodes) => {
     await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
   }, 480_000);
 
-  describe("a member that is soon missed", () => {
+  describe("a member that is declared lost soon", () => {
     useQuickProbes(["west"]);
 
     test.each<[string, (west: Cluster) => Promise<void>]>([
-      ["is frozen", ({ proxy }) => proxy.blackhole()],
-      ["is down", ({ proxy }) => proxy.cut()],
-    ])("%s: its pods' logs are refused within a minute, followed or not", async (_how, fault) => {
+      ["frozen", ({ proxy }) => proxy.blackhole()],
+      ["down", ({ proxy }) => proxy.cut()],
+    ])("has its pods' logs refused within a minute, followed or not, while it is %s", async (_how, fault) => {
       const west = realNodes().inMember(here).cluster;
       onTestFinished(() => west.mend());
       await fault(west);
@@ -270,7 +265,7 @@ onRealNodes((realNodes) => {
     });
   });
 
-  test("a log that is cut off in the member ends", async () => {
+  test("ends a log whose connection in the member is cut", async () => {
     await running("cut", "while true; do echo tick; sleep 0.5; done");
     const following = follow("cut");
     await following.says(/tick\n/);
@@ -278,7 +273,7 @@ onRealNodes((realNodes) => {
     await following.ended;
   });
 
-  test("followers end when the controller is killed, and may follow again when it is back", async () => {
+  test("ends followers when the controller is killed, and serves them again after its restart", async () => {
     const { controller } = realNodes().legation;
     await running("outliving", "while true; do echo tick; sleep 0.5; done");
     const following = follow("outliving");
@@ -293,7 +288,7 @@ onRealNodes((realNodes) => {
   });
 });
 
-/** The same as `firstLine`; what the API server's handshake with the node was not made in time for is asked again, as by people. */
+/** Like `firstLine`, but repeats the request if the API server's handshake with the node timed out, as a user would. */
 async function followed(url: string, token: string, agent: Agent): Promise<string> {
   let line = "";
   for (let attempt = 1; attempt <= 5; attempt += 1) {
@@ -303,7 +298,7 @@ async function followed(url: string, token: string, agent: Agent): Promise<strin
   return line;
 }
 
-/** The first line of a log that is followed; the connection stays open. */
+/** Returns the first line of a followed log; the connection stays open. */
 function firstLine(url: string, token: string, agent: Agent): Promise<string> {
   return new Promise((resolve, reject) => {
     const asked = get(url, { agent, headers: { authorization: `Bearer ${token}` } }, (response) => {
@@ -319,14 +314,14 @@ function firstLine(url: string, token: string, agent: Agent): Promise<string> {
   });
 }
 
-/** How many sockets a process has open. */
+/** Counts the open sockets of a process. */
 function openSockets(pid: number | undefined): number {
   const folder = `/proc/${pid}/fd`;
   return readdirSync(folder).filter((file) => {
     try {
       return readlinkSync(`${folder}/${file}`).startsWith("socket:");
     } catch {
-      // Closed since it was listed.
+      // Closed after the listing.
       return false;
     }
   }).length;

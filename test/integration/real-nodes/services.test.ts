@@ -44,7 +44,7 @@ async function make({ client, namespace }: Place): Promise<void> {
   await client.create(statefulSets, set);
 }
 
-/** What the Services of a cluster lead to: names and addresses of the endpoints that its controller has found. */
+/** Returns names and addresses of a Service's endpoints, from its EndpointSlices. */
 async function endpoints({ client, namespace }: Place, service: string): Promise<Record<string, string | undefined>> {
   const labelSelector = `kubernetes.io/service-name=${service}`;
   const { items } = await client.list(endpointSlices, { namespace, labelSelector });
@@ -64,7 +64,7 @@ onRealNodes((realNodes) => {
     await Promise.all([make(plain), make(delegating)]);
   });
 
-  test("a container finds its Services in its environment as on a plain cluster", async () => {
+  test("lets a container find its Services in its environment as on a plain cluster", async () => {
     const said = async (place: Place): Promise<string[]> => {
       const { cluster, client, namespace } = place;
       await podThat(client, namespace, "web-1", inPhase("Running"), waiting);
@@ -81,7 +81,7 @@ onRealNodes((realNodes) => {
     expect(there).toEqual(await said(plain));
   });
 
-  test("the member and the host know the same endpoints: the addresses of the delegates", async () => {
+  test("has the same endpoints in the member and on the host: the addresses of the delegates", async () => {
     const there = realNodes().inMember(delegating);
     const addressOf = async (name: string): Promise<string | undefined> =>
       (await podOf(there.client, there.namespace, name))?.status?.podIP;

@@ -13,8 +13,8 @@ import { legation } from "../../../support/legation/cli.ts";
 import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
 import { podManifest } from "../../../support/streams/pods.ts";
 
-// Legation as `legation install` deploys it: pods on a node of the host, by the manifests as they are, from an image with what
-// the Dockerfile puts there. Nothing of it runs outside.
+// Legation as `legation install` deploys it: pods on a node of the host from an image with the Dockerfile's
+// files. No part runs outside.
 
 const SYSTEM = "legation-system";
 
@@ -69,7 +69,7 @@ whereRealNodesRun(() => {
     return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
   }
 
-  /** Has the API server wait for the webhook as long as it can: an answer that is late is no refusal. */
+  /** Sets the webhooks' timeouts to the maximum: a late response is no refusal. */
   async function waitLongForWebhooks(): Promise<void> {
     const [mutating, validating] = ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"];
     for (const configuration of [`${mutating}/legation`, `${mutating}/zz-legation`, `${validating}/legation`]) {
@@ -85,7 +85,7 @@ whereRealNodesRun(() => {
     });
   }
 
-  test("runs two replicas of each, as pods that Pod Security calls restricted", async () => {
+  test("runs two replicas of each Deployment under the restricted Pod Security profile", async () => {
     const columns =
       "jsonpath={range .items[*]}{.metadata.name} {.status.phase} {.spec.nodeName} {.status.containerStatuses[0].restartCount}{'\\n'}{end}";
     const pods = (await run("-n", SYSTEM, "get", "pods", "-o", columns)).trim().split("\n");
@@ -93,7 +93,7 @@ whereRealNodesRun(() => {
     for (const pod of pods) {
       const [name = "", phase, node, restarts] = pod.split(" ");
       expect([phase, node]).toEqual(["Running", "host-real"]);
-      // A controller that has lost its lease, which a slow machine may make it, ends and is started again.
+      // A controller that loses its lease, as on a slow machine, exits and restarts.
       if (restarts !== "0") expect(await run("-n", SYSTEM, "logs", name, "--previous")).toContain("lost the lease");
     }
     const label = "jsonpath={.metadata.labels.pod-security\\.kubernetes\\.io/enforce}";
@@ -111,7 +111,7 @@ whereRealNodesRun(() => {
     expect(await kubectl(west, ["-n", namespace, "get", "pods", "-o", "name"])).toBe("pod/web\n");
   });
 
-  test("is restarted, both webhook and controller, while pods are created: none is refused, none is lost", async () => {
+  test("refuses and loses no pod while webhook and controller are restarted", async () => {
     const names: string[] = [];
     let rolling = true;
     const creating = (async () => {

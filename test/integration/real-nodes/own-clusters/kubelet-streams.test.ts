@@ -34,15 +34,15 @@ function streams(): void {
   let home: Cluster;
   let away: Cluster;
   let legation: Legation;
-  /** The same pod, delegated from the host and running in the member without Legation. */
+  /** The namespace whose pod is delegated from the host; the plain one runs the same pod without Legation. */
   let delegated: string;
   let plain: string;
-  /** What the host says of the virtual node before the certificate of that is approved. */
+  /** The host's error from the virtual node before its certificate is approved. */
   let unapproved: string;
   const folder = mkdtempSync(join(tmpdir(), "legation-signer-"));
 
   beforeAll(async () => {
-    // An API server that trusts no kubelet but those with a certificate of the cluster's signer.
+    // The API server trusts only kubelets with a certificate of the cluster's signer.
     const [cert, key] = [join(folder, "ca.crt"), join(folder, "ca.key")];
     const authority = await issueAuthority("kubelet-serving", { now: Date.now(), lifetimeMs: 86_400_000 });
     writeFileSync(cert, authority.cert);
@@ -61,7 +61,7 @@ function streams(): void {
     legation = await startLegation({
       host: home,
       members: { away },
-      // It follows others that are killed.
+      // It takes over from controllers that the tests kill.
       controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--lease-duration=15s", ...FLAGS],
       restart: true,
     });
@@ -73,7 +73,7 @@ function streams(): void {
     await apply(servingPod("web"));
     unapproved = await eventually(async () => {
       const { stderr } = await run("SPDY", EXEC);
-      // Its addresses come with its first status, which may be after its first pod on a full machine.
+      // The node's addresses come with its first status, which may be after its first pod on a busy machine.
       return !stderr.includes("known addresses: []") && stderr;
     }, patient);
     const asked = await eventually(async () => {
@@ -82,7 +82,7 @@ function streams(): void {
     }, patient);
     await kubectl(home, ["certificate", "approve", ...asked]);
     await eventuallyPasses(async () => expect((await run("SPDY", EXEC)).code).toBe(0), patient);
-    // From now on it approves its own.
+    // Approves the certificates from now on.
     await kubectl(home, ["apply", "-f", APPROVAL]);
   });
   afterAll(async () => {
@@ -91,7 +91,7 @@ function streams(): void {
     rmSync(folder, { recursive: true });
   });
 
-  /** Makes a pod on both sides and waits until its container `main` runs; statuses are sorted by name. */
+  /** Creates a pod on both sides and waits until its container `main` runs; statuses are sorted by name. */
   async function apply(manifest: string): Promise<void> {
     const { metadata } = JSON.parse(manifest) as { metadata: { name: string } };
     await Promise.all(
@@ -106,7 +106,7 @@ function streams(): void {
     });
   }
 
-  /** What both clusters show, and the controller's last words, for whoever reads of a pod that does not start. */
+  /** Returns the state of both clusters and the controller's last log lines, for the error of a pod that does not start. */
   async function whatIsThere(): Promise<string> {
     const shown = [home, away].map((cluster) => kubectl(cluster, ["get", "nodes,pods,events", "-A", "-o", "wide"]));
     return [...(await Promise.all(shown)), legation.controller.log().split("\n").slice(-20).join("\n")].join("\n");
@@ -124,21 +124,21 @@ function streams(): void {
       transport,
       ...(input === undefined ? {} : { input }),
     });
-  /** What a command gives through Legation and on the plain cluster. */
+  /** Returns the result of a command through Legation and on the plain cluster. */
   const both = async (transport: Transport, args: readonly string[], input = ""): Promise<[unknown, unknown]> => {
     const there = await runStreaming(at(plain, args), { kubeconfig: away.kubeconfig, transport, input });
     const here = await run(transport, args, input);
     const shown = ({ code, stdout, stderr }: Ran, namespace: string): object => ({
       code,
       stdout: stdout.toString(),
-      // The pod's namespace and the containers' ids are its own.
+      // Namespace and container ids differ.
       stderr: stderr.replaceAll(namespace, "NAMESPACE").replaceAll(/[0-9a-f]{64}/g, "ID"),
     });
     return [shown(here, delegated), shown(there, plain)];
   };
 
-  describe.each(TRANSPORTS)("by %s", (transport) => {
-    test("exec brings both outputs, the input and the exit code", async () => {
+  describe.each(TRANSPORTS)("streams by %s", (transport) => {
+    test("carry both outputs, the input and the exit code of exec", async () => {
       const [here, there] = await both(
         transport,
         ["exec", "-i", "web", "-c", "main", "--", "sh", "-c", "cat; echo oops >&2; exit 7"],
@@ -154,13 +154,13 @@ function streams(): void {
       ["a command that is not there", ["exec", "web", "-c", "main", "--", "no-such-command"]],
       ["a pod that is not there", ["exec", "nobody", "--", "true"]],
       ["a container that has ended, attached", ["attach", "web", "-c", "ended"]],
-    ])("%s is said as on a plain cluster", async (_case, args) => {
+    ])("fail as on a plain cluster: %s", async (_case, args) => {
       const [here, there] = await both(transport, args);
       expect(here).toEqual(there);
       expect(here).not.toMatchObject({ code: 0 });
     });
 
-    test("large output and input arrive whole", async () => {
+    test("carry large output and input whole", async () => {
       const bytes = randomBytes(LARGE);
       const store = ["exec", "-i", "web", "-c", "main", "--", "sh", "-c", "cat >/tmp/in; sha256sum </tmp/in"];
       expect((await run(transport, store, bytes)).stdout.toString()).toContain(sha256(bytes));
@@ -169,7 +169,7 @@ function streams(): void {
       expect(sha256(back.stdout)).toBe(sha256(bytes));
     });
 
-    test("a terminal has the person's size, also after a change", async () => {
+    test("give a terminal the user's size, also after a change", async () => {
       const watch = "trap 'stty size' WINCH; stty size; while true; do sleep 0.2; done";
       const args = ["exec", "-it", "web", "-c", "main", "--", "sh", "-c", watch];
       using running = new StreamingKubectl(at(delegated, args), {
@@ -182,9 +182,9 @@ function streams(): void {
       await running.says(/44 88/);
     });
 
-    test("attach carries input and output, for as long as it is wanted", async () => {
+    test("carry input and output of attach until the user ends it", async () => {
       const running = open(transport, "attach", "-i", "web", "-c", "parrot");
-      // What is said before the stream is there is lost on any cluster.
+      // Output from before the stream is lost on any cluster.
       await eventuallyPasses(() => {
         running.write(`hello by ${transport}\n`);
         expect(running.said).toContain(`polly: hello by ${transport}\n`);
@@ -193,7 +193,7 @@ function streams(): void {
       await running.says(/polly: and again\n/);
     });
 
-    test("port-forward serves many connections, and one to a port that nobody listens on", async () => {
+    test("serve many connections of port-forward, and one to a closed port", async () => {
       const running = open(transport, "port-forward", "pod/web", ":8080", ":9");
       const [, web] = await running.says(/127\.0\.0\.1:(\d+) -> 8080/);
       const [, nobody] = await running.says(/127\.0\.0\.1:(\d+) -> 9/);
@@ -203,7 +203,7 @@ function streams(): void {
       await running.says(/an error occurred forwarding \d+ -> 9: .*connection refused/i);
     });
 
-    test("cp copies in both directions", async () => {
+    test("carry cp in both directions", async () => {
       const folder = mkdtempSync(join(tmpdir(), "legation-cp-"));
       onTestFinished(() => rmSync(folder, { recursive: true }));
       const bytes = randomBytes(2 ** 20);
@@ -218,26 +218,26 @@ function streams(): void {
       expect(sha256(readFileSync(join(folder, "back")))).toBe(sha256(bytes));
     });
 
-    test("a person whom the host does not let exec is refused by the host", async () => {
+    test("are refused to a user whom the host's RBAC denies exec", async () => {
       const reader = `--as=system:serviceaccount:${delegated}:default`;
       const refused = await run(transport, [reader, "exec", "web", "-c", "main", "--", "true"]);
       expect(refused.code).toBe(1);
       expect(refused.stderr).toMatch(/"system:serviceaccount:.*:default" cannot (get|create) resource "pods\/exec"/);
     });
 
-    test("a pod that is run for its input is attached to, and gone after it", async () => {
+    test("attach to a pod of kubectl run -i, which is gone afterwards", async () => {
       const name = uniqueName(`once-${transport.toLowerCase()}`);
       const attached = ["run", name, "--image=localhost/busybox:1", "--restart=Never", "-i", "--rm", "--quiet"];
       const { code, stdout } = await run(transport, [...attached, "--", "sort"], "b\na\n");
       expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: "a\nb\n" });
-      // kubectl does not wait for the deletion that it has asked for.
+      // kubectl does not wait for the deletion.
       await eventuallyPasses(async () => {
         const left = await kubectl(home, ["-n", delegated, "get", "pod", name, "--ignore-not-found"]);
         expect(left).toBe("");
       });
     });
 
-    test("many streams at once keep to themselves", async () => {
+    test("stay separate from each other", async () => {
       const words = Array.from({ length: 12 }, (_, index) => `word-${index}`);
       const said = words.map(async (word) => {
         const { code, stdout } = await run(transport, ["exec", "-i", "web", "-c", "main", "--", "cat"], word);
@@ -247,11 +247,11 @@ function streams(): void {
     });
   });
 
-  describe("by WebSocket as the Python client opens it", () => {
+  describe("WebSocket streams of the Python client", () => {
     const path = (subresource: string, query: string): string =>
       `/api/v1/namespaces/${delegated}/pods/web/${subresource}?${query}`;
 
-    test("exec has its channels, a terminal's size and the exit code", async () => {
+    test("carry the channels, the terminal's size and the exit code of exec", async () => {
       const command = [
         "sh",
         "-c",
@@ -271,7 +271,7 @@ function streams(): void {
       await channels.closed;
     });
 
-    test("port-forward has a channel for bytes and one for errors", async () => {
+    test("carry bytes and errors of port-forward in one channel each", async () => {
       await using channels = new Channels(home, path("portforward", "ports=8080"));
       await channels.opened();
       channels.send(0, "GET / HTTP/1.0\r\n\r\n");
@@ -282,7 +282,7 @@ function streams(): void {
     });
   });
 
-  test("a container that is added for debugging is attached to", async () => {
+  test("attaches to a debug container", async () => {
     const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", uniqueName("debugger"), "-i", "--quiet"];
     const running = open("WebSocket", ...debug, "--", "sh", "-c", "while read line; do echo heard: $line; done");
     await eventuallyPasses(() => {
@@ -291,7 +291,7 @@ function streams(): void {
     });
   });
 
-  test("a slow reader costs the controller no memory", async () => {
+  test("uses no memory for a slow reader", async () => {
     const residentMb = (): number => {
       const status = readFileSync(`/proc/${legation.controller.pid}/status`, "utf8");
       return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
@@ -304,7 +304,7 @@ function streams(): void {
     expect(residentMb()).toBeLessThan(before + 100);
   });
 
-  test("a pod that takes another's name has its streams to itself", async () => {
+  test("serves a new pod of the same name its own streams", async () => {
     const manifest = (word: string): string =>
       podManifest("again", [{ name: "main", script: `echo ${word} >/tmp/word; sleep 3600` }]);
     const word = ["exec", "again", "--", "cat", "/tmp/word"];
@@ -320,9 +320,9 @@ function streams(): void {
 
   describe("a member that does not answer", { timeout: 400_000 }, () => {
     test.each<[string, () => Promise<void>, RegExp]>([
-      ["is frozen", () => away.proxy.blackhole(), /cluster away (did not answer|cannot be reached)/],
-      ["is down", () => away.proxy.cut(), /cluster away (did not answer|cannot be reached)/],
-    ])("%s: exec and port-forward say so within a minute", async (_how, fault, message) => {
+      ["frozen", () => away.proxy.blackhole(), /cluster away (did not answer|cannot be reached)/],
+      ["down", () => away.proxy.cut(), /cluster away (did not answer|cannot be reached)/],
+    ])("has exec and port-forward fail within a minute while it is %s", async (_how, fault, message) => {
       onTestFinished(() => away.mend());
       await fault();
       for (const transport of TRANSPORTS) {
@@ -343,14 +343,14 @@ function streams(): void {
     });
   });
 
-  test("a command fails when the member's connections are cut in the middle of it", async () => {
+  test("fails a command whose member connections are cut", async () => {
     const running = open("WebSocket", "exec", "web", "-c", "main", "--", "sh", "-c", "echo begun; sleep 600");
     await running.says(/begun/);
     await away.proxy.reset();
     expect((await running.ended).code).not.toBe(0);
   });
 
-  test("a host that verifies kubelets believes a virtual node when its certificate has been approved, and not before", async () => {
+  test("is trusted by a host that verifies kubelets once the virtual node's certificate is approved, and not before", async () => {
     expect(unapproved).toMatch(/x509: certificate signed by unknown authority/);
     const [csr] = JSON.parse(await kubectl(home, ["get", "csr", "-o", "json"])).items;
     expect(csr.spec).toMatchObject({
@@ -359,7 +359,7 @@ function streams(): void {
     });
   });
 
-  /** A log that is followed, and a command by either protocol, all of them under way. */
+  /** Opens a followed log and a command by each protocol. */
   async function opened(): Promise<StreamingKubectl[]> {
     const beat = ["sh", "-c", "while true; do echo beat; sleep 0.5; done"];
     const streams = [
@@ -370,12 +370,12 @@ function streams(): void {
     return streams;
   }
 
-  /** All end. Not all say so as a failure: the API server may take the end of a connection for the end of the command. */
+  /** Waits until all end; the API server may report the end of a connection as the end of the command. */
   async function expectEnded(streams: readonly StreamingKubectl[]): Promise<void> {
     await Promise.all(streams.map(({ ended }) => ended));
   }
 
-  /** Streams can be opened again, by way of the process that leads now. */
+  /** Waits until streams can be opened again through the present leader. */
   async function expectServedBy(leader: LegationProcess): Promise<void> {
     await eventuallyPasses(
       async () => {
@@ -387,7 +387,7 @@ function streams(): void {
     );
   }
 
-  test("streams end with the leader, told to stop or paused, and can be opened again by way of the next", async () => {
+  test("ends streams with a leader that is terminated or paused, and opens them again through the next one", async () => {
     await apply(podManifest("talker", [{ name: "main", script: "while true; do echo beat; sleep 0.5; done" }]));
     const flags = async (identity: string): Promise<string[]> => [
       `--identity=${identity}`,
@@ -415,7 +415,7 @@ function streams(): void {
     await third.start();
     await second.freeze();
     await expectServedBy(third);
-    // It finds that it has not led for a while, and goes.
+    // It finds that its lease has expired, and exits.
     const secondEnded = second.whenEnded();
     second.thaw();
     await expectEnded(ofSecond);

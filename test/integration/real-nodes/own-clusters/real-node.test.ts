@@ -22,7 +22,7 @@ function podManifest(name: string, script: string): string {
 }
 
 function refusesToStart(reason: string): void {
-  test("a real node that is not possible here is refused with the reason", async () => {
+  test("is refused with the reason where the machine cannot run it", async () => {
     const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
     await expect(start).rejects.toThrow(`No real node can run here: ${reason}`);
   });
@@ -42,7 +42,7 @@ function runsContainers(): void {
   });
   afterAll(() => clusters.stop());
 
-  test("runs a pod's processes: logs, exec and the exit code are theirs", async () => {
+  test("runs a pod's processes, with their logs, exec and exit code", async () => {
     const namespace = await freshNamespace(real);
     const script = "echo hello from $HOSTNAME; trap 'exit 3' TERM; sleep 600 & wait";
     await kubectl(real, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("one", script) });
@@ -51,7 +51,7 @@ function runsContainers(): void {
       expect(await kubectl(real, ["logs", "-n", namespace, "one"])).toBe("hello from one\n");
     });
     expect(await kubectl(real, ["exec", "-n", namespace, "one", "--", "sh", "-c", "echo $((6 * 7))"])).toBe("42\n");
-    // In the background: the container's end may overtake the answer of an exec that is still in it.
+    // In the background: the container's end may overtake the response of an exec into it.
     await kubectl(real, [
       "exec",
       "-n",
@@ -86,7 +86,7 @@ function runsContainers(): void {
     expect(await kubectl(real, ["logs", "-n", namespace, "dialler"])).toBe("yes\nyes\nno\nno\n");
   });
 
-  test("takes its links and cgroups with it when the clusters stop, also with a pod running", async () => {
+  test("removes its links and cgroups when the clusters stop, also with a pod running", async () => {
     const namespace = await freshNamespace(real, { onFinished: () => {} });
     await kubectl(real, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("last", "sleep 600") });
     await kubectl(real, ["wait", "-n", namespace, "pod/last", "--for=condition=Ready", "--timeout=60s"]);
@@ -99,7 +99,7 @@ function runsContainers(): void {
       "jsonpath={.status.containerStatuses[0].containerID}",
     ]);
     const id = uid.replace("containerd://", "");
-    // Under version 1 in one tree per controller, under version 2 in one for all.
+    // cgroup version 1 has one tree per controller, version 2 one tree.
     const cgroups = (): string[] => globSync(`/sys/fs/cgroup/{,memory/}legation*/kubepods/*/*/${id}`);
     expect(cgroups()).toHaveLength(1);
     const links = (): string[] => Object.keys(networkInterfaces()).filter((link) => /^legation\d+$/.test(link));
@@ -107,7 +107,7 @@ function runsContainers(): void {
     const [, own = ""] = /\/(legation\d+)\//.exec(cgroups()[0] ?? "") ?? [];
     expect(before).toContain(own);
     await clusters.stop();
-    // Its own and that of the cluster beside it; other tests' come and go meanwhile.
+    // The links of these two clusters; those of other tests come and go meanwhile.
     const isOver = (): boolean => {
       const now = links();
       return !now.includes(own) && before.filter((link) => !now.includes(link)).length >= 2;
@@ -118,6 +118,6 @@ function runsContainers(): void {
   });
 }
 
-// Real nodes need root and cgroups; elsewhere the reason is what there is to test.
+// Real nodes need root and cgroups; elsewhere the test checks the reason.
 const obstacle = realNodesPossible();
 describe("a real node", () => (obstacle === undefined ? runsContainers() : refusesToStart(obstacle)));
