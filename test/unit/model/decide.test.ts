@@ -6,11 +6,11 @@ import type { View } from "../../../src/controllers/delegation/model/view.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 
-/** How many worlds each scenario may see; more by hand, see docs/development.md. */
+/** Bound on the states that each scenario explores; docs/development.md tells how to raise it. */
 const STATES = Number(process.env.LEGATION_MODEL_STATES ?? 6000);
 const TIMEOUT_MS = 20_000 + STATES * 5;
 
-/** What decides with less care than it should. */
+/** Returns a careless variant of `decide`. */
 function broken(parts: {
   readonly sees?: (observed: View) => View;
   readonly does?: (action: Action) => Action[];
@@ -28,7 +28,7 @@ const BOUND_UNSEEN = [
   ...["east: gone", "east: seen", "bind east p1 east-1 node: done"],
 ];
 
-describe("in every state of the model, and from each at rest, the rules hold", () => {
+describe("every state of the model, and every rest reached from it", () => {
   test.each([
     { what: "a bare pod, undisturbed", pods: 1, faults: 0 },
     { what: "a bare pod and one fault", pods: 1, faults: 1 },
@@ -39,20 +39,20 @@ describe("in every state of the model, and from each at rest, the rules hold", (
     { what: "a pod whose delegate loses its marks", pods: 2, faults: 1, running: true, unmarks: true },
     { what: "the same with a controller", pods: 2, faults: 1, running: true, unmarks: true, controlled: true },
     { what: "a pod whose Binding is not seen, and whose delegate has gone", pods: 2, faults: 2, after: BOUND_UNSEEN },
-  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
+  ])("keeps the rules: $what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
     const { violation, states, complete } = explore({ decide, ...scenario }, { states: STATES });
     expect(violation).toBeUndefined();
     expect(complete || states >= STATES).toBe(true);
   });
 });
 
-/** The pod's creation in east was not answered, and east is given up. */
+/** The create in east was not answered, and east is given up. */
 const IN_DOUBT = [
   ...["create", "host: seen", "east: cut off (fault)"],
   ...["create east p1 false: vanished", "east: given up"],
 ];
 
-describe("where the node of a lost member is not Ready, the rules hold", () => {
+describe("a lost member whose node is not Ready", () => {
   test.each([
     { what: "for a bare pod and one fault", pods: 1, faults: 1 },
     { what: "for one that runs, and one of its name after it, with two faults", pods: 2, faults: 2, running: true },
@@ -66,7 +66,7 @@ describe("where the node of a lost member is not Ready, the rules hold", () => {
       after: [...IN_DOUBT, "bind in east: its sender killed (fault)"],
       late: true,
     },
-  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
+  ])("keeps the rules $what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
     const { violation, states, complete } = explore({ decide, losesNodes: true, ...scenario }, { states: STATES });
     expect(violation).toBeUndefined();
     expect(complete || states >= STATES).toBe(true);
@@ -92,7 +92,7 @@ describe("where the node of a lost member is not Ready, the rules hold", () => {
       breaks: /^at rest: p1 has a delegate that it does not record$/,
     },
   ])(
-    "but for a decide that forgets $forgets",
+    "breaks a rule with a decide that forgets $forgets",
     { timeout: TIMEOUT_MS },
     ({ decide: careless, after = [], late = false, breaks }) => {
       const scenario = { decide: careless, losesNodes: true, pods: 1, faults: 3, after: [...IN_DOUBT, ...after], late };
@@ -102,7 +102,7 @@ describe("where the node of a lost member is not Ready, the rules hold", () => {
   );
 });
 
-describe("the model finds a decide that", () => {
+describe("the model check", () => {
   test.each([
     {
       forgets: "that its Binding may have been done",
@@ -170,7 +170,7 @@ describe("the model finds a decide that", () => {
       rule: /never goes/,
     },
   ])(
-    "forgets $forgets",
+    "finds a decide that forgets $forgets",
     { timeout: TIMEOUT_MS },
     ({ decide: careless, rule, running = false, unmarks = false, after = [] }) => {
       const { violation } = explore(

@@ -11,24 +11,28 @@ import type { DecideOverflow } from "../../support/model/overflow.ts";
 const STATES = Number(process.env.LEGATION_MODEL_STATES ?? 6000);
 const TIMEOUT_MS = 20_000 + STATES * 5;
 
-describe("a pod in overflow mode never runs in both clusters, whatever happens, and comes to rest in one", () => {
+describe("a pod in overflow mode", () => {
   test.each([
     { what: "undisturbed", pods: 1, faults: 0 },
     { what: "with one fault", pods: 1, faults: 1 },
     { what: "that a member would take, with two faults", pods: 1, faults: 2, offered: true },
     { what: "that a member would take, and one of its name after it", pods: 2, faults: 1, offered: true },
     { what: "that runs in a member, and one of its name after it, with two faults", pods: 2, faults: 2, running: true },
-  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
-    const { violation, states, complete } = explore(
-      { decide, overflow: decideOverflow, ...scenario },
-      { states: STATES },
-    );
-    expect(violation).toBeUndefined();
-    expect(complete || states >= STATES).toBe(true);
-  });
+  ])(
+    "never runs in both clusters, and comes to rest in one: $what",
+    { timeout: TIMEOUT_MS },
+    ({ what: _, ...scenario }) => {
+      const { violation, states, complete } = explore(
+        { decide, overflow: decideOverflow, ...scenario },
+        { states: STATES },
+      );
+      expect(violation).toBeUndefined();
+      expect(complete || states >= STATES).toBe(true);
+    },
+  );
 });
 
-/** What takes pods from the host with less care than it should. */
+/** Returns a careless variant of `decideOverflow`. */
 function careless(parts: {
   readonly sees?: (pod: Stored<Pod>) => Stored<Pod>;
   readonly does?: (action: Extract<Action, { readonly type: "overflow" }>) => Action;
@@ -43,7 +47,7 @@ function careless(parts: {
   };
 }
 
-/** One that gives the pod to another member than the one that its Binding names. */
+/** Gives the pod to another member than its Binding names. */
 const elsewhere: Decide = (observed, now) => {
   const decision = decide(observed, now);
   const actions = decision.actions.map((action) =>
@@ -52,7 +56,7 @@ const elsewhere: Decide = (observed, now) => {
   return { ...decision, actions };
 };
 
-describe("the model finds one that forgets", () => {
+describe("the model check", () => {
   test.each([
     {
       what: "that the scheduler may have found a node since",
@@ -75,7 +79,7 @@ describe("the model finds one that forgets", () => {
       rule: /may have had a node/,
     },
     { what: "in which member the pod is bound", decide: elsewhere, rule: /has a delegate in .*, and is legation-/ },
-  ])("$what", { timeout: TIMEOUT_MS }, ({ rule, ...parts }) => {
+  ])("finds a decide that forgets $what", { timeout: TIMEOUT_MS }, ({ rule, ...parts }) => {
     const scenario = { decide, overflow: decideOverflow, pods: 2, faults: 1, ...parts };
     const { violation } = explore(scenario, { states: STATES });
     expect(violation?.rule).toMatch(rule);

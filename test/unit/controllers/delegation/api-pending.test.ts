@@ -64,7 +64,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
     candidate: () => candidate,
   };
   placementState.memories.noteGone(proxy.metadata.uid, "old");
-  // The member was connected anew, at another address, while the answer to a creation was awaited.
+  // The member was connected anew, at another address, while the response to a create was awaited.
   if (proxy === doubtful)
     placementState.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
   const observer = new Observer({
@@ -84,10 +84,10 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
 
 test.each([
   ["that has overflowed", overflowed],
-  ["whose delegate is made again", bare],
-  ["that may have been made before its member was connected anew", doubtful],
+  ["whose delegate is created anew", bare],
+  ["that may have been created before its member was connected anew", doubtful],
 ])(
-  "the delegate of a pod %s is not made without its token while it is only not known yet how the host is reached",
+  "does not create the delegate of a pod %s without its token while the host's address is not known yet",
   (_, proxy) => {
     expect(wantedTokens(proxy)).toHaveLength(1);
     const { actions } = decisionFor(proxy, pending);

@@ -19,27 +19,27 @@ const proxy = proxyPod({ metadata: { annotations: { "legation.dev/api": "none" }
 const team = { metadata: { name: "team", uid: "n", resourceVersion: "1" } };
 
 let clock: FakeClock;
-/** What the host's watch of proxies has still to tell. */
+/** Events that the host's watch of proxies has not delivered yet. */
 let events: object[];
 let heard: PromiseWithResolvers<void>;
 let created: string[];
 let deleted: string[];
-/** As what members refuse creations. */
+/** The code with which members refuse creates. */
 let code: "Forbidden" | "ServerError";
-/** What east still has under the name. */
+/** The pod that east still has under the name. */
 let stale: Stored<Pod> | undefined;
-/** What members answer that are asked for a pod, in the order in which they were. */
+/** Reads in members, in order, with their pending answers. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
 let west: { read: boolean; refuses: string | undefined };
-/** Told that pods which are no proxies yet may be placed. */
+/** Called when pods that are no proxies yet may be placed. */
 let onRoom: Mock<() => void>;
 
 function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
 }
 
-/** A member that does not answer creations; it has been read unless a test says otherwise. */
+/** Returns a member that does not answer creates; it has been read unless a test changes that. */
 function memberOf(name: string) {
   const size = { cpu: 8, pods: 100 };
   const open = { name, labels: {}, allocatable: size, largestNode: size, used: {} };
@@ -103,7 +103,7 @@ afterEach(() => {
   return controller.stop();
 });
 
-/** A controller with these members, which finds these proxies when it begins to lead. */
+/** Returns a controller with these members, which finds these proxies when it begins to lead. */
 async function lead(names: readonly string[] = ["west"], inherited: readonly Stored<Pod>[] = []): Promise<void> {
   const members = new Map(names.map((name) => [name, memberOf(name)]));
   west = members.get("west") ?? memberOf("west");
@@ -152,7 +152,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
   await controller.start(new AbortController().signal);
 }
 
-/** A proxy that comes to be, changes or goes while the controller leads. */
+/** Delivers an event of a proxy while the controller leads. */
 async function proxyComes(object: Stored<Pod>, type = "ADDED"): Promise<void> {
   events.push({ type, object, size: 0 });
   heard.resolve();
@@ -160,7 +160,7 @@ async function proxyComes(object: Stored<Pod>, type = "ADDED"): Promise<void> {
   await clock.advance(1_000);
 }
 
-test("a Cluster stays while a delegate is being created in its member", async () => {
+test("keeps a Cluster while a delegate is being created in its member", async () => {
   await lead();
   expect(controller.waitingIn("west")).toBe(0);
   await proxyComes(proxy);
@@ -168,7 +168,7 @@ test("a Cluster stays while a delegate is being created in its member", async ()
   expect(controller.waitingIn("west")).toBe(1);
 });
 
-test("a member that is reached at another address may have the delegates of all that wait, until it is read", async () => {
+test("counts a member at another address as one that may have the delegates of all waiting pods, until it is read", async () => {
   await lead();
   west.read = false;
   await proxyComes(proxy);
@@ -178,7 +178,7 @@ test("a member that is reached at another address may have the delegates of all 
   expect(controller.waitingIn("west")).toBe(1);
 });
 
-test("a pod of an earlier leader is asked for in all members at once: one that hangs keeps no other's answer", async () => {
+test("asks all members at once for a pod of an earlier leader, and notes answers while one hangs", async () => {
   await lead(["west", "east", "north"], [proxy]);
   await vi.waitFor(() => expect(asked.map(({ name }) => name)).toEqual(["west", "east", "north"]));
   const [hangs, ...others] = asked;
@@ -195,10 +195,10 @@ test("a pod of an earlier leader is asked for in all members at once: one that h
 });
 
 test.each([
-  ["its delegate is", {}, "west"],
-  ["a copy of its delegate under another name is not", { name: "copy" }, undefined],
-  ["its delegate that goes without having had a node is not", { deletionTimestamp: "2026-01-01T00:00:00Z" }, undefined],
-])("a proxy counts in the member that shows it: %s", async (_, metadata, expected) => {
+  ["its delegate", {}, "west"],
+  ["not a copy of its delegate under another name", { name: "copy" }, undefined],
+  ["not a delegate that is being deleted without a node", { deletionTimestamp: "2026-01-01T00:00:00Z" }, undefined],
+])("counts a proxy in the member that shows %s", async (_, metadata, expected) => {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const owned = proxyPod({ metadata: { ...proxy.metadata, ownerReferences: [owner] } });
   await lead([]);
@@ -212,7 +212,7 @@ test.each([
   expect(controller.owned.get(owned.metadata.uid)?.member).toBe(expected);
 });
 
-test("pods that waited for the answer to one of their shape are looked at when that one has gone", async () => {
+test("wakes pods that waited for the answer to one of their shape when that pod has gone", async () => {
   await lead();
   await proxyComes(proxy);
   const told = vi.spyOn(controller, "onRoom");
@@ -222,7 +222,7 @@ test("pods that waited for the answer to one of their shape are looked at when t
   expect(told).toHaveBeenCalledOnce();
 });
 
-describe("pods that wait for an even spread, or for a limit, are looked at when another", () => {
+describe("pods that wait for an even spread or for a limit", () => {
   const gated = proxyPod({ spec: { schedulingGates: [{ name: "example.com/quota" }] } });
   const changed = (parts: Pick<Pod, "metadata" | "status">): Stored<Pod> => ({
     ...gated,
@@ -231,11 +231,11 @@ describe("pods that wait for an even spread, or for a limit, are looked at when 
   });
 
   test.each<[string, string, Stored<Pod>, number]>([
-    ["has ended", "MODIFIED", changed({ status: { phase: "Failed" } }), 1],
+    ["are woken when another one has ended", "MODIFIED", changed({ status: { phase: "Failed" } }), 1],
     ["is being deleted", "MODIFIED", changed({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }), 1],
-    ["is gone", "DELETED", changed({}), 1],
+    ["are woken when another one is gone", "DELETED", changed({}), 1],
     [
-      "has only changed, but not then",
+      "are not woken when another one has only changed",
       "MODIFIED",
       changed({ metadata: { labels: { ...gated.metadata.labels, a: "b" } } }),
       0,
@@ -247,7 +247,7 @@ describe("pods that wait for an even spread, or for a limit, are looked at when 
     await proxyComes(object, type);
     expect(onPlaces).toHaveBeenCalledTimes(times);
     expect(onRoom).toHaveBeenCalledTimes(times);
-    // That it is gone in the end is no news.
+    // The deletion after the end is no news.
     if (type === "MODIFIED" && times > 0)
       await proxyComes({ ...object, metadata: { ...object.metadata, resourceVersion: "3" } }, "DELETED");
     expect(onPlaces).toHaveBeenCalledTimes(times);
@@ -270,7 +270,7 @@ describe("a pod that a quota had no room for", () => {
     expect(created).toEqual(["west"]);
   });
 
-  test("asks again when another has ended there, and not before its rest is over otherwise", async () => {
+  test("is tried again when another one has ended there, and otherwise not before its backoff ends", async () => {
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
     controller.onEnded("west", other);
@@ -288,7 +288,7 @@ describe("a pod that a quota had no room for", () => {
     expect(clock.pending).toBe(pending);
   });
 
-  test("asks again then though it has overflowed, and is bound to the member", async () => {
+  test("is tried again although it has overflowed and is bound to the member", async () => {
     await controller.stop();
     created = [];
     await lead();
@@ -300,14 +300,14 @@ describe("a pod that a quota had no room for", () => {
     await proxyComes(overflowed);
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
-    // What its author is told comes back by the host's watch.
+    // The controller's own condition comes back by the host's watch.
     await proxyComes({ ...overflowed, metadata: { ...overflowed.metadata, resourceVersion: "2" } }, "MODIFIED");
     controller.onEnded("west", other);
     await clock.advance(1_000);
     expect(created).toEqual(["west", "west"]);
   });
 
-  test("does not ask any more when the controller has ended", async () => {
+  test("is not tried any more when the controller has ended", async () => {
     controller.onEnded("west", other);
     await controller.stop();
     await clock.advance(60_000);
@@ -315,7 +315,7 @@ describe("a pod that a quota had no room for", () => {
   });
 });
 
-test("pods in overflow hear that a group which they wait for has no member any more", async () => {
+test("wakes pods in overflow mode when the group that they wait for has no member any more", async () => {
   const first = proxyPod({
     metadata: { annotations: { "legation.dev/group": "a" } },
     spec: { schedulingGates: [{ name: "example.com/quota" }] },
@@ -332,7 +332,7 @@ test("pods in overflow hear that a group which they wait for has no member any m
   expect(onRoom).toHaveBeenCalledOnce();
 });
 
-describe("what is remembered of a pod's search for a member", () => {
+describe("the memory of a pod's search for a member", () => {
   const boundWith = (annotations: Record<string, string>): Stored<Pod> => ({
     ...proxy,
     metadata: {
@@ -344,7 +344,7 @@ describe("what is remembered of a pod's search for a member", () => {
   });
   const bound = boundWith({ [DELEGATE_UID_ANNOTATION]: "delegate-uid" });
 
-  test("is over when it is seen with its node, whatever became of the Binding's answer", async () => {
+  test("ends when the pod is seen with its node, whatever became of the Binding's response", async () => {
     await lead();
     await proxyComes(proxy);
     const settle = vi.spyOn(Reservations.prototype, "settle");
@@ -354,7 +354,7 @@ describe("what is remembered of a pod's search for a member", () => {
     expect(settle).toHaveBeenCalledTimes(1);
   });
 
-  test("is kept of one that has its node before its delegate, until that is on record", async () => {
+  test("stays for a pod that has its node before its delegate, until the delegate is recorded", async () => {
     await lead();
     await proxyComes(proxy);
     const settle = vi.spyOn(Reservations.prototype, "settle");
@@ -369,7 +369,7 @@ test.each<[string, typeof code, string]>([
   ["is refused", "Forbidden", "a policy is against it"],
   ["fails each time", "ServerError", "etcdserver: request timed out"],
 ])(
-  "what an earlier pod of the name left in a member that is back goes, though the creation of the next one %s",
+  "removes the delegate of an earlier pod of the name from a member that returns, though the next create %s",
   async (_, as, words) => {
     stale = delegateOf(proxyPod({ uid: "first" }), { spec: { nodeName: "node-1" } });
     code = as;

@@ -24,7 +24,7 @@ function names(actions: readonly Action[]): string[] {
   return actions.map((action) => ("member" in action ? `${action.type} ${action.member}` : action.type));
 }
 
-/** How many reports there are of this reason. */
+/** Counts the reports with this reason. */
 function reports(view: View, why: Why, at: number): number {
   return hasProxy(view) ? report(why, view, at).actions.length : 0;
 }
@@ -41,7 +41,7 @@ describe("a proxy without a node", () => {
     expect(outcome).toBe("Placing");
   });
 
-  test("says nothing of members that are being read for the first seconds: what it waits for is known then", () => {
+  test("reports nothing about members that are being read during the first seconds", () => {
     const west = member("west");
     const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" } as const;
     const reading = { ...west, read: false, faltering: true, candidate: { ...west.candidate, closed } };
@@ -51,14 +51,14 @@ describe("a proxy without a node", () => {
       expect(decide(observed, now + 4999)).toMatchObject({ actions: [], requeueAt: now + 5000 });
       expect(names(decide(observed, now + 5000).actions)).toEqual(["report"]);
     }
-    // What is known of it is told at once.
+    // A known reason is reported at once.
     const lost = { ...reading, reachable: false, faltering: false };
     for (const parts of [{ waitingSince: now }, inherited]) {
       expect(names(decide(world(proxyPod(), [lost], parts), now).actions)).toEqual(["report"]);
     }
   });
 
-  test("whose delegate has run and gone before the host heard of it is bound to what it had, and runs no second time", () => {
+  test("is bound to its delegate's node, and does not run again, if the delegate ran and went before the host saw it", () => {
     const proxy = proxyPod();
     const departed = delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: runningStatus() });
     const bind = { type: "bind", member: "west", delegateUid: "delegate-uid", memberNode: "west-node-1" };
@@ -75,7 +75,7 @@ describe("a proxy without a node", () => {
       "held back there by scheduling gates: k/admission",
     ],
     ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
-  ])("that waits where the member's scheduler %s says so", (_case, spec, words) => {
+  ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec });
     const attempts = new Map([["west", { since: now - 29_000, refusals: 0 }]]);
@@ -99,7 +99,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("that another member refused is bound with an event that says so, unless the author knows", () => {
+  test("is bound with an event that names the refusal of another member, unless the author knows it", () => {
     const proxy = proxyPod();
     const members = [
       member("west"),
@@ -115,7 +115,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("says why in every member when none may have it", () => {
+  test("reports the reason of every member when none takes it", () => {
     const closed = { reason: "ClusterNotReady", message: "its API server does not answer" } as const;
     const west = member("west");
     const candidate = { ...west.candidate, closed };
@@ -136,7 +136,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("is taken back from a member that does not admit its namespace any more, unless it has a node there", () => {
+  test("is taken back from a member that no longer admits its namespace, unless it has a node there", () => {
     const proxy = proxyPod();
     const notAdmitted = { reason: "NotPermitted", message: "not admitted" } as const;
     const rules = () => [{ refusal: () => notAdmitted }];
@@ -150,7 +150,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("that follows the first of its group says nothing of it for some seconds", () => {
+  test("reports nothing for some seconds while it follows the first of its group", () => {
     const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now - 1000).toISOString() } });
     const rules = () => [{ refusal: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
     const observed = world(proxy, [member("west")], { follows: true, rules });
@@ -158,7 +158,7 @@ describe("a proxy without a node", () => {
     expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
   });
 
-  test("goes past a member that has just refused another pod of its shape, and waits there when it is the only one", () => {
+  test("skips a member that has just refused a pod of its shape, and waits there if it is the only one", () => {
     const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
     const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
     const members = [member("west"), member("east", { used: 50 })];
@@ -167,7 +167,7 @@ describe("a proxy without a node", () => {
     expect(alone.actions).toMatchObject([{ type: "create", member: "west", parked: true }]);
   });
 
-  test("is not sent where the API server has just refused another pod of its shape, and says why", () => {
+  test("is not sent where the API server has just refused a pod of its shape, and reports that", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
     const refusedBefore = () => ({ refusal, until: now + 5000 });
     const decision = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
@@ -177,14 +177,14 @@ describe("a proxy without a node", () => {
     });
   });
 
-  test("says which of the named members do not exist", () => {
+  test("reports which of the named members do not exist", () => {
     const observed = world(proxyPod(), [member("west")], { named: ["wset"], excludes: () => "not named" });
     expect(decide(observed, now).actions).toMatchObject([
       { message: "west: not named; wset: no Cluster of that name has joined" },
     ]);
   });
 
-  test("says the same thing once only", () => {
+  test("reports the same reason once", () => {
     const observed = world(proxyPod(), [], {
       memory: memory({ told: because("NotPlaced", []) }),
     });
@@ -199,13 +199,13 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  describe("whose delegate the member cannot schedule", () => {
+  describe("with a delegate that the member cannot schedule", () => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { status: unschedulable });
     const held = member("west", { delegate });
     const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusals: 0 }]]);
 
-    test("stays until the member's time is over, and says what the scheduler said", () => {
+    test("stays until the member's timeout, and reports the scheduler's message", () => {
       const decision = decide(
         world(proxy, [held, member("east")], { memory: memory({ attempts: since(10_000) }) }),
         now,
@@ -214,12 +214,12 @@ describe("a proxy without a node", () => {
       expect(decision.requeueAt).toBe(now + 20_000);
     });
 
-    test("is withdrawn when the time is over and another member has room", () => {
+    test("is withdrawn after the timeout if another member has room", () => {
       const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
       expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
     });
 
-    test("is not withdrawn in a newer version: it may have got a node by then", () => {
+    test("is not withdrawn in a newer version, which may have a node", () => {
       const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
       expect(decide(observed, now).actions).toContainEqual({
         type: "delete",
@@ -229,7 +229,7 @@ describe("a proxy without a node", () => {
       });
     });
 
-    test("is given its whole time from when the member can be reached again", () => {
+    test("gets the whole timeout from when the member can be reached again", () => {
       const back = member("west", { delegate, reachableSince: now - 5_000 });
       const observed = world(proxy, [back, member("east")], { memory: memory({ attempts: since(60_000) }) });
       const decision = decide(observed, now);
@@ -237,7 +237,7 @@ describe("a proxy without a node", () => {
       expect(decision.requeueAt).toBe(now + 25_000);
     });
 
-    test("is withdrawn at once when it only waited there because no member had room", () => {
+    test("is withdrawn at once if it only waited there because no member had room", () => {
       const attempts = new Map([["west", { since: now, refusals: 0, parked: true }]]);
       const full = member("west", { delegate, used: 101 });
       const withRoom = world(proxy, [full, member("east", { used: 99 })], { memory: memory({ attempts }) });
@@ -246,7 +246,7 @@ describe("a proxy without a node", () => {
       expect(names(decide(without, now).actions)).toEqual(["report"]);
     });
 
-    test("goes where room is kept for it, which looks full by that very room", () => {
+    test("goes to the member where its room is reserved, which looks full for that reason", () => {
       const attempts = new Map([["west", refused("Unschedulable")]]);
       const members = [member("west", { used: 101 }), member("east", { used: 100 })];
       const { actions } = decide(world(proxy, members, { memory: memory({ attempts, promised: "east" }) }), now);
@@ -254,7 +254,7 @@ describe("a proxy without a node", () => {
       expect(actions[0]).not.toHaveProperty("parked");
     });
 
-    test("stays when no other member has room", () => {
+    test("stays if no other member has room", () => {
       const observed = world(proxy, [held, member("east", { used: 100 })], {
         memory: memory({ attempts: since(99_000) }),
       });
@@ -267,7 +267,7 @@ describe("a proxy without a node", () => {
       expect(decide(observed, now)).toEqual({ actions: [], outcome: "Withdrawing" });
     });
 
-    test("has run when it has a node and is being deleted: the proxy is bound to it, and ends with it", () => {
+    test("is bound to it, and ends with it, if it has a node and is being deleted", () => {
       const going = delegateOf(proxy, { spec: { nodeName: "node-1" }, status: runningStatus(), metadata: deleting });
       const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
       expect(names(decide(observed, now).actions)).toEqual(["bind west"]);
@@ -284,9 +284,9 @@ describe("a proxy without a node", () => {
 
     test.each<[string, Attempt, string]>([
       ["goes back when its nodes changed", refused("Unschedulable", { nodesVersion: 0 }), "create west"],
-      ["goes back when enough time has passed", refused("RefusedByMember", { until: now }), "create west"],
+      ["goes back after the backoff", refused("RefusedByMember", { until: now }), "create west"],
       ["does not go back for nodes alone", refused("RefusedByMember", { nodesVersion: 0 }), "report"],
-    ])("that a member refused %s", (_, attempt, action) => {
+    ])("%s after a member refused it", (_, attempt, action) => {
       const attempts = new Map([["west", attempt]]);
       expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
         action,
@@ -301,15 +301,15 @@ describe("a proxy without a node", () => {
     });
   });
 
-  describe("of which a member may have a delegate that is not seen", () => {
-    test("after a lost answer it is created in that member again and nowhere else", () => {
+  describe("with a delegate that a member may have and does not show", () => {
+    test("is created in that member again, and nowhere else, after a lost response", () => {
       const observed = world(proxyPod(), [member("west", { used: 90 }), member("east")], {
         memory: memory({ uncertain: "west" }),
       });
       expect(names(decide(observed, now).actions)).toEqual(["create west"]);
     });
 
-    test("whose creations go on failing, it is told why, and made elsewhere once this one surely has it not", () => {
+    test("reports the failing creates, and is created elsewhere once the member is known not to have it", () => {
       const doubt = { since: now - 30_000, lastAt: now, message: "etcdserver: request timed out" };
       const observed = world(proxyPod(), [member("west"), member("east", { used: 90 })], {
         memory: memory({ uncertain: "west", doubt }),
@@ -331,13 +331,13 @@ describe("a proxy without a node", () => {
       expect(names(decide(alone, now + 60_000).actions)).toEqual(["report", "create west"]);
     });
 
-    test("after a lost answer of a member that has gone silent it waits", () => {
+    test("waits after a lost response of a member that has gone silent", () => {
       const west = member("west", { reachable: false });
       const observed = world(proxyPod(), [west, member("east")], { memory: memory({ uncertain: "west" }) });
       expect(names(decide(observed, now).actions)).toEqual(["report"]);
     });
 
-    test("inherited from an earlier leader, it waits for every member that might have it", () => {
+    test("waits for every member that might have it after a change of leader", () => {
       const west = member("west", { reachable: false, read: false });
       const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }) });
       expect(names(decide(inherited, now).actions)).toEqual(["report"]);
@@ -345,18 +345,18 @@ describe("a proxy without a node", () => {
       expect(names(decide(fresh, now).actions)).toEqual(["create east"]);
     });
 
-    test("held by a member that has gone silent, it waits", () => {
+    test("waits for a silent member that has it", () => {
       const proxy = proxyPod();
       const west = member("west", { reachable: false, delegate: delegateOf(proxy) });
       expect(decide(world(proxy, [west, member("east")]), now).outcome).toBe("Unreachable");
     });
   });
 
-  describe("of which nobody knows where it may go", () => {
+  describe("with an unknown placement", () => {
     const delegate = delegateOf(proxyPod(), { status: unschedulable });
     const attempts = new Map([["west", { since: now - 60_000, refusals: 0 }]]);
 
-    test("as its namespace is not opted in any more, it waits, and says so when that is no matter of moments", () => {
+    test("waits if its namespace is no longer opted in, and reports that if it lasts", () => {
       const waitingSince = now - 4000;
       const observed = world(proxyPod(), [member("west")], { optedIn: false, waitingSince });
       expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 1000 });
@@ -370,7 +370,7 @@ describe("a proxy without a node", () => {
     });
 
     test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
-      "it stays where it waits for a node: %j",
+      "stays where it waits for a node: %j",
       (parts) => {
         const members = [member("west", { delegate }), member("east")];
         const observed = world(proxyPod(), members, { ...parts, memory: memory({ attempts }) });
@@ -382,7 +382,7 @@ describe("a proxy without a node", () => {
     );
   });
 
-  test("is left to a scheduler that makes room for it, for a while", () => {
+  test("is left for a while to a scheduler that makes room for it", () => {
     const nominated = delegateOf(proxyPod(), { status: { ...unschedulable, nominatedNodeName: "west-node-1" } });
     const attempts = new Map([["west", { since: now - 60_000, refusals: 0, parked: true }]]);
     const members = [member("west", { delegate: nominated }), member("east")];
@@ -391,7 +391,7 @@ describe("a proxy without a node", () => {
     expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("promise east");
   });
 
-  test("is told anew why it waits once a minute at most, where only numbers differ", () => {
+  test("gets a new message once a minute at most if only numbers differ", () => {
     const full = (left: number, resource = "cpu"): Why =>
       because("NotPlaced", [{ cluster: "west", ...notEnoughLeft({ resource, wanted: 0.5, left }) }]);
     const lately = (why: Why) => world(proxyPod(), [], { memory: memory({ told: { ...why, at: now } }) });
@@ -406,7 +406,7 @@ describe("a proxy without a node", () => {
     expect(reports(lately(cut(43512)), cut(43513), now)).toBe(0);
     const missing = (name: string): Why => ({ reason: "FailedMount", message: `configmap "${name}" not found` });
     expect(reports(lately(missing("app-1")), missing("app-2"), now)).toBe(1);
-    // What is not told now is told when it may be.
+    // A message that is held back is reported once it may be.
     const west = member("west", { used: 100 });
     const waiting = world(proxyPod(), [west], {
       memory: memory({ told: { ...full(0.4), at: now } }),
@@ -416,7 +416,7 @@ describe("a proxy without a node", () => {
     expect(decide(waiting, now + 60_000).requeueAt).toBeGreaterThan(now + 30 * 60_000);
   });
 
-  test("never keeps two delegates: the one that is scheduled stays", () => {
+  test("never keeps two delegates: the scheduled one stays", () => {
     const proxy = proxyPod();
     const west = member("west", { delegate: delegateOf(proxy) });
     const east = member("east", { delegate: delegateOf(proxy, { uid: "two", spec: { nodeName: "n" } }) });
@@ -425,7 +425,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("is not bound to a virtual node that the host does not have, and says so", () => {
+  test("is not bound to a virtual node that the host lacks, and reports that", () => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
     const west = member("west", { delegate });
@@ -445,7 +445,7 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("is withdrawn from a member whose node takes no new pods any more, or none that do not tolerate its taint", () => {
+  test("is withdrawn from a member whose node is cordoned or has a taint that it does not tolerate", () => {
     const proxy = proxyPod();
     const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
     // Its own requests may be what makes the member full for it.
@@ -466,7 +466,7 @@ describe("a proxy without a node", () => {
     expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
   });
 
-  describe("whose name an earlier proxy's delegate still has in the best member", () => {
+  describe("with an earlier proxy's delegate under its name in the best member", () => {
     const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
     const earlier = delegateOf(proxyPod({ uid: "uid-0" }));
     const west = member("west", { delegate: earlier });
@@ -480,7 +480,7 @@ describe("a proxy without a node", () => {
       expect(later.actions).toMatchObject([{ type: "create", member: "east" }, sweep]);
     });
 
-    test("says what it waits for when no other member may have it", () => {
+    test("reports what it waits for if no other member takes it", () => {
       const { actions } = decide(world(proxy, [west]), now + 10_000);
       const message = "west: still has the delegate of an earlier pod of that name";
       expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced", message }, sweep]);
@@ -488,7 +488,7 @@ describe("a proxy without a node", () => {
   });
 });
 
-test("a proxy does not wait for a member that says it has a delegate of its name", () => {
+test("does not wait for a member that claims a delegate of the proxy's name", () => {
   const proxy = boundProxy();
   const forged = delegateOf(proxyPod({ uid: "uid-0" }), { uid: "forged" });
   const members = [
@@ -506,7 +506,7 @@ describe("a bound proxy", () => {
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });
     const { actions, requeueAt } = decide(world(proxy, [member("west", { delegate })]), now);
     expect(names(actions)).toEqual(["status"]);
-    // In case that the host refuses it: a delegate that has ended brings no more news. What was refused is not sent for five minutes.
+    // A refused status is not repeated for five minutes, and an ended delegate causes no further event.
     expect(requeueAt).toBeGreaterThan(now + 300_000);
   });
 
@@ -516,7 +516,7 @@ describe("a bound proxy", () => {
     expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({ actions: [], outcome: "Running" });
   });
 
-  test("that waits for a node in a member may still be changed: a toleration may be all that it lacks", () => {
+  test("is forwarded to a delegate that waits for a node: a toleration may be all that it lacks", () => {
     const first = proxyPod();
     const delegate = delegateOf(first, { spec: first.spec ?? {}, status: { phase: "Pending" } });
     const spec = { tolerations: [{ key: "example.com/pool", operator: "Exists" }] };
@@ -525,7 +525,7 @@ describe("a bound proxy", () => {
     expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
   });
 
-  test("hears of its delegate before the delegate hears of it, and of its gates first", () => {
+  test("gets status before it forwards changes, and gates first", () => {
     const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
     const first = boundProxy({ spec });
     const delegate = delegateOf(first, { spec: { ...first.spec, nodeName: "n" }, status: runningStatus() });
@@ -540,7 +540,7 @@ describe("a bound proxy", () => {
         action.type === "forward" ? `forward to ${action.patch.subresource}` : action.type,
       );
     expect(nextFor(delegate)).toEqual(["status", "forward to status"]);
-    // Each when the one before it is there: it names the version of the delegate that it was decided on.
+    // One after the other: each names the version of the delegate that it was decided on.
     const opened = { ...delegate, status: { ...delegate.status, conditions: [gate] } };
     expect(nextFor(opened)).toEqual(["status", "forward to ephemeralcontainers"]);
     const { ephemeralContainers = [] } = changed.spec ?? {};
@@ -548,7 +548,7 @@ describe("a bound proxy", () => {
     expect(nextFor(debugged)).toEqual(["status", "forward to undefined"]);
   });
 
-  test("that has ended still hears what its delegate's kubelet adds", () => {
+  test("still gets its delegate's kubelet's additions after its end", () => {
     const proxy = boundProxy({ status: endedStatus(0) });
     const sandbox = { type: "PodReadyToStartContainers", status: "False" };
     const delegate = delegateOf(proxy, { status: { ...endedStatus(0), conditions: [sandbox] } });
@@ -566,7 +566,7 @@ describe("a bound proxy", () => {
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Unreachable" });
   });
 
-  test("is not Ready while nobody hears of its node, and that is written once", () => {
+  test("is set not Ready, once, while its node does not report", () => {
     const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
     const proxy = boundProxy({ status: { ...runningStatus(), conditions } });
     const unheard = { unheard: () => true };
@@ -582,7 +582,7 @@ describe("a bound proxy", () => {
     expect(decide(world(ended, gone, unheard), now).actions).toEqual([]);
   });
 
-  describe("whose delegate is being deleted in its member", () => {
+  describe("with a delegate that is being deleted in its member", () => {
     const owned = (kind: string, apiVersion = "apps/v1"): ReturnType<typeof boundProxy> =>
       boundProxy({
         metadata: { ownerReferences: [{ apiVersion, kind, name: "web", uid: "owner", controller: true }] },
@@ -600,19 +600,19 @@ describe("a bound proxy", () => {
     const evictions = (proxy: ReturnType<typeof boundProxy>, grace?: number): readonly Action[] =>
       decided(proxy, grace).filter(({ type }) => type === "evict");
 
-    test("is deleted as gently, for its workload to replace it now", () => {
+    test("is deleted with the same grace period, so that its workload replaces it now", () => {
       for (const kind of ["ReplicaSet", "StatefulSet"]) {
         expect(evictions(owned(kind))).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 45 }]);
       }
       expect(evictions(owned("Job", "batch/v1"), 0)).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 1 }]);
     });
 
-    test("stays when nobody, or an engine, would replace it: it hears the end", () => {
+    test("stays if no controller, or an engine, would replace it, and gets the end", () => {
       expect(evictions(boundProxy({ status: runningStatus() }))).toEqual([]);
       expect(evictions(owned("Workflow", "argoproj.io/v1alpha1"))).toEqual([]);
     });
 
-    test("is not Ready any more where it stays, and says so once", () => {
+    test("is set not Ready, once, where it stays", () => {
       const ready = { type: "Ready", status: "True", lastTransitionTime: "2026-02-03T04:00:00Z" };
       const running = { ...runningStatus(), conditions: [ready] };
       const proxy = boundProxy({ status: running });
@@ -626,7 +626,7 @@ describe("a bound proxy", () => {
       expect(decide(world(told, [west]), now + 60_000).actions).toEqual([]);
     });
 
-    test("is not said to be disrupted as long as its delegate has not ended", () => {
+    test("is not marked as disrupted before its delegate has ended", () => {
       const types = (proxy: ReturnType<typeof boundProxy>): string[] =>
         decided(proxy).flatMap((action) =>
           action.type === "status" && Array.isArray(action.patch.status.conditions)
@@ -652,7 +652,7 @@ describe("a bound proxy", () => {
     });
   });
 
-  test("whose delegate went ends Failed as a disruption", () => {
+  test("ends Failed as a disruption when its delegate vanished", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const { actions, outcome } = decide(world(proxy, [member("west")], gone), now);
     expect(outcome).toBe("Lost");
@@ -666,7 +666,7 @@ describe("a bound proxy", () => {
     ]);
   });
 
-  test("whose delegate went after its end gets the end that was seen", () => {
+  test("gets the end that was seen when its delegate vanished after its end", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const departed = delegateOf(proxy, { status: endedStatus(0) });
     const { actions } = decide(world(proxy, [member("west", { departed })]), now);
@@ -679,7 +679,7 @@ describe("a bound proxy", () => {
     ]);
   });
 
-  test("without a controller and never started gets a new delegate in the same member, and records it", () => {
+  test("gets a new delegate in the same member, and records it, if it has no controller and never started", () => {
     const proxy = boundProxy();
     expect(names(decide(world(proxy, [member("west"), member("east")], gone), now).actions)).toEqual(["create west"]);
     const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
@@ -688,7 +688,7 @@ describe("a bound proxy", () => {
     ]);
   });
 
-  test("is not made again while its namespace is not opted in, and says so", () => {
+  test("gets no new delegate while its namespace is not opted in, and reports that", () => {
     const observed = world(boundProxy(), [member("west")], { optedIn: false, ...gone });
     expect(decide(observed, now)).toMatchObject({
       actions: [{ type: "report", reason: "NotOptedIn" }],
@@ -697,7 +697,7 @@ describe("a bound proxy", () => {
     });
   });
 
-  test("does not keep the conditions of the delegate that went when it is made again", () => {
+  test("does not keep the conditions of the earlier delegate with the new one", () => {
     const [theirs, ours] = ["example.com/theirs", "example.com/ours"].map((type) => ({ type, status: "True" }));
     const conditions = [theirs, ours].flatMap((condition) => condition ?? []);
     const proxy = boundProxy({ status: { phase: "Pending", conditions } });
@@ -720,14 +720,14 @@ describe("a bound proxy", () => {
     const told = conditions.slice(0, 1);
     const keys = { labels: [], annotations: [] };
     expect(again({ ...keys, conditions: ["example.com/theirs"] }, told)).toMatchObject([withdrawn, made]);
-    // It was on its way to be withdrawn.
+    // It was about to be withdrawn.
     expect(again({ ...keys, conditions: ["example.com/theirs"] }, [])).toMatchObject([withdrawn, made]);
-    // An earlier version made it.
+    // An earlier version created it.
     expect(again(keys, told)).toMatchObject([withdrawn, made]);
     expect(again({ ...keys, conditions: [] }, told)).toMatchObject([made]);
   });
 
-  test("that the member would not take again is Failed, and not sent there without end", () => {
+  test("ends Failed if the member would not take it again", () => {
     const attempts = new Map([["west", refused("RefusedByMember")]]);
     const { actions, outcome } = decide(
       world(boundProxy(), [member("west")], { memory: memory({ ...gone.memory, attempts }) }),
@@ -747,19 +747,19 @@ describe("a bound proxy", () => {
     ]);
   });
 
-  test("with a controller and never started is Failed, so that the controller replaces it", () => {
+  test("ends Failed if it never started and has a controller, which replaces it", () => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
     const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")], gone), now);
     expect(outcome).toBe("Lost");
   });
 
-  test("that is terminal lets no delegate run on", () => {
+  test("lets no delegate run on once it is terminal", () => {
     const proxy = boundProxy({ status: endedStatus(1) });
     const delegate = delegateOf(proxy, { status: runningStatus() });
     expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
   });
 
-  test("that somebody bound to a real node has no delegate anywhere", () => {
+  test("has no delegate anywhere if it is bound to a real node", () => {
     const proxy = boundProxy({ spec: { nodeName: "east-legation-node" } });
     const members = [member("west", { delegate: delegateOf(proxy) }), member("node")];
     expect(names(decide(world(proxy, members), now).actions)).toEqual(["delete west"]);
@@ -776,7 +776,7 @@ describe("a bound proxy", () => {
     });
   });
 
-  test("whose delegate went is Failed whatever another member says it has, and is not made again before that is gone", () => {
+  test("ends Failed when its delegate vanished, whatever another member claims, and gets no new one before that is gone", () => {
     const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof decide> =>
       decide(
         world(proxy, [member("west"), member("east", { delegate: delegateOf(proxy, { uid: "forged" }) })], gone),
@@ -788,7 +788,7 @@ describe("a bound proxy", () => {
     expect([again.outcome, ...names(again.actions)]).toEqual(["Withdrawing", "delete east"]);
   });
 
-  test("hears of its own delegate, and is forwarded to it, before another member is told to delete one", () => {
+  test("gets its own delegate's status, and forwards to it, before it deletes one in another member", () => {
     const proxy = boundProxy({ metadata: { labels: { changed: "yes" } } });
     const west = member("west", { delegate: delegateOf(boundProxy(), { status: runningStatus() }) });
     const east = member("east", { delegate: delegateOf(proxy, { uid: "forged" }) });
@@ -808,7 +808,7 @@ describe("a proxy that is being deleted", () => {
     ]);
   });
 
-  test("has it asked once, and again only for a shorter time", () => {
+  test("has it deleted once, and again only with a shorter period", () => {
     const proxy = boundProxy(ending);
     const asked = (deletionGracePeriodSeconds: number): string[] => {
       const metadata = { ...deleting, deletionGracePeriodSeconds };
@@ -819,7 +819,7 @@ describe("a proxy that is being deleted", () => {
     expect(asked(30)).toEqual(["delete west"]);
   });
 
-  test("gives a delegate that has another period by an override its own, unless the caller asked for one", () => {
+  test("keeps the grace period of an override, unless the caller asked for another one", () => {
     const asked = (deletionGracePeriodSeconds: number): readonly Action[] => {
       const metadata = { ...ending.metadata, deletionGracePeriodSeconds };
       const proxy = boundProxy({ metadata, spec: { terminationGracePeriodSeconds: 30 }, status: runningStatus() });
@@ -831,7 +831,7 @@ describe("a proxy that is being deleted", () => {
     expect(asked(5)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 5 });
   });
 
-  test("ends also when its period is a number that JavaScript has not", () => {
+  test("ends even if its grace period is beyond JavaScript's integers", () => {
     const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
     const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, deletionGracePeriodSeconds: forever } });
     const delegate = delegateOf(proxy, { status: runningStatus() });
@@ -847,21 +847,21 @@ describe("a proxy that is being deleted", () => {
     expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
   });
 
-  test("is let go with its last status, grace 0 and without the finalizer once the delegate is gone", () => {
+  test("is released with its last status, grace 0 and without the finalizer once the delegate is gone", () => {
     const proxy = boundProxy(ending);
     const departed = delegateOf(proxy, { status: endedStatus(143) });
     const { actions } = decide(world(proxy, [member("west", { departed })]), now);
     expect(names(actions)).toEqual(["status", "finish", "release"]);
   });
 
-  test("that had ended needs one write only", () => {
+  test("needs one write only if it had ended", () => {
     const metadata = { ...deleting, deletionGracePeriodSeconds: 0 };
     const proxy = boundProxy({ metadata, status: endedStatus(0) });
     const departed = delegateOf(proxy, { status: endedStatus(0) });
     expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["release"]);
   });
 
-  test("before it was bound takes its delegate with it, which keeps its own grace period", () => {
+  test("takes its delegate with it, which keeps its own grace period, if it is unbound", () => {
     const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
     expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
@@ -869,18 +869,18 @@ describe("a proxy that is being deleted", () => {
     ]);
   });
 
-  test("without a delegate anywhere goes at once", () => {
+  test("goes at once without a delegate anywhere", () => {
     const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
     expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["release"]);
   });
 
-  test("after a lost answer goes only when the member was asked", () => {
+  test("goes only after the member was asked if a response was lost", () => {
     const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
     const observed = world(proxy, [member("west")], { memory: memory({ uncertain: "west" }) });
     expect(names(decide(observed, now).actions)).toEqual(["resolve west"]);
   });
 
-  test("that others hold is none of its business any more", () => {
+  test("is left to the other finalizers that hold it", () => {
     const metadata = { ...ending.metadata, deletionGracePeriodSeconds: 0, finalizers: ["other"] };
     expect(decide(world(boundProxy({ metadata }), [member("west")]), now).actions).toEqual([]);
   });
@@ -888,7 +888,7 @@ describe("a proxy that is being deleted", () => {
   test.each([
     ["bound", boundProxy],
     ["unbound", proxyPod],
-  ])("that others hold has nothing that still runs, once its member is back (%s)", (_, make) => {
+  ])("has no running delegate once its member returns, while other finalizers hold it (%s)", (_, make) => {
     const metadata = {
       ...ending.metadata,
       deletionGracePeriodSeconds: 0,
@@ -898,18 +898,18 @@ describe("a proxy that is being deleted", () => {
     const delegate = delegateOf(proxy, { status: runningStatus() });
     const away = member("west", { delegate, reachable: false });
     expect(decide(world(proxy, [away]), now)).toEqual({ actions: [], outcome: "Released" });
-    // With the delegate's own grace period: nobody has asked for none.
+    // With the delegate's own grace period, since the caller gave none.
     expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({
       actions: [{ type: "delete", member: "west", uid: "delegate-uid" }],
       outcome: "Released",
     });
   });
 
-  describe("of which another member says that it has a delegate, too", () => {
+  describe("with a delegate that another member claims", () => {
     const forged = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
       member("east", { delegate: delegateOf(proxy, { uid: "forged", status: runningStatus() }) });
 
-    test("ends with its own, and the other is deleted last", () => {
+    test("ends with its own delegate, and deletes the other one last", () => {
       const proxy = boundProxy(ending);
       const delegate = delegateOf(proxy, { status: runningStatus() });
       const running = decide(world(proxy, [forged(proxy), member("west", { delegate })]), now);
@@ -927,7 +927,7 @@ describe("a proxy that is being deleted", () => {
       expect(names(decide(world(proxy, [west, forged(proxy)]), now).actions)).toEqual(["release", "delete east"]);
     });
 
-    test("waits for it where its own Cluster is gone and that very delegate is shown under another name", () => {
+    test("waits for it if its own Cluster is gone and that very delegate is shown under another name", () => {
       const proxy = boundProxy(ending);
       const again = member("west-again", { delegate: delegateOf(proxy, { status: runningStatus() }) });
       const { actions, outcome } = decide(world(proxy, [again]), now);
@@ -936,7 +936,7 @@ describe("a proxy that is being deleted", () => {
     });
   });
 
-  test("and whose finalizer somebody has taken off waits for its kubelet's word all the same", () => {
+  test("waits for its kubelet's end even without its finalizer", () => {
     const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, finalizers: [] } });
     const delegate = delegateOf(proxy, { status: runningStatus() });
     expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
@@ -953,7 +953,7 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
     });
 
-    test("is not Ready any more while nobody hears of its node, and that is written once", () => {
+    test("is set not Ready, once, while its node does not report", () => {
       const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
       const proxy = boundProxy({ ...ending, status: { ...runningStatus(), conditions } });
       const unheard = { unheard: () => true };
@@ -969,7 +969,7 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(shown, [lost(shown)], unheard), now).actions).toEqual([]);
     });
 
-    test("says nothing of its readiness for another member that may have a delegate of it", () => {
+    test("keeps its readiness for another member that may have a delegate of it", () => {
       const proxy = boundProxy({
         ...ending,
         status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
@@ -1014,7 +1014,7 @@ describe("a delegate without a proxy", () => {
     ]);
   });
 
-  test("is left alone while its member does not answer, or when it is on its way out", () => {
+  test("is left alone while its member does not answer or it is being deleted", () => {
     const delegate = delegateOf(proxyPod());
     const going = delegateOf(proxyPod(), { metadata: deleting });
     const members = [member("west", { delegate, reachable: false }), member("east", { delegate: going })];

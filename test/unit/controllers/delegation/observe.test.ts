@@ -14,7 +14,7 @@ const waiting = proxyPod({});
 const bound = boundProxy();
 const key = objectKey(waiting.metadata);
 
-/** The stores of a host with this proxy, and of members with these delegates; `lost` has no connection. */
+/** Returns the stores of a host with this proxy, and of members with these delegates; `lost` has no connection. */
 function observing({
   proxy,
   delegates = {},
@@ -76,12 +76,12 @@ function observing({
   return { observer, tracker, forgotten, found, names: () => observer.observe(key)?.members.map(({ name }) => name) };
 }
 
-describe("what a decision on a pod name depends on", () => {
-  test("are all clusters while the proxy has no node, those that cannot be reached among them", () => {
+describe("the clusters that a decision on a pod name depends on", () => {
+  test("are all of them while the proxy has no node, including unreachable ones", () => {
     expect(observing({ proxy: waiting }).names()).toEqual(["west", "east", "north", "lost"]);
   });
 
-  test("are its member, those that have had a delegate under the name, and one that may have one, once it is bound", () => {
+  test("are its member and those that have had, or may have, a delegate under the name once it is bound", () => {
     expect(observing({ proxy: bound }).names()).toEqual(["west"]);
     expect(observing({ proxy: bound, holders: ["east"], uncertain: "north" }).names()).toEqual([
       "east",
@@ -90,7 +90,7 @@ describe("what a decision on a pod name depends on", () => {
     ]);
   });
 
-  test("are not a Cluster that is refused, but for its reason and a create in doubt", () => {
+  test("leave out a refused Cluster, except for its reason and a create in doubt", () => {
     const unbound = observing({ proxy: waiting, refused: true }).observer.observe(key)?.members.at(-1);
     expect(unbound).toMatchObject({ name: "lost", excluded: "it is not connected" });
     const there = boundProxy({
@@ -102,7 +102,7 @@ describe("what a decision on a pod name depends on", () => {
     expect(observing({ proxy: there, refused: true, uncertain: "lost" }).names()).toEqual(["lost"]);
   });
 
-  test("are the members with delegates under the name when there is no proxy; with none, the name is forgotten", () => {
+  test("are the members with delegates under the name without a proxy, and none once the name is forgotten", () => {
     const left = observing({ holders: ["east"], delegates: { east: delegateOf(waiting) } });
     expect([left.names(), left.forgotten]).toEqual([["east"], []]);
     const over = observing({ holders: ["east"] });
@@ -110,13 +110,13 @@ describe("what a decision on a pod name depends on", () => {
     expect([over.names(), over.forgotten]).toEqual([undefined, [key]]);
   });
 
-  test("is not known before the host's proxies are", () => {
+  test("are unknown before the host's proxies are read", () => {
     const { names, forgotten, tracker } = observing({ holders: ["east"], synced: false });
     tracker.update(key);
     expect([names(), forgotten]).toEqual([undefined, []]);
   });
 
-  test("are all clusters for a pod that is no proxy yet", () => {
+  test("are all of them for a pod that is no proxy yet", () => {
     const { observer } = observing({});
     const members = observer.seen(key, pod({})).members.map(({ name }) => name);
     expect(members).toEqual(["west", "east", "north", "lost"]);
@@ -124,15 +124,15 @@ describe("what a decision on a pod name depends on", () => {
 });
 
 test.each([
-  ["its own delegate is found, and remembered,", delegateOf(waiting), ["east"]],
-  ["another proxy's is not", delegateOf(proxyPod({ uid: "another" })), []],
-])("of a proxy without a node %s", (_, delegate, expected) => {
+  ["remembers its own delegate", delegateOf(waiting), ["east"]],
+  ["ignores another proxy's delegate", delegateOf(proxyPod({ uid: "another" })), []],
+])("%s for a proxy without a node", (_, delegate, expected) => {
   const { tracker, found } = observing({ proxy: waiting, delegates: { east: delegate } });
   tracker.update(key);
   expect(found).toEqual(expected);
 });
 
-test("of two delegates of a proxy without a node the one that stays is remembered", () => {
+test("remembers the remaining one of two delegates of a proxy without a node", () => {
   const stays = delegateOf(waiting, { spec: {} });
   const ends = { ...stays, metadata: { ...stays.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
   const { tracker, found } = observing({ proxy: waiting, delegates: { west: ends, east: stays } });
@@ -140,7 +140,7 @@ test("of two delegates of a proxy without a node the one that stays is remembere
   expect(found).toEqual(["east"]);
 });
 
-describe("a proxy without a node, whose member had its delegate,", () => {
+describe("a proxy without a node, whose member had its delegate", () => {
   const asked = { requests: { pods: 1 }, namespace: "team" };
   const refusal = { cluster: "west", reason: "Unschedulable", message: "no node" } as const;
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
@@ -159,7 +159,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
     departed?: Stored<Pod>;
   }
 
-  /** What the host counts of the proxy once it has been observed, after `west` has shown its delegate and this has happened. */
+  /** Returns the host's counts of the proxy after `west` has shown its delegate and `happens` has run. */
   function counted(
     happens: (of: ReturnType<typeof placementOver>["placementState"], west: West) => void,
     expected: object,
@@ -208,10 +208,10 @@ describe("a proxy without a node, whose member had its delegate,", () => {
   }
 
   test.each<[string, Parameters<typeof counted>[0], object]>([
-    ["counts there as long as it is there", () => undefined, { west: 1 }],
+    ["counts there as long as the delegate is there", () => undefined, { west: 1 }],
     ["counts nowhere once it is gone", (_, west) => delete west.delegate, {}],
     [
-      "counts nowhere while it goes, also when a refusal came before",
+      "counts nowhere while it is being deleted, also after a refusal",
       ({ reservations }, west) => {
         reservations.refuse(waits.metadata.uid, refusal, { nodesVersion: 0, pod: waits, sharedBy: "spec" });
         west.delegate = going;
@@ -219,7 +219,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       {},
     ],
     [
-      "counts there while it goes after it has had a node",
+      "counts there while it is being deleted after it has had a node",
       (_, west) => {
         west.delegate = { ...going, spec: { containers: [], nodeName: "n" } };
       },
@@ -249,7 +249,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       { west: 1 },
     ],
     [
-      "counts where room is promised to it",
+      "counts where its room is reserved",
       ({ reservations }, west) => {
         reservations.promise(waits.metadata.uid, "east", asked);
         delete west.delegate;
@@ -257,7 +257,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       { east: 1 },
     ],
     [
-      "counts where it is while the Cluster that room was promised in is gone",
+      "counts where it is if the Cluster with its reserved room is gone",
       ({ reservations }, west) => {
         reservations.attempt(waits.metadata.uid, "east", asked, waits);
         west.delegate = made;
@@ -266,7 +266,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       { west: 1 },
     ],
     [
-      "counts where a creation may have made it again",
+      "counts where a create may have made it again",
       ({ memories, reservations }, west) => {
         delete west.delegate;
         reservations.attempt(waits.metadata.uid, "west", asked, waits);
@@ -275,7 +275,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       { west: 1 },
     ],
     [
-      "counts where a creation that surely was not made is tried again",
+      "counts where a create that certainly failed is repeated",
       ({ memories, reservations }, west) => {
         delete west.delegate;
         reservations.attempt(waits.metadata.uid, "west", asked, waits);
@@ -285,7 +285,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
       { west: 1 },
     ],
     [
-      "counts nowhere after a creation that surely was not made",
+      "counts nowhere after a create that certainly failed",
       ({ reservations }, west) => {
         delete west.delegate;
         reservations.attempt(waits.metadata.uid, "west", asked, waits);
@@ -320,7 +320,7 @@ describe("a proxy without a node, whose member had its delegate,", () => {
   ])("%s", (_, happens, expected) => counted(happens, expected));
 });
 
-test("lines of log name the proxy's uid, also when only its delegate is left", () => {
+test("name the proxy's uid in log lines, also when only its delegate is left", () => {
   const observed = observing({ proxy: waiting }).observer.observe(key);
   expect(observed && identify(observed)).toEqual({ proxy: waiting.metadata.uid });
   const left = observing({ holders: ["east"], delegates: { east: delegateOf(waiting) } }).observer.observe(key);

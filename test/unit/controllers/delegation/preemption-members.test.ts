@@ -19,7 +19,7 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** A member that one pod fills, of this priority there. Of those that come later its scheduler says that it can end nothing for them. */
+/** Fills a member with one pod of this priority. Its scheduler reports of later pods that it can preempt nothing for them. */
 function makeFull(member: FakeCluster, priority: number): void {
   const amounts = { cpu: "1", memory: "1Gi", pods: "1" };
   const node = found(member.get("nodes", "", "node-1"));
@@ -48,7 +48,7 @@ async function fill(member: string): Promise<void> {
   await has(() => fleet.host.get("pods", NAMESPACE, `fills-${member}`)?.spec, virtualNodeName(member));
 }
 
-/** Waits until that is written somewhere in an object. */
+/** Waits until the text is in the object. */
 function has(object: () => unknown, text: string): Promise<unknown> {
   return eventually(() => JSON.stringify(object() ?? {}).includes(text), { intervalMs: 20 });
 }
@@ -59,7 +59,7 @@ function cordon(member: string, unschedulable: boolean): void {
 }
 
 test(
-  "a pod of high priority leaves a member whose scheduler can end nothing for it, for one with pods of lower priority",
+  "moves a pod of high priority from a member that can preempt nothing for it to one with pods of lower priority",
   WAITS,
   async () => {
     fleet = await fleetOf(2, 0);

@@ -13,7 +13,7 @@ function recordIn(file: string): DecisionRecord {
   return JSON.parse(readFileSync(new URL(file, FOLDER), "utf8"));
 }
 
-describe("a line of the debug log, replayed,", () => {
+describe("a replayed line of the debug log", () => {
   test.each(recorded)("leads to the recorded decision: %s", (file) => {
     const { view, now, decision } = recordIn(file);
     expect(decide(view, now)).toEqual(decision);
@@ -42,7 +42,7 @@ describe("a view in the log", () => {
   const delegate = delegateOf(proxy, { spec: { nodeName: "node-1", containers }, status: runningStatus() });
   const view: View = world(proxy, [member("west", { delegate })]);
 
-  test("contains no environment, no command and no value of an annotation that is not Legation's", () => {
+  test("contains no environment, no command and no value of another project's annotation", () => {
     const text = JSON.stringify(redacted({ view, decision: decide(view, 0) }));
     expect(text).not.toContain("s3cret");
     expect(text).toContain("legation.dev/delegate-uid");
@@ -52,7 +52,7 @@ describe("a view in the log", () => {
     ["of a pod that runs", view],
     ["of a pod whose delegate vanished", world(boundProxy(), [member("west")], gone)],
     ["of a pod that waits", world(delegate, [member("west", { used: 100 })], { memory: memory({ fresh: false }) })],
-  ])("is plain data, %s: as JSON it leads to the same actions", (_, original) => {
+  ])("leads to the same actions as JSON, %s", (_, original) => {
     const copy: View = redacted(original);
     const types = (decided: View) => decide(decided, 1000).actions.map(({ type }) => type);
     expect(hasProxy(copy)).toBe(true);

@@ -8,14 +8,14 @@ const proxy = proxyPod();
 const key = objectKey(proxy.metadata);
 
 interface Scene {
-  /** The version that west's API server has once told. */
+  /** The version that west's API server has reported before. */
   readonly version?: string;
-  /** What east, which has been read, has under the proxy's name. */
+  /** The pod that east, which has been read, has under the proxy's name. */
   readonly inEast?: Stored<Pod>;
   readonly uncertain?: string;
 }
 
-/** Pods that may have delegates in west, which nobody has read since an earlier controller may have made one there. */
+/** Counts pods that may have delegates in west, which was not read since an earlier leader may have created one there. */
 function waitingInWest({ version, inEast, uncertain }: Scene): number {
   const west = {
     metadata: { name: "west", uid: "c", resourceVersion: "1" },
@@ -42,6 +42,6 @@ test.each<[string, Scene, number]>([
     { version: "v1", inEast: delegateOf(proxyPod({ uid: "earlier" })) },
     1,
   ],
-])("a member that nobody has read and that %s may have a delegate", (_what, scene, count) => {
+])("counts a pod whose delegate may be in an unread member that %s", (_what, scene, count) => {
   expect(waitingInWest(scene)).toBe(count);
 });

@@ -29,7 +29,7 @@ export interface WorldParts extends Partial<Omit<View, "needs" | "memory">>, Par
   readonly outOfService?: (member: string) => boolean;
 }
 
-/** A member with room for 100 one-core pods, reachable and read. */
+/** Returns a member with room for 100 one-core pods, reachable and read. */
 export function member(name: string, parts: Partial<TestMember> & { readonly used?: number } = {}): TestMember {
   const { used = 0, ...view } = parts;
   const allocatable = { cpu: 100, pods: 100 };
@@ -45,12 +45,12 @@ export function member(name: string, parts: Partial<TestMember> & { readonly use
   };
 }
 
-/** A member whose pods of this host below priority 1000, all of priority 0, request so much. */
+/** Returns the member with pods of this host of priority 0 that request so much. */
 export function preemptibleIn(view: TestMember, amounts: Amounts): TestMember {
   return { ...view, candidate: { ...view.candidate, preemptible: (priority) => (priority > 0 ? amounts : {}) } };
 }
 
-/** What a delegation decision sees: by default a fresh proxy, nothing remembered, every member allowed. */
+/** Returns the view of a decision: by default a fresh proxy, an empty memory, every member allowed. */
 export function world(proxy: Stored<Pod> | undefined, members: readonly TestMember[], parts: WorldParts = {}): View {
   const { excludes = () => undefined, lacks, requestsIn, rules, refusedBefore, needs, misfit, ...rest } = parts;
   const { apiPending, unheard, outOfService, ...facts } = rest;
@@ -89,7 +89,7 @@ export function world(proxy: Stored<Pod> | undefined, members: readonly TestMemb
   return ranked(view, sources, eligibility, needed);
 }
 
-/** The view of a bound proxy, with what it needs in its member. */
+/** Returns the view of a bound proxy with its dependencies in its member. */
 function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["misfit"]): View {
   const own = view.proxy && memberOf(view.proxy);
   const state = needsState(needs);
@@ -105,7 +105,7 @@ function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["mis
   return { ...view, members, ...(state === undefined ? {} : { needs: state }) };
 }
 
-/** A write that a cluster goes on refusing, as its author was told. */
+/** A write that a cluster goes on refusing, as it was reported. */
 export interface LastingRefusal {
   readonly reason: string;
   readonly message: string;
@@ -125,7 +125,7 @@ export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "held" | 
   readonly unproven?: Iterable<string>;
 }
 
-/** A memory; its records may be given as maps, and its lists as sets. */
+/** Returns a memory; its records may be given as maps, and its lists as sets. */
 export function memory(parts: MemoryParts = {}): Memory {
   const { attempts = {}, ineffective, refused, denied, unproven, ...rest } = parts;
   return {
@@ -151,16 +151,16 @@ function recordOf<T>(entries: Entries<T>): Readonly<Record<string, T>> {
   return Object.fromEntries(entries instanceof Map ? entries : Object.entries(entries));
 }
 
-/** Its member was asked for the recorded delegate, and does not have it. */
+/** The memory after the member was asked for the recorded delegate, and lacks it. */
 export const gone: Pick<View, "memory"> = { memory: memory({ gone: "delegate-uid" }) };
 
-/** The delegate of a proxy, as its member holds it. */
+/** Returns the delegate of a proxy, as its member holds it. */
 export function delegateOf(proxy: Stored<Pod>, { metadata, ...parts }: PodParts = {}): Stored<Pod> {
   const made = toDelegate(proxy, host);
   return pod({ uid: "delegate-uid", ...parts, metadata: { ...made.metadata, name: "web-0", ...metadata } });
 }
 
-/** A proxy that was given to `west` with `delegate-uid`. */
+/** Returns a proxy that is bound to `west` with `delegate-uid`. */
 export function boundProxy({ metadata, spec, ...parts }: PodParts = {}): Stored<Pod> {
   const annotations = { [CLUSTER_ANNOTATION]: "west", [DELEGATE_UID_ANNOTATION]: "delegate-uid" };
   return proxyPod({

@@ -11,8 +11,8 @@ const create = { type: "create", member: "west", proxyUid, delegate, controlled:
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "timed out" } as const;
 const resolve: TestAction = { type: "resolve", member: "west", proxyUid, refusal };
 
-describe("a member that may have made the delegate, and is asked for it,", () => {
-  test("keeps the pod when it has it", async () => {
+describe("a member that may have the delegate after a lost response", () => {
+  test("keeps the pod when it has the delegate", async () => {
     const { execute, memories } = executorOf({ find: async () => delegate });
     memories.noteUncertain(proxyUid, "west");
     expect(await execute(resolve)).toBeTypeOf("function");
@@ -20,7 +20,7 @@ describe("a member that may have made the delegate, and is asked for it,", () =>
     expect(memories.of(proxyUid).attempts.west?.refusal).toBeUndefined();
   });
 
-  test("has not made it when what is there is another pod's: another member may have it", async () => {
+  test("loses the pod to other members when another pod has the name there", async () => {
     const { execute, memories } = executorOf({ find: async () => delegateOf(proxyPod({ uid: "earlier" })) });
     memories.noteUncertain(proxyUid, "west");
     expect(await execute(resolve)).toBeTypeOf("function");
@@ -29,7 +29,7 @@ describe("a member that may have made the delegate, and is asked for it,", () =>
   });
 });
 
-test("a pod whose ConfigMap has gone is not sent, but where it may have been made that is found out all the same", async () => {
+test("sends no pod whose ConfigMap is gone, but asks a member that may have its delegate", async () => {
   let sent = 0;
   const { execute, memories } = executorOf({
     prepared: false,
@@ -57,7 +57,7 @@ test.each([
   expect(onMissing.mock.calls).toEqual(kind === undefined ? [] : [[delegate, "west", kind]]);
 });
 
-test("a class whose copy is there is not seen by the API server for a moment: the pod is sent again, for ten seconds", async () => {
+test("sends the pod again for ten seconds while the API server does not see a class that was copied", async () => {
   const answer = failure("Forbidden", 'pods "web-0" is forbidden: no PriorityClass with name batch was found');
   const { clock, execute, memories } = executorOf({ create: () => Promise.reject(answer), copied: true });
   await expect(execute(create)).rejects.toBe(answer);
@@ -67,7 +67,7 @@ test("a class whose copy is there is not seen by the API server for a moment: th
   expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({ reason: "RefusedByMember" });
 });
 
-test("a service account that is missing is waited for where it is copied, and is the member's last word where it is not", async () => {
+test("waits for a missing service account where it is copied, and counts it as a refusal where it is not", async () => {
   const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
   const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
   const refusalAfter = async (prepared: boolean[]): Promise<unknown> => {
@@ -76,11 +76,11 @@ test("a service account that is missing is waited for where it is copied, and is
     return memories.of(proxyUid).attempts.west?.refusal;
   };
   expect(await refusalAfter([true, false])).toBeUndefined();
-  // By an override, say.
+  // As after an override.
   expect(await refusalAfter([true, true])).toMatchObject({ reason: "RefusedByMember" });
 });
 
-test("who waited for the answer to a bound pod may try while that one is not made", async () => {
+test("wakes pods that waited for the create of a bound pod when it is not made", async () => {
   const unbound = proxyPod({ uid: "other" });
   let answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small');
   let pod = unbound;
@@ -93,7 +93,7 @@ test("who waited for the answer to a bound pod may try while that one is not mad
   expect(onRoom).toHaveBeenCalledTimes(2);
 });
 
-test("a name that is taken is no word on others like the pod: those who waited for its answer may try", async () => {
+test("wakes pods of the same shape when the name is taken, since that concerns one pod", async () => {
   const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
   const { clock, execute, onRoom, memories } = executorOf({
     create: () => Promise.reject(answer),
@@ -112,7 +112,7 @@ test("a name that is taken is no word on others like the pod: those who waited f
   expect(onRoom).toHaveBeenCalledTimes(3);
 });
 
-describe("a pod whose namespace in the member has gone meanwhile", () => {
+describe("a pod whose namespace in the member is gone", () => {
   const unprepared: Needs = { state: "there", in: () => "unprepared" };
   const bound = proxyPod({ spec: { containers: [], nodeName: "legation-west" } });
 
@@ -134,7 +134,7 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
     return { ...executing, sent };
   }
 
-  test("waits until what it needs is in the new one, too, and keeps no room meanwhile", async () => {
+  test("waits until its dependencies are in the new namespace, and reserves no room meanwhile", async () => {
     const { execute, sent, memories, members } = comingToNew({ prepared: [true, false] });
     const release = vi.spyOn(members.west.load, "release");
     const shown = await execute(create);
@@ -144,13 +144,13 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
     expect(shown?.(world(proxy, [member("west", { readiness: "unprepared" })]))).toBe(false);
   });
 
-  test("waits there, too, when it has its node already, by an overflow", async () => {
+  test("waits there in overflow mode, too, although it has its node", async () => {
     const { execute, sent } = comingToNew({ needs: () => unprepared, proxyOf: () => bound });
     await execute(create);
     expect(sent).toHaveLength(1);
   });
 
-  test("stays in doubt where it may have been made before", async () => {
+  test("stays uncertain where it may have been created before", async () => {
     const { execute, sent, memories } = comingToNew({ prepared: [false, false] });
     memories.noteUncertain(proxyUid, "west");
     await execute(create);
@@ -158,7 +158,7 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
     expect(memories.of(proxyUid).uncertain).toBe("west");
   });
 
-  test("is made at once when it needs nothing there", async () => {
+  test("is created at once when it needs nothing there", async () => {
     const { execute, sent, memories } = comingToNew({});
     await execute(create);
     expect(sent).toHaveLength(2);
@@ -166,7 +166,7 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
   });
 });
 
-test("a name that is taken tells those who wait that there is room again, though nobody waited for its answer", async () => {
+test("reports free room when the name is taken, even if no pod waited for the answer", async () => {
   const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
   const { execute, onRoom, members } = executorOf({
     create: () => Promise.reject(failure("AlreadyExists", "it exists")),
@@ -178,7 +178,7 @@ test("a name that is taken tells those who wait that there is room again, though
   expect(onRoom).toHaveBeenCalledOnce();
 });
 
-test("a definite refusal tells those who wait that there is room again", async () => {
+test("reports free room after a definite refusal", async () => {
   const refused = executorOf({ create: () => Promise.reject(failure("Forbidden", "denied by policy")) });
   await refused.execute(create);
   expect(refused.onRoom).toHaveBeenCalledOnce();
@@ -187,7 +187,7 @@ test("a definite refusal tells those who wait that there is room again", async (
   expect(made.onRoom).not.toHaveBeenCalled();
 });
 
-test("that a member keeps all fields of a pod is believed for ten minutes: a feature gate may be turned off", async () => {
+test("remembers for ten minutes that a member keeps all fields of a pod", async () => {
   const sent: boolean[] = [];
   const { clock, execute } = executorOf({
     create: async (_resource, object, options) => {

@@ -10,12 +10,12 @@ const proxy = proxyPod();
 const delegate = delegateOf(proxy);
 const { uid: proxyUid } = proxy.metadata;
 
-/** A refusal without the name of the pod that it was for. */
+/** Returns a refusal without the name of its pod. */
 const wordsOf = (detail: string): string => detail.replace('pods "web-0" is forbidden: ', "");
 
 const create = { type: "create", member: "west", proxyUid, delegate, controlled: false } as const;
 
-describe("a delegate from which somebody has taken the marks, and that is not bound yet,", () => {
+describe("an unbound delegate that lost its marks", () => {
   const taken = failure("AlreadyExists", "already exists");
   const unmarked = { ...delegate, metadata: { ...delegate.metadata, labels: {}, annotations: {} } };
 
@@ -38,7 +38,7 @@ describe("a delegate from which somebody has taken the marks, and that is not bo
     expect(memories.of(proxyUid).attempts.west?.refusal).toBeUndefined();
   });
 
-  test("is known by what is left of them, whoever made it", async () => {
+  test("is recognised by the remaining marks", async () => {
     const half = { ...unmarked, metadata: { ...unmarked.metadata, annotations: delegate.metadata.annotations ?? {} } };
     const answers = { create: () => Promise.reject(taken), find: async () => half, patch: async () => delegate };
     const { memories, execute } = executorOf(answers);
@@ -46,15 +46,15 @@ describe("a delegate from which somebody has taken the marks, and that is not bo
     expect(memories.of(proxyUid).uncertain).toBe("west");
   });
 
-  test("is somebody else's when nothing says otherwise: another member gets the pod", async () => {
+  test("is foreign when no mark is left: another member gets the pod", async () => {
     const { memories, execute } = executorOf({ create: () => Promise.reject(taken), find: async () => unmarked });
     await execute(create);
     expect(memories.of(proxyUid).attempts.west?.refusal?.reason).toBe("NameTaken");
   });
 });
 
-// No API server can be made to have a creation under way that has charged the quota and is not stored yet.
-test("a refusal says nothing of a creation before it that was not answered, until that one is over", async () => {
+// No real API server shows a create that has charged the quota and is not stored yet.
+test("leaves an unanswered create in doubt after a later refusal, until the create has settled", async () => {
   let answer = failure("AnswerLost", "cut");
   let stored: Stored<Pod> | undefined;
   const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
@@ -75,7 +75,7 @@ test("a refusal says nothing of a creation before it that was not answered, unti
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });
 
-test("a member whose own admission webhook does not answer refuses the pod; any other failure leaves it open", async () => {
+test("counts an unavailable admission webhook of the member as a refusal, and any other failure as open", async () => {
   let answer = failure("ServerError", "etcdserver: request timed out");
   const { clock, memories, execute } = executorOf({
     create: () => Promise.reject(answer),
@@ -119,7 +119,7 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
   });
 });
 
-test("room that was kept in another member is given back when the first one has found a node after all", async () => {
+test("releases room in another member when the first one has found a node after all", async () => {
   const { members, memories, execute } = executorOf({ createSubresource: async () => ({}) });
   const requests = { cpu: 1, pods: 1 };
   memories.noteAttempt(proxyUid, "west", 0);
@@ -137,7 +137,7 @@ test("room that was kept in another member is given back when the first one has 
 test.each([
   { what: "is done", createSubresource: async () => ({}) },
   { what: "is not answered", createSubresource: () => Promise.reject(failure("AnswerLost", "timed out")) },
-])("a Binding to a lost member that $what names no delegate, and nothing of the doubt is forgotten", async (host) => {
+])("keeps the doubt when a Binding to a lost member $what, and names no delegate in it", async (host) => {
   const bodies: unknown[] = [];
   const { memories, execute } = executorOf({
     createSubresource: (...[, , , body]: readonly unknown[]) => {
@@ -152,14 +152,14 @@ test.each([
   expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", binding: "west" });
 });
 
-test("a member that will not delete what a proxy of another has there holds nothing up", async () => {
+test("is not held up by a member that refuses to delete the delegate of another proxy", async () => {
   const { execute } = executorOf({ remove: () => Promise.reject(failure("ServerError", "no")) });
   const remove: TestAction = { type: "delete", member: "west", uid: "forged" };
   await expect(execute(remove)).rejects.toThrow("no");
   expect(await execute({ ...remove, surplus: true })).toBeUndefined();
 });
 
-test("a delegate that is on record is in no doubt any more, unless the record was refused", async () => {
+test("ends the doubt when the delegate is recorded, unless the record was refused", async () => {
   let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
   const { memories, execute } = executorOf({ patch: () => answer() });
   memories.noteUncertain(proxyUid, "west");
@@ -178,7 +178,7 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
 });
 
 test.each(["Forbidden", "Unprocessable"] as const)(
-  "a condition that this cluster refuses (%s) holds nothing up",
+  "is not held up by a condition that the host refuses (%s)",
   async (code) => {
     let answer = (): Promise<unknown> => Promise.reject(failure("ServerError", "no"));
     const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
@@ -187,7 +187,7 @@ test.each(["Forbidden", "Unprocessable"] as const)(
     expect(memories.of(proxyUid).told).toBeUndefined();
     answer = () => Promise.reject(failure(code, "denied by policy"));
     expect(await execute(report)).toBeTypeOf("function");
-    // As an event it is told, and it is not tried again.
+    // The event carries it, and the condition is not retried.
     expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
     expect(memories.of(proxyUid).told?.message).toBe("west: full");
   },
@@ -195,7 +195,7 @@ test.each(["Forbidden", "Unprocessable"] as const)(
 
 const unasked = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
 
-test("a pod that is made again in its member, whose webhook does not answer, says so and is made when it does", async () => {
+test("reports a pod that is created anew while the member's webhook does not answer, and creates it when it does", async () => {
   let fails: unknown = unasked;
   const { clock, memories, told, execute } = executorOf({
     create: () => Promise.reject(fails),
@@ -209,7 +209,7 @@ test("a pod that is made again in its member, whose webhook does not answer, say
   }
   expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining("images.example") }]);
   expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
-  // What was in the way before does not count against what is now.
+  // Earlier failures do not count against this refusal.
   fails = failure("Forbidden", "exceeded quota");
   await expect(execute(create)).rejects.toBe(fails);
   clock.now += 9_999;
@@ -220,7 +220,7 @@ test("a pod that is made again in its member, whose webhook does not answer, say
   expect(memories.of(proxyUid).attempts.west).toHaveProperty("refusal");
 });
 
-describe("a bound pod that is made again in its member, for which a refusal would be the end,", () => {
+describe("a bound pod that is created anew in its member", () => {
   const quota = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
   const ending =
     'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
@@ -232,10 +232,10 @@ describe("a bound pod that is made again in its member, for which a refusal woul
   };
 
   test.each([
-    ["the quota still counts the delegate before it", quota],
-    ["a quota was just made", 'pods "web-0" is forbidden: status unknown for quota: small, resources: pods'],
-    ["a policy is there for a moment", 'pods "web-0" is forbidden: denied by policy'],
-  ])("is not ended by what passes in a moment, but by what lasts: %s", async (_, detail) => {
+    ["a quota that still counts the earlier delegate", quota],
+    ["a quota that was just created", 'pods "web-0" is forbidden: status unknown for quota: small, resources: pods'],
+    ["a policy", 'pods "web-0" is forbidden: denied by policy'],
+  ])("fails only after a refusal that lasts: %s", async (_, detail) => {
     const { answer, clock, memories, execute } = made(detail);
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 9_999;
@@ -250,9 +250,9 @@ describe("a bound pod that is made again in its member, for which a refusal woul
 
   test.each([
     ["its namespace ends there", ending],
-    ["its member has not yet read Legation's rights, or has taken them away", unwell],
-    ["its member's admission has only begun to start", 'pods "web-0" is forbidden: not yet ready to handle request'],
-  ])("waits and says so, however long: %s", async (_, detail) => {
+    ["its member has not read Legation's rights yet, or has removed them", unwell],
+    ["its member's admission is starting", 'pods "web-0" is forbidden: not yet ready to handle request'],
+  ])("waits with the reason, however long: %s", async (_, detail) => {
     const { answer, clock, memories, told, execute } = made(detail);
     await expect(execute(create)).rejects.toBe(answer);
     expect(told).toEqual([]);
@@ -265,7 +265,7 @@ describe("a bound pod that is made again in its member, for which a refusal woul
   });
 });
 
-test("a namespace that ends in a member refuses a pod at once, for another may take it, and never for longer", async () => {
+test("counts an ending namespace in the member as a refusal at once, and never for longer", async () => {
   const detail =
     'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
   const { clock, memories, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", detail)) });
@@ -280,7 +280,7 @@ test("a namespace that ends in a member refuses a pod at once, for another may t
   }
 });
 
-test("one that has overflowed is refused by it after a while, so that others like it need not follow", async () => {
+test("counts an ending namespace as a refusal of an overflowed pod after a while, so that pods like it need not follow", async () => {
   const annotations = { "legation.dev/cluster": "west" };
   const overflowed = proxyPod({ metadata: { annotations }, spec: { nodeName: "legation-west" } });
   const { clock, memories, execute } = executorOf({
@@ -293,7 +293,7 @@ test("one that has overflowed is refused by it after a while, so that others lik
   expect(memories.of(proxyUid).attempts.west).toHaveProperty("refusal");
 });
 
-describe("a member that goes on saying that it may take the pod in a moment refuses it in the end:", () => {
+describe("a temporary answer of a member that lasts", () => {
   const answers = {
     "the namespace's default account is not there": failure(
       "Forbidden",
@@ -305,10 +305,10 @@ describe("a member that goes on saying that it may take the pod in a moment refu
   };
   const each = Object.entries(answers).map(([what, answer]) => ({ what, answer }));
 
-  test.each(each)("$what", async ({ answer }) => {
+  test.each(each)("becomes a refusal: $what", async ({ answer }) => {
     const { clock, members, memories, execute } = executorOf({ create: () => Promise.reject(answer) });
     memories.noteAttempt(proxyUid, "west", clock.now);
-    // Its turn came late, which the member is not to blame for.
+    // The wait for its turn is not the member's fault.
     clock.now += 60_000;
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 9_999;
@@ -324,7 +324,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     expect(memories.of(proxyUid).uncertain).toBeUndefined();
   });
 
-  test.each(each)("$what, unless it was away meanwhile", async ({ answer }) => {
+  test.each(each)("becomes no refusal if the member was unreachable meanwhile: $what", async ({ answer }) => {
     const { clock, members, execute } = executorOf({ create: () => Promise.reject(answer) });
     await expect(execute(create)).rejects.toBe(answer);
     clock.now += 3_600_000;
@@ -334,7 +334,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     expect(await execute(create)).toBeTypeOf("function");
   });
 
-  test.each(each)("$what, unless the pod can go nowhere else: it says so", async ({ answer }) => {
+  test.each(each)("becomes an event if the pod can go nowhere else: $what", async ({ answer }) => {
     const { clock, memories, told, execute } = executorOf({
       create: () => Promise.reject(answer),
       proxyOf: () => boundProxy(),
@@ -348,7 +348,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
     expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
   });
 
-  test.each(each)("$what, unless an earlier creation may have been done", async ({ answer }) => {
+  test.each(each)("becomes no refusal if an earlier create may have happened: $what", async ({ answer }) => {
     let stored: Stored<Pod> | undefined;
     const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
     memories.noteAttempt(proxyUid, "west", clock.now);
@@ -367,9 +367,9 @@ describe("a quota that refuses a pod", () => {
   const unknown = "status unknown for quota: small, resources: pods";
 
   test.each([
-    ["may still count a delegate that has just ended: it is asked again soon, once", full, ["team"], 2_000],
-    ["may have been made a moment ago: it is asked again soon, once", unknown, [], 2_000],
-    ["is full when no delegate has ended in its namespace", full, ["other"], 30_000],
+    ["is asked again soon, once, if it may still count a delegate that has just ended", full, ["team"], 2_000],
+    ["is asked again soon, once, if it may have been created a moment ago", unknown, [], 2_000],
+    ["is full if no delegate has ended in its namespace", full, ["other"], 30_000],
   ])("%s", async (_, detail, endedIn, firstMs) => {
     const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
     const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), endedIn });
@@ -384,10 +384,10 @@ describe("a quota that refuses a pod", () => {
   });
 });
 
-describe("pods that wait for a quota hear", () => {
+describe("pods that wait for a quota", () => {
   const west = { member: "west", namespace: "team" };
 
-  test("of one more that it has no room for", async () => {
+  test("hear of another pod that it has no room for", async () => {
     const full = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
     const { quotas, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", full)) });
     await execute(create);
@@ -395,7 +395,7 @@ describe("pods that wait for a quota hear", () => {
     expect(quotas.accepted).not.toHaveBeenCalled();
   });
 
-  test("of one that was made, and of none that was refused for something else", async () => {
+  test("hear of a pod that was created, and of none that was refused for another reason", async () => {
     let answer: Promise<unknown> = Promise.reject(failure("Forbidden", 'pods "web-0" is forbidden: no such class'));
     const { quotas, execute } = executorOf({ create: () => answer });
     await execute(create);
@@ -406,7 +406,7 @@ describe("pods that wait for a quota hear", () => {
   });
 });
 
-test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
+test("reads the member's namespace for a delegate whose proxy has a controller before it is sent", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];
   let known = (): Promise<OwnerReference[]> => Promise.reject(failure("AnswerLost", "timed out"));
@@ -431,7 +431,7 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
 
 const isolated: TestAction = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
 
-describe("a request before the creation that has no plain answer, of which the delegate cannot be made:", () => {
+describe("a request before the create, without a definite answer", () => {
   const cut = failure("AnswerLost", "cut");
   const before: Record<string, { readonly action: TestAction; readonly answers: (fails: () => unknown) => Answers }> = {
     "the dry run": {
@@ -460,7 +460,7 @@ describe("a request before the creation that has no plain answer, of which the d
   );
 
   test.each(cases)(
-    "$what ($code) leaves nothing in doubt, and gives the room back",
+    "leaves nothing in doubt, and releases the room: $what ($code)",
     async ({ action, answers, code }) => {
       const lost = failure(code, "nobody knows");
       const { members, memories, execute } = executorOf(answers(() => lost));
@@ -471,7 +471,7 @@ describe("a request before the creation that has no plain answer, of which the d
     },
   );
 
-  test.each(cases)("$what ($code) that goes on failing is a refusal", async ({ action, answers, code }) => {
+  test.each(cases)("becomes a refusal if it goes on failing: $what ($code)", async ({ action, answers, code }) => {
     const failing = failure(code, "nobody knows");
     const { clock, memories, execute } = executorOf(answers(() => failing));
     await expect(execute(action)).rejects.toBe(failing);
@@ -485,7 +485,7 @@ describe("a request before the creation that has no plain answer, of which the d
   });
 
   const each = Object.entries(before).map(([what, parts]) => ({ what, ...parts }));
-  test.each(each)("$what does not end the doubt about an earlier creation", async ({ action, answers }) => {
+  test.each(each)("does not end the doubt about an earlier create: $what", async ({ action, answers }) => {
     const lost = failure("AnswerLost", "timed out");
     const { members, memories, execute } = executorOf(answers(() => lost));
     memories.noteUncertain(proxyUid, "west");
@@ -495,7 +495,7 @@ describe("a request before the creation that has no plain answer, of which the d
   });
 });
 
-test("a member that would drop a field of the pod is asked before, and refuses it", async () => {
+test("asks a member by a dry-run whether it would drop a field, and counts that as a refusal", async () => {
   const sent: boolean[] = [];
   let keeps = false;
   const { members, memories, execute } = executorOf({
@@ -513,7 +513,7 @@ test("a member that would drop a field of the pod is asked before, and refuses i
   expect(sent).toEqual([true]);
   keeps = true;
   await execute(isolated);
-  // It is known now, as long as the member's version is the same.
+  // The result stays known as long as the member's version is the same.
   await execute(isolated);
   expect(sent.splice(0)).toEqual([true, true, false, false]);
   members.west.probed.version = "v1.30.1";
@@ -521,7 +521,7 @@ test("a member that would drop a field of the pod is asked before, and refuses i
   expect(sent).toEqual([true, false]);
 });
 
-test("a member that cannot be asked is given the pod; one that fails to answer is asked again, as for the pod itself", async () => {
+test("sends the pod to a member whose dry-run cannot be sent, and repeats a dry-run that fails", async () => {
   const webhook = 'Internal error occurred: failed calling webhook "images.example": refused';
   let answer = failure("ServerError", webhook);
   const { clock, memories, execute } = executorOf({
@@ -537,7 +537,7 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
   expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west" });
 });
 
-test("that a proxy waits is said of it as it was when that was decided: said long after, it would take back that it is scheduled", async () => {
+test("writes why a proxy waits with the version of the decision, so that a later PodScheduled stays", async () => {
   const gated = { type: "PodScheduled", status: "False", reason: "SchedulingGated" };
   const waiting = proxyPod({ metadata: { resourceVersion: "7" }, status: { phase: "Pending", conditions: [gated] } });
   const { execute, told, writes } = executorOf({
@@ -571,7 +571,7 @@ describe("a proxy that waits", () => {
   test.each<[string, PodParts, TestAction, object[]]>([
     ["in its condition PodScheduled", {}, waits, [[{ type: "PodScheduled" }]]],
     [
-      "and no longer in the condition of an earlier version",
+      "without the condition of an earlier version",
       { status: { phase: "Pending", conditions: [former] } },
       waits,
       [[{ type: "PodScheduled" }, { type: PLACED_CONDITION, $patch: "delete" }]],
@@ -582,61 +582,81 @@ describe("a proxy that waits", () => {
       waitsInMember,
       [[{ type: "PodReadyToStartContainers" }]],
     ],
-    ["in an event alone, when it was bound meanwhile", { spec: { nodeName } }, waits, []],
-    ["in an event alone, when another pod has its name by now", { uid: "another" }, waits, []],
-  ])("says so %s", async (_, parts, report, conditions) => {
+    ["in an event alone, if it was bound meanwhile", { spec: { nodeName } }, waits, []],
+    ["in an event alone, if another pod has its name by now", { uid: "another" }, waits, []],
+  ])("reports it %s", async (_, parts, report, conditions) => {
     expect(await writtenFor(parts, report)).toMatchObject(conditions);
   });
 });
 
-describe("a write to a pod that is there demands that it is", () => {
+describe("the preconditions of a write to an existing pod", () => {
   const uid = "delegate-uid";
   const remove: TestAction = { type: "delete", member: "west", uid };
   const resized = { uid, resourceVersion: "3" };
   test.each<[string, TestAction, string, object]>([
-    ["the very delegate", remove, "west delete", { uid }],
-    ["ending as gently", { ...remove, graceSeconds: 17 }, "west delete", { uid, gracePeriodSeconds: 17 }],
-    ["without a node still", { ...remove, resourceVersion: "7" }, "west delete", { uid, resourceVersion: "7" }],
-    ["the very delegate, of a proxy elsewhere", { ...remove, surplus: true }, "west delete", { uid }],
+    ["name the delegate's uid in its deletion", remove, "west delete", { uid }],
     [
-      "the very delegate, of a proxy that is gone",
+      "name the grace period in its deletion",
+      { ...remove, graceSeconds: 17 },
+      "west delete",
+      { uid, gracePeriodSeconds: 17 },
+    ],
+    [
+      "name the version of a delegate without a node",
+      { ...remove, resourceVersion: "7" },
+      "west delete",
+      { uid, resourceVersion: "7" },
+    ],
+    ["name the uid of a surplus delegate", { ...remove, surplus: true }, "west delete", { uid }],
+    [
+      "name the uid of a delegate without a proxy",
       { ...remove, type: "sweep", proxyUid: "old" },
       "west delete",
       { uid },
     ],
     [
-      "as it was when that was forwarded",
+      "name the version on which the forwarded change was decided",
       { type: "forward", member: "west", proxyUid, resourceVersion: "3", patch: { body: { metadata: { uid } } } },
       "west patch",
       resized,
     ],
     [
-      "the very proxy, to be bound",
+      "name the proxy's uid in its Binding",
       { type: "bind", member: "west", proxyUid, delegateUid: uid, memberNode: "n" },
       "host create binding",
       { uid: proxyUid },
     ],
-    ["the very proxy, to be held", { type: "hold", proxyUid }, "host patch", { uid: proxyUid }],
+    ["name the proxy's uid when the finalizer is added", { type: "hold", proxyUid }, "host patch", { uid: proxyUid }],
     [
-      "not started or ended since, to have another delegate",
+      "name the proxy's version when a new delegate is recorded",
       { type: "record", proxyUid, resourceVersion: "3", delegateUid: uid, memberNode: "n" },
       "host patch",
       { uid: proxyUid, resourceVersion: "3" },
     ],
     [
-      "as it was when its status was read",
+      "name the version on which the status was decided",
       { type: "status", patch: { metadata: { uid: proxyUid }, status: { phase: "Running" } }, resourceVersion: "3" },
       "host patch status",
       { uid: proxyUid, resourceVersion: "3" },
     ],
-    ["the very proxy, to end", { type: "finish", proxyUid }, "host delete", { uid: proxyUid, gracePeriodSeconds: 0 }],
     [
-      "the very proxy, to end as gently",
+      "name the proxy's uid in its deletion with grace 0",
+      { type: "finish", proxyUid },
+      "host delete",
+      { uid: proxyUid, gracePeriodSeconds: 0 },
+    ],
+    [
+      "name the grace period in its eviction",
       { type: "evict", proxyUid, graceSeconds: 17 },
       "host delete",
       { uid: proxyUid, gracePeriodSeconds: 17 },
     ],
-    ["the very proxy, to be let go", { type: "release", proxyUid }, "host patch", { uid: proxyUid }],
+    [
+      "name the proxy's uid when the finalizer is removed",
+      { type: "release", proxyUid },
+      "host patch",
+      { uid: proxyUid },
+    ],
   ])("%s", async (_, action, to, demands) => {
     const answers = { find: async () => undefined, remove: async () => ({}), createSubresource: async () => ({}) };
     const { execute, writes } = executorOf({ ...answers, patch: async () => delegate });
@@ -644,7 +664,7 @@ describe("a write to a pod that is there demands that it is", () => {
     expect(writes).toEqual([{ to, demands }]);
   });
 
-  test("and a withdrawal that finds the delegate changed is decided anew when its member shows how", async () => {
+  test("reject a withdrawal of a changed delegate, which is decided anew when its member shows the change", async () => {
     const { execute } = executorOf({ remove: () => Promise.reject(failure("Conflict", "it has changed")) });
     const shown = await execute({ ...remove, resourceVersion: "7" });
     const shows = (resourceVersion: string): boolean | undefined =>
@@ -657,13 +677,13 @@ describe("a write to a pod that is there demands that it is", () => {
 describe("a delegate whose proxy the host's watch does not show", () => {
   const sweep: TestAction = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid };
 
-  test("runs on when the host has the proxy: the watch is behind", async () => {
+  test("runs on when the host has the proxy, and only the watch is behind", async () => {
     const { execute, writes } = executorOf({ find: async () => proxy, remove: async () => ({}) });
     expect(await execute(sweep)).toBeUndefined();
     expect(writes).toEqual([]);
   });
 
-  test("runs on when another leads, or the host was set back", async () => {
+  test("runs on when another process leads, or the host was restored", async () => {
     const { execute, writes } = executorOf({ find: async () => undefined, confirmLease: async () => false });
     await expect(execute(sweep)).rejects.toMatchObject({ code: "NotSent" });
     expect(writes).toEqual([]);
@@ -678,10 +698,10 @@ describe("a delegate whose proxy the host's watch does not show", () => {
   });
 });
 
-test("a pod that is told again why it waits costs an event and no write of the pod", async () => {
+test("costs an event and no write of the pod to repeat why it waits", async () => {
   const { execute, told, memories, clock } = executorOf({});
   const report = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full", again: true } as const;
-  // The next time is reckoned from this one.
+  // The next repetition counts from this one.
   expect(await execute(report)).toBeTypeOf("function");
   expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
   expect(memories.of(proxyUid)).toMatchObject({ told: { message: "west: full", at: clock.now } });
@@ -697,31 +717,28 @@ test.each([
     false,
   ],
   ["the host cannot store", "ServerError", "etcdserver: request timed out", false],
-] as const)(
-  "a Binding that %s is tried again, and its pod says so once where that lasts",
-  async (_, code, words, lasts) => {
-    const error = failure(code, words);
-    const patched: unknown[] = [];
-    const { clock, told, execute } = executorOf({
-      createSubresource: () => Promise.reject(error),
-      proxyOf: () => proxy,
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: object }) => {
-        patched.push(body);
-        return proxy;
-      }) as never,
-    });
-    const bind: TestAction = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
-    await expect(execute(bind)).rejects.toBe(error);
-    // A webhook may only be away for a moment.
-    expect(told).toHaveLength(lasts && code === "Forbidden" ? 1 : 0);
-    clock.now += 10_000;
-    await expect(execute(bind)).rejects.toBe(error);
-    await expect(execute(bind)).rejects.toBe(error);
-    const message = `west: has the pod, and this cluster refuses to bind it to node legation-west: ${words}`;
-    expect(told).toEqual(lasts ? [{ reason: "NotBound", message }] : []);
-    expect(patched).toHaveLength(lasts ? 1 : 0);
-    clock.now += 60 * 60_000;
-    await expect(execute(bind)).rejects.toBe(error);
-    expect(told).toHaveLength(lasts ? 2 : 0);
-  },
-);
+] as const)("is repeated, and reported once if that lasts: a Binding that %s", async (_, code, words, lasts) => {
+  const error = failure(code, words);
+  const patched: unknown[] = [];
+  const { clock, told, execute } = executorOf({
+    createSubresource: () => Promise.reject(error),
+    proxyOf: () => proxy,
+    patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: object }) => {
+      patched.push(body);
+      return proxy;
+    }) as never,
+  });
+  const bind: TestAction = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
+  await expect(execute(bind)).rejects.toBe(error);
+  // A webhook may be unavailable for a moment only.
+  expect(told).toHaveLength(lasts && code === "Forbidden" ? 1 : 0);
+  clock.now += 10_000;
+  await expect(execute(bind)).rejects.toBe(error);
+  await expect(execute(bind)).rejects.toBe(error);
+  const message = `west: has the pod, and this cluster refuses to bind it to node legation-west: ${words}`;
+  expect(told).toEqual(lasts ? [{ reason: "NotBound", message }] : []);
+  expect(patched).toHaveLength(lasts ? 1 : 0);
+  clock.now += 60 * 60_000;
+  await expect(execute(bind)).rejects.toBe(error);
+  expect(told).toHaveLength(lasts ? 2 : 0);
+});

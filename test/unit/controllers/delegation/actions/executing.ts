@@ -18,12 +18,12 @@ import { noting, type Write } from "../../writes.ts";
 
 const log = createLogger({ level: "silent" });
 
-/** An action; one that creates a delegate comes with the delegate that is derived from the proxy. */
+/** An action; a create comes with the delegate that is derived from the proxy. */
 export type TestAction =
   | Exclude<Action, { readonly type: "create" }>
   | (ActionOf<"create"> & { readonly delegate: Pod });
 
-/** What clusters answer, by kind of request; a request without an answer fails the test. */
+/** Answers of the clusters by kind of request; a request without an answer fails the test. */
 export interface Answers {
   readonly create?: (
     resource: { readonly plural: string },
@@ -36,12 +36,12 @@ export interface Answers {
   readonly remove?: () => Promise<unknown>;
   readonly controllersOf?: () => Promise<OwnerReference[]>;
   readonly createIn?: (create: (isNew: boolean) => Promise<unknown>) => Promise<unknown>;
-  /** The proxy, where it matters. */
+  /** Default: a proxy without a node. */
   readonly proxyOf?: () => Stored<Pod>;
   readonly confirmLease?: () => Promise<boolean>;
-  /** Where delegates have ended a moment ago. */
+  /** Namespaces where delegates have just ended. */
   readonly endedIn?: readonly string[];
-  /** Whether what the pod needs is in the member; several: one time after the other. */
+  /** Reports that the pod's dependencies are in the member; a list answers one call after the other. */
   readonly prepared?: boolean | boolean[];
   /** The object that the member reported as missing was copied there. */
   readonly copied?: boolean;
@@ -56,7 +56,7 @@ function unexpected(): Promise<never> {
   return Promise.reject(new Error("nobody should ask"));
 }
 
-/** A client that gives the answers, and notes its writes. */
+/** Returns a client that gives the answers, and notes its writes. */
 function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterClient {
   const { create, find, createSubresource, patch, remove } = answers;
   const client = fakeClient({
@@ -91,14 +91,14 @@ interface Executing {
   /** In the order in which they were sent. */
   readonly writes: Write[];
   readonly onRoom: Mock<() => void>;
-  /** Told where quotas had no room, and where pods were taken. */
+  /** Calls for full quotas, and for accepted pods. */
   readonly quotas: { readonly refused: Mock<() => void>; readonly accepted: Mock<() => void> };
   readonly onMissing: Mock<(delegate: Pod, member: string, kind: DependencyKind) => boolean>;
   readonly executor: Executor;
   execute(action: TestAction): ReturnType<Executor["execute"]>;
 }
 
-/** An executor over a host and the members `west` and `east`, all of which give the same answers. */
+/** Returns an executor over a host and the members `west` and `east`, which all give the same answers. */
 export function executorOf(answers: Answers): Executing {
   const {
     controllersOf,

@@ -31,7 +31,7 @@ interface Body {
   readonly status?: { readonly conditions: readonly PodCondition[] };
 }
 
-/** A delegate in a member that refuses some patches, by their answers, and has its own idea of others. */
+/** A delegate in a member that refuses some patches, and changes others. */
 class MemberPod {
   delegate: Stored<Pod>;
   readonly taken: Body[] = [];
@@ -60,12 +60,12 @@ class MemberPod {
     return this.change(body);
   }
 
-  /** What somebody writes, whatever the member refuses. */
+  /** Writes a change, whatever the member refuses. */
   change({ metadata, spec: change, status }: Partial<Body>): Stored<Pod> {
     this.#version += 1;
     const { delegate } = this;
     const resourceVersion = String(this.#version);
-    // `null` takes a field away.
+    // `null` removes a field.
     const set = (status?.conditions ?? []).map(
       (condition) => Object.fromEntries(Object.entries(condition).filter(([, value]) => value !== null)) as never,
     ) as PodCondition[];
@@ -91,8 +91,7 @@ class MemberPod {
   }
 }
 
-/** What a member that refuses some patches has taken, and what the author was told. */
-/** An exchange that tells of refusals as the executor's does. */
+/** An exchange whose reports of refusals are collected, as the executor's are. */
 function exchangeOf(options: object): DelegateSync {
   const refusals = new Refusals({ proxyOf: () => undefined, onRefused: () => undefined, ...options } as never);
   return new DelegateSync({ ...options, refusals } as never);
@@ -119,7 +118,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   });
   const memory = () => memories.of("uid-1");
   const nextAction = (proxy: Stored<Pod>) => forwards(proxy, "west", there.delegate, { memory: memory() }, clock.at)[0];
-  /** Does what is decided, again and again, until there is nothing left to do. */
+  /** Carries out decisions until nothing is left to do. */
   const forward = async (proxy: Stored<Pod>): Promise<void> => {
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
     for (let rounds = 0; rounds < 20; rounds += 1) {
@@ -133,7 +132,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
     }
     throw new Error("it never comes to rest");
   };
-  /** What the host shows then. */
+  /** Returns the proxy's status on the host after that. */
   const shown = (proxy: Stored<Pod>): PodStatus | undefined =>
     statusFrom(proxy, there.delegate, { refused: refusedResize(proxy, there.delegate, memory()) });
   return { forward, shown, there, told, clock, subject, nextAction, memory };
@@ -158,14 +157,14 @@ function printsOf(body: Body | undefined): object {
   return JSON.parse(body?.metadata.annotations?.[FORWARDED_ANNOTATION] ?? "{}");
 }
 
-test("a label that the member refuses holds up neither the gates nor the image, and is tried once", async () => {
+test("forwards gates and image, and sends a label that the member refuses once", async () => {
   const { forward, there, told } = exchange(({ metadata }) => metadata.labels !== undefined);
   await forward(changed({ image: "busybox:2", labels: { team: "red" } }));
   expect(there.taken.map(({ status, spec: image }) => status ?? image)).toEqual([
     { conditions: [expect.objectContaining(GATE)] },
     { containers: [{ name: "main", image: "busybox:2" }] },
   ]);
-  // Who has the label is not said before the member has it.
+  // The record names the label's owner only when the member has it.
   expect(printsOf(there.taken[1])).toMatchObject({ labels: [] });
   expect(told).toEqual(["Cluster west did not take the changed labels and annotations: not in this cluster"]);
   const before = there.requests;
@@ -176,7 +175,7 @@ test("a label that the member refuses holds up neither the gates nor the image, 
   expect(told).toHaveLength(1);
 });
 
-test("a label that the member refuses holds up no condition that the member sets", async () => {
+test("shows a condition of the member although the member refuses a label", async () => {
   const { forward, shown, there, told } = exchange(({ metadata }) => metadata.labels !== undefined);
   const checked = { type: "example.com/checked", status: "True" };
   const proxy = changed({ labels: { team: "red" } });
@@ -199,7 +198,7 @@ test("repeats the event of a lasting refusal just before the last one expires", 
   expect(told).toHaveLength(3);
 });
 
-test("an image that the member refuses does not hold up the labels, and counts as tried", async () => {
+test("forwards labels and records the attempt when the member refuses an image", async () => {
   const { forward, there, told } = exchange(({ spec: image }) => image !== undefined);
   await forward(changed({ image: "busybox:2", labels: { team: "red" } }));
   expect(there.delegate.metadata.labels).toMatchObject({ team: "red" });
@@ -207,7 +206,7 @@ test("an image that the member refuses does not hold up the labels, and counts a
   expect(told).toEqual(["Cluster west did not take the changed spec: not in this cluster"]);
 });
 
-test("gates that the member refuses do not hold up the rest, and are still the host's", async () => {
+test("forwards the rest when the member refuses gates, which stay the host's", async () => {
   const { forward, shown, there, told } = exchange(({ status }) => status !== undefined);
   await forward(changed({ labels: { team: "red" } }));
   expect(there.taken.map(({ metadata }) => metadata.labels)).toEqual([{ team: "red" }]);
@@ -215,7 +214,7 @@ test("gates that the member refuses do not hold up the rest, and are still the h
   expect(told).toEqual(["Cluster west did not take the conditions of the readiness gates: not in this cluster"]);
 });
 
-test("a member that refuses everything is asked once, and comes to rest", async () => {
+test("sends each change once to a member that refuses everything", async () => {
   const { forward, there } = exchange(() => true);
   const proxy = changed({ image: "busybox:2", labels: { team: "red" } });
   await forward(proxy);
@@ -264,7 +263,7 @@ describe("a resize", () => {
   test.each([
     ["exceeded quota: small, requested: requests.cpu=100m", "Deferred"],
     ["it is not allowed here", "Infeasible"],
-  ])("that the member refuses (%s) is pending, as of a kubelet that cannot do it: %s", async (detail, reason) => {
+  ])("is pending if the member refuses it (%s), as on a kubelet that cannot do it: %s", async (detail, reason) => {
     const { forward, shown, there, told } = exchange((body) => resizes(body) && detail, small);
     const proxy = sized("200m", 2);
     await forward(proxy);
@@ -283,12 +282,12 @@ describe("a resize", () => {
     // Written once.
     const shows = { ...proxy, status: shown(proxy) ?? {} };
     expect(statusPatch(shows, shown(shows) ?? {})).toBeUndefined();
-    // A controller that starts anew keeps what was said until it has asked the member itself.
+    // A new controller keeps the condition until it has asked the member itself.
     const restarted = statusFrom(shows, there.delegate);
     expect(pending(restarted)).toEqual(condition);
   });
 
-  test("that the member refuses is tried again after five minutes, and done when it is taken", async () => {
+  test("is repeated five minutes after a refusal, and done when it is accepted", async () => {
     const { forward, shown, there, clock, memory } = exchange(resizes, small);
     const proxy = sized("200m", 2, { labels: { team: "red" } });
     await forward(proxy);
@@ -311,7 +310,7 @@ describe("a resize", () => {
     expect(printsOf(there.taken.at(-1))).toHaveProperty(["spec", "resources/main"]);
   });
 
-  test("that is taken back after its member has refused it leaves what the member makes of it later alone", async () => {
+  test("that is withdrawn after a refusal leaves later changes of the member alone", async () => {
     const { forward, there } = exchange(resizes, small);
     await forward(sized("200m", 2));
     there.refuses = () => false;
@@ -321,7 +320,7 @@ describe("a resize", () => {
     expect(cpuOf(there.delegate)).toBe("150m");
   });
 
-  test("that is done long after it was given up, when another one has been done, is refused", async () => {
+  test("that happens long after it was given up, when another one has happened, is refused", async () => {
     const { forward, there, subject, nextAction } = exchange(() => false, small);
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
     const proxy = sized("200m", 2);
@@ -337,7 +336,7 @@ describe("a resize", () => {
 });
 
 test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
-  "an end that the host's API server refuses (%s) is told by its phase and reason alone",
+  "writes phase and reason alone of an end that the host's API server refuses (%s)",
   async (code) => {
     const written: Record<string, unknown>[] = [];
     const told: string[] = [];
@@ -378,7 +377,7 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
   },
 );
 
-test("an end that an API server denies which has just started, and knows no roles yet, is told when it does", async () => {
+test("repeats an end that a starting API server denies before it knows the roles", async () => {
   const detail =
     'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-controller" cannot patch resource "pods/status"';
   const denied = new KubeError(detail, { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods" });
@@ -395,11 +394,11 @@ test("an end that an API server denies which has just started, and knows no role
   expect(told).toEqual([]);
 });
 
-describe("what is written, and changes nothing or is not known there,", () => {
+describe("a write without effect", () => {
   const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
   const clock = { now: () => NOW, wall: () => NOW };
 
-  test("is a status that the host's API server drops: it is not sent again at once", async () => {
+  test("is not repeated at once if it is a status that the host's API server drops", async () => {
     let sent = 0;
     const host = fakeClient({
       patch: (async () => {
@@ -414,7 +413,7 @@ describe("what is written, and changes nothing or is not known there,", () => {
     expect(sent).toBe(1);
   });
 
-  test("is a resize, in a member without resizes: it is refused, and what comes after it is forwarded", async () => {
+  test("is refused if it is a resize in a member without resizes, and later changes are forwarded", async () => {
     const told: string[] = [];
     const memories = new Memories(clock);
     const detail = "the server could not find the requested resource";
@@ -441,8 +440,8 @@ describe("what is written, and changes nothing or is not known there,", () => {
   });
 });
 
-describe("what somebody else keeps undoing", () => {
-  /** How many requests go out while each write is answered at once by another. */
+describe("a write that another manager keeps undoing", () => {
+  /** Returns the number of requests when another manager answers each write at once. */
   const contest = async (
     { forward, there }: ReturnType<typeof exchange>,
     wanted: (round: number) => Stored<Pod>,
@@ -462,7 +461,7 @@ describe("what somebody else keeps undoing", () => {
     boundProxy({ spec, status: { ...runningStatus(), conditions: [gate] } });
   const at = (seconds: number): string => new Date(NOW + seconds * 1000).toISOString();
 
-  test("in the member is left so for five minutes after five writes, and told once", async () => {
+  test("is held for five minutes after five writes in the member, and reported once", async () => {
     const subject = exchange(() => false);
     const { forward, there, told, clock } = subject;
     // The first forwards the gate.
@@ -479,7 +478,7 @@ describe("what somebody else keeps undoing", () => {
     expect(told).toHaveLength(1);
   });
 
-  test("is decided on again when its time is over", async () => {
+  test("is decided on again when the hold is over", async () => {
     const subject = exchange(() => false);
     await contest(subject, red, blue);
     const { there, memory, clock } = subject;
@@ -488,14 +487,14 @@ describe("what somebody else keeps undoing", () => {
     expect(decide(observed, clock.at)).toMatchObject({ actions: [], requeueAt: clock.at + 300_000 });
   });
 
-  test("does not hold up what its author changes next", async () => {
+  test("does not hold up the author's next change", async () => {
     const subject = exchange(() => false);
     await contest(subject, red, blue);
     await subject.forward(changed({ labels: { team: "red", stage: "two" } }));
     expect(subject.there.delegate.metadata.labels).toMatchObject({ team: "red", stage: "two" });
   });
 
-  test("is mended each time when it happens now and then", async () => {
+  test("is repeated each time if it is undone now and then", async () => {
     const subject = exchange(() => false);
     const later = (): Stored<Pod> => {
       subject.clock.at += 15_001;
@@ -505,7 +504,7 @@ describe("what somebody else keeps undoing", () => {
     expect(subject.told).toEqual([]);
   });
 
-  test("does not count when the author changes it to and fro", async () => {
+  test("does not count changes of the author to and fro", async () => {
     const subject = exchange(() => false);
     const wanted = (round: number): Stored<Pod> =>
       changed({ labels: { role: round % 2 === 0 ? "leader" : "replica" } });
@@ -514,9 +513,9 @@ describe("what somebody else keeps undoing", () => {
   });
 
   test.each([
-    ["a readiness gate with a time of its own each time", 1],
-    ["a readiness gate without times", undefined],
-  ])("is left so, %s", async (_name, times) => {
+    ["with its own time on each change", 1],
+    ["without times", undefined],
+  ])("is held if it is a readiness gate, %s", async (_name, times) => {
     const subject = exchange(() => false);
     const { there, forward } = subject;
     const sets = (status: string, time: number): PodCondition => ({
@@ -526,7 +525,7 @@ describe("what somebody else keeps undoing", () => {
     });
     let opened = 0;
     for (let round = 0; round < 20; round += 1) {
-      // Each side sets it when it sees the other's.
+      // Each side sets it when it sees the other's change.
       await forward(withGate(sets("True", 2 * round)));
       if (conditionOf(there.delegate, GATE.type)?.status === "True") opened += 1;
       const shut = sets("False", 2 * round + 1);
@@ -539,7 +538,7 @@ describe("what somebody else keeps undoing", () => {
     ]);
   });
 
-  test("does not count when a gate opens and shuts on the host, or only its time changes", async () => {
+  test("does not count gates that open and shut on the host, or whose time alone changes", async () => {
     for (const wanted of [
       (round: number) =>
         withGate({ ...GATE, status: round % 2 === 0 ? "True" : "False", lastTransitionTime: at(round) }),
@@ -551,7 +550,7 @@ describe("what somebody else keeps undoing", () => {
     }
   });
 
-  test("does not count when gates are shut together and opened one after the other", async () => {
+  test("does not count gates that are shut together and opened one after the other", async () => {
     const types = ["example.com/a", "example.com/b"];
     const subject = exchange(() => false);
     const wanted = (round: number): Stored<Pod> => {
@@ -570,7 +569,7 @@ describe("what somebody else keeps undoing", () => {
     expect(subject.told).toEqual([]);
   });
 
-  test("on the host is left so for five minutes after five writes, and told once", async () => {
+  test("is held for five minutes after five writes on the host, and reported once", async () => {
     const told: string[] = [];
     const clock = { at: NOW };
     let version = 1;

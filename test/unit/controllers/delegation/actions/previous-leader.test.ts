@@ -20,7 +20,7 @@ import { failure } from "./executing.ts";
 const log = createLogger({ level: "silent" });
 const since = 1_001_000;
 
-/** Proxy `uid-N` of the pod `web-N`, and its delegate. */
+/** Returns proxy `uid-N` of the pod `web-N`, and its delegate. */
 function pair(number: number): { readonly proxy: Stored<Pod>; readonly delegate: Stored<Pod> } {
   const metadata = { name: `web-${number}` };
   const proxy = proxyPod({ uid: `uid-${number}`, metadata });
@@ -28,13 +28,13 @@ function pair(number: number): { readonly proxy: Stored<Pod>; readonly delegate:
 }
 
 interface Has {
-  /** Delegates there. */
+  /** Delegates in the member. */
   readonly has?: Stored<Pod>[];
   /** Delegates that its watch has shown. */
   readonly shows?: readonly Stored<Pod>[];
 }
 
-/** One member, and what was asked of it. */
+/** Returns a member, and the requests that it received. */
 function memberOf(name: string, { has = [], shows = [] }: Has) {
   const requests: string[] = [];
   const failures: unknown[] = [];
@@ -67,7 +67,7 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
   return { member, requests, failures, state };
 }
 
-/** The members `west` and `east`, each with delegates that it has, and some of them shown. */
+/** Returns the members `west` and `east`, each with its delegates. */
 function asking(west: Has, others: Has = {}) {
   const clock = { now: since };
   const memories = new Memories({ now: () => 0 });
@@ -94,7 +94,7 @@ function asking(west: Has, others: Has = {}) {
   };
   const ask = (number: number, from = since, member = "west") => askAll(number, [member], from);
   const { requests, state } = members.west;
-  /** Until lists are what is asked for. */
+  /** Asks for so many pods that lists replace single reads. */
   const askFew = async (): Promise<void> => {
     for (let number = 1; number <= 10; number += 1) await ask(100 + number);
     requests.length = 0;
@@ -102,7 +102,7 @@ function asking(west: Has, others: Has = {}) {
   return { ask, askAll, askFew, clock, members, memories, proxies, requests, state, told };
 }
 
-test("a member that has a late delegate keeps its pod until its watch shows it; one that has none denies it", async () => {
+test("keeps a pod in a member with a late delegate until its watch shows it, and denies it where there is none", async () => {
   const { proxy, delegate } = pair(1);
   const { ask, memories, requests } = asking({ has: [delegate] });
   const shown = await ask(1);
@@ -118,7 +118,7 @@ test("a member that has a late delegate keeps its pod until its watch shows it; 
   expect(await ask(3, since, "gone")).toBeUndefined();
 });
 
-test("for the first ten proxies it is asked one by one, and one list answers for all others", async () => {
+test("reads the first ten proxies one by one, and all others from one list", async () => {
   const [late, seen] = [pair(2).delegate, pair(3).delegate];
   const { ask, askFew, memories, requests } = asking({ has: [late, seen], shows: [seen] });
   await askFew();
@@ -135,7 +135,7 @@ test("for the first ten proxies it is asked one by one, and one list answers for
   ]);
 });
 
-test("a delegate that was listed and is gone counts as absent", async () => {
+test("counts a delegate that was listed and is gone as absent", async () => {
   const has = [pair(1).delegate, pair(2).delegate];
   const { ask, askFew, memories, requests } = asking({ has });
   await askFew();
@@ -175,7 +175,7 @@ test("processes a long list in slices that yield to other work", async () => {
   expect([...noted]).toEqual(expect.arrayContaining([1, 2, 3, 4]));
 });
 
-test("a list that was begun before the earlier leader's requests were over does not count, nor one that failed", async () => {
+test("ignores a list that began before the earlier leader's requests had settled, and a failed one", async () => {
   const { ask, askFew, clock, memories, requests, state } = asking({});
   await askFew();
   await ask(1);
@@ -192,7 +192,7 @@ test("a list that was begun before the earlier leader's requests were over does 
   expect(memories.of("uid-3").denied).toBeDefined();
 });
 
-test("the author is told of a member that goes on failing to say so", async () => {
+test("reports a member that goes on failing to answer", async () => {
   const { ask, clock, requests, state, told } = asking({});
   state.failure = failure("ServerError", "etcdserver: request timed out");
   for (let attempt = 1; attempt <= 12; attempt += 1) await expect(ask(1)).rejects.toBe(state.failure);
@@ -202,16 +202,16 @@ test("the author is told of a member that goes on failing to say so", async () =
   expect(told).toEqual([
     "west: may have the pod from before the controller started, and fails to say so: etcdserver: request timed out",
   ]);
-  // What has not been answered makes nobody read all that the member has.
+  // A failed read does not cause a list of the whole member.
   expect(new Set(requests)).toEqual(new Set(["find"]));
 });
 
-describe("of members that are asked at once", () => {
+describe("members that are asked at once", () => {
   const busyFor = (retryAfterMs: number): KubeError =>
     new KubeError("busy", { code: "TooManyRequests", cluster: "east", verb: "list", resource: "pods", retryAfterMs });
   const broken = failure("ServerError", "etcdserver: request timed out");
 
-  test("one that hangs and fails keeps no other's answer from being noted", async () => {
+  test("get their answers noted although another one hangs and fails", async () => {
     const { askAll, members, memories } = asking({});
     const west = Promise.withResolvers<void>();
     members.west.state.answers = west.promise;
@@ -223,7 +223,7 @@ describe("of members that are asked at once", () => {
     expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
   });
 
-  test("one that fails is suspected at once, whoever else hangs", async () => {
+  test("are suspected at once when they fail, although others hang", async () => {
     const { askAll, members } = asking({});
     members.west.state.answers = new Promise(() => {});
     members.east.state.failure = broken;
@@ -231,7 +231,7 @@ describe("of members that are asked at once", () => {
     await vi.waitFor(() => expect(members.east.failures).toEqual([broken]));
   });
 
-  test("nothing is noted of one that was connected anew meanwhile", async () => {
+  test("deny nothing if they were connected anew meanwhile", async () => {
     const { askAll, members, memories } = asking({}, { has: [pair(1).delegate] });
     const west = Promise.withResolvers<void>();
     members.west.state.answers = west.promise;
@@ -243,7 +243,7 @@ describe("of members that are asked at once", () => {
     expect(memories.of("uid-1").uncertain).toBeUndefined();
   });
 
-  test("nothing is noted of a pod that has gone meanwhile", async () => {
+  test("deny nothing for a pod that has gone meanwhile", async () => {
     const { askAll, members, memories } = asking({}, { has: [pair(1).delegate] });
     const west = Promise.withResolvers<void>();
     members.west.state.answers = west.promise;
@@ -254,7 +254,7 @@ describe("of members that are asked at once", () => {
     expect(memories.of("uid-1")).toEqual(new Memories({ now: () => 0 }).of("uid-1"));
   });
 
-  test("a failure of a reconnected or departed member holds no pod up", async () => {
+  test("hold up no pod by a failure after they reconnected or left", async () => {
     const closed = failure("NotSent", "the client was closed");
     const { askAll, clock, members, memories, told } = asking({});
     clock.now += 5000;
@@ -270,7 +270,7 @@ describe("of members that are asked at once", () => {
     expect(told).toEqual([]);
   });
 
-  test("nothing is noted of one in whose place another cluster is found to answer", async () => {
+  test("deny nothing if another cluster is found to answer in their place", async () => {
     const { askAll, members, memories } = asking({});
     const west = Promise.withResolvers<void>();
     members.west.state.answers = west.promise;
@@ -282,7 +282,7 @@ describe("of members that are asked at once", () => {
     expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
   });
 
-  test("all that have listed the pod are asked once more at the same time", async () => {
+  test("are asked once more at the same time if their lists have the pod", async () => {
     const { askAll, askFew, members } = asking({ has: [pair(1).delegate] }, { has: [pair(1).delegate] });
     await askFew();
     for (let number = 1; number <= 10; number += 1) await askAll(200 + number, ["east"]);
@@ -293,7 +293,7 @@ describe("of members that are asked at once", () => {
     await vi.waitFor(() => expect(members.east.requests).toContain("find"));
   });
 
-  test("one that has the pod keeps it, whatever the others fail with", async () => {
+  test("keep a pod that they have, whatever the others fail with", async () => {
     const { proxy, delegate } = pair(1);
     const { askAll, clock, members, memories, told } = asking({}, { has: [delegate] });
     members.west.state.failure = broken;
@@ -305,7 +305,7 @@ describe("of members that are asked at once", () => {
     expect([members.west.failures, told]).toEqual([[broken], []]);
   });
 
-  test("the author is told of one that fails, and always of the same; who wants to be left alone longest is", async () => {
+  test("have the same failing one reported each time, and the longest Retry-After observed", async () => {
     const { askAll, clock, members, told } = asking({});
     members.west.state.failure = broken;
     members.east.state.failure = broken;
@@ -321,7 +321,7 @@ describe("of members that are asked at once", () => {
     await expect(askAll(1, ["west", "east"])).rejects.toBe(members.east.state.failure);
   });
 
-  describe("of which one wants to be left alone and another hangs, a pod is decided on again at once", () => {
+  describe("have a pod decided on at once, despite Retry-After and another one that hangs,", () => {
     const { proxy } = pair(1);
     const key = objectKey(proxy.metadata);
     const changed = (metadata: Partial<ObjectMeta>): Stored<Pod> => ({
@@ -333,7 +333,7 @@ describe("of members that are asked at once", () => {
       { when: "has gone", by: undefined, tells: 0 },
       { when: "is another one", by: changed({ uid: "uid-2" }), tells: 0 },
       { when: "has changed", by: changed({ annotations: { "legation.dev/clusters": "east" } }), tells: 1 },
-    ])("when it $when", async ({ by, tells }) => {
+    ])("if it $when", async ({ by, tells }) => {
       const { askAll, clock, members, proxies, told } = asking({});
       clock.now += 5000;
       members.west.state.failure = busyFor(60_000);

@@ -15,7 +15,7 @@ const patch = { metadata: { uid: proxyUid }, status: {} };
 const refusal = { cluster: "west", reason: "Full", message: "full" } as const;
 const said = { proxyUid, reason: "NotPlaced", message: "west: full" };
 
-/** Every kind of action, and the reason by which its refusal is told here; undefined: its own code tells it, or it writes nothing. */
+/** Every kind of action, and the reason of its reported refusal; undefined if its own code reports it, or it writes nothing. */
 const actions: Readonly<Record<Action["type"], readonly [Action, string | undefined]>> = {
   delete: [{ type: "delete", member: "west", uid: "delegate-uid" }, "DeletionRefused"],
   finish: [{ type: "finish", proxyUid }, "ReleaseRefused"],
@@ -65,8 +65,8 @@ function refusals() {
   };
 }
 
-describe("an action that is refused for ever", () => {
-  test.each(Object.values(actions))("$type is told of by the reason %s", (action, reason) => {
+describe("an action that is refused for good", () => {
+  test.each(Object.values(actions))("is reported for $type by the reason %s", (action, reason) => {
     const { subject, told, memory, woken } = refusals();
     for (let attempts = 0; attempts < 3; attempts += 1) subject.failed(key, action, answered("Forbidden", 403));
     expect(told.map((each) => each.reason)).toEqual(reason === undefined ? [] : [reason]);
@@ -87,7 +87,7 @@ describe("an action that is refused for ever", () => {
     expect([memory().length, woken()]).toEqual([0, 2]);
   });
 
-  test("is told again when its event is old, and in other words at once", () => {
+  test("is reported again when its event expires, and at once with another message", () => {
     const { subject, told, clock } = refusals();
     const [removal] = actions.delete;
     const fail = (error: KubeError): void => subject.failed(key, removal, error);
@@ -103,9 +103,9 @@ describe("an action that is refused for ever", () => {
 describe("an action that fails otherwise", () => {
   const [removal] = actions.delete;
   test.each<[string, KubeError, number]>([
-    ["is told of when its webhook has not answered for ten seconds", answered("ServerError", 500), 1],
-    ["is told of when it has met conflicts for ten seconds", answered("Conflict", 409), 1],
-    ["is not told of where nobody answers: the node says that", answered("NotSent"), 0],
+    ["is reported when its webhook has not answered for ten seconds", answered("ServerError", 500), 1],
+    ["is reported when it has met conflicts for ten seconds", answered("Conflict", 409), 1],
+    ["is not reported where the member does not answer: its node shows that", answered("NotSent"), 0],
   ])("%s", (_, error, times) => {
     const { subject, told, clock } = refusals();
     subject.failed(key, removal, error);
@@ -121,7 +121,7 @@ describe("an action that fails otherwise", () => {
     ["a deletion", actions.delete[0]],
     ["a status", actions.status[0]],
     ["a change", actions.forward[0]],
-  ])("begins anew after it was done: %s", (_, action) => {
+  ])("starts over after it was done: %s", (_, action) => {
     const { subject, told, clock } = refusals();
     subject.failed(key, action, answered("Conflict", 409));
     subject.done(key, action);
@@ -130,7 +130,7 @@ describe("an action that fails otherwise", () => {
     expect(told).toEqual([]);
   });
 
-  test("is not told of on a pod that has taken the name", () => {
+  test("is not reported on a pod that has taken the name", () => {
     const { subject, told } = refusals();
     subject.failed(key, { type: "release", proxyUid: "earlier" }, answered("Forbidden", 403));
     expect(told).toEqual([]);

@@ -19,12 +19,12 @@ const action = { type: "look", member: "west", proxyUid: "uid-1", delegateUid: "
 const running = boundProxy({ status: runningStatus() });
 const ending = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() });
 
-describe("a delegate that its member does not show any more", () => {
+describe("a delegate that its member no longer shows", () => {
   test.each([
     ["of a pod that runs", running],
     ["of a pod that has not started", boundProxy()],
     ["of a pod that is being deleted", ending],
-  ])("%s is asked for there before anything is said of its end", (_case, proxy) => {
+  ])("is asked for before its end is written: %s", (_case, proxy) => {
     const departed = delegateOf(proxy, { status: proxy.status ?? {} });
     for (const parts of [{}, { departed }, { departed: delegateOf(proxy, { uid: "other", metadata: deleting }) }]) {
       const expected = proxy === ending ? { ...action, ends: { gracePeriodSeconds: 17 } } : action;
@@ -43,7 +43,7 @@ describe("a delegate that its member does not show any more", () => {
     }
   });
 
-  test("is not asked for where nobody answers", () => {
+  test("is not asked for in a member that does not answer", () => {
     for (const proxy of [running, ending]) {
       expect(decide(world(proxy, [member("west", { reachable: false })]), now).actions).toEqual([]);
     }
@@ -58,7 +58,7 @@ describe("a delegate that its member does not show any more", () => {
     expect(over).toEqual([{ ...action, ends: { gracePeriodSeconds: 17 } }]);
   });
 
-  test("but under the name of another owner is not swept, as the proxy records it", () => {
+  test("is not swept under the name of another owner, since the proxy records it", () => {
     const owner = JSON.stringify({ cluster: "cern", namespace: "team", name: "web-0", uid: "other" });
     const delegate = delegateOf(running, { metadata: { annotations: { [OWNER_ANNOTATION]: owner } } });
     expect(decide(world(running, [member("west", { delegate })]), now).actions).toEqual([action]);
@@ -113,17 +113,17 @@ function isShown(shown: Shown<View> | undefined, delegate?: Stored<Pod>): boolea
   return shown?.(world(running, [member("west", delegate === undefined ? {} : { delegate })]));
 }
 
-describe("the member, asked for a delegate,", () => {
+describe("a member that is asked for a delegate", () => {
   test.each([
     ["has no such pod", undefined],
     ["has another one of that name", delegateOf(running, { uid: "other" })],
-  ])("%s: it has gone", async (_case, there) => {
+  ])("proves that it is gone if it %s", async (_case, there) => {
     const { memories, run } = looking({ find: async () => there });
     expect(isShown(await run())).toBe(true);
     expect(memories.of("uid-1").gone).toBe("delegate-uid");
   });
 
-  test("does not answer: nothing is known", async () => {
+  test("proves nothing if it does not answer", async () => {
     const lost = new KubeError("cut", { code: "AnswerLost", cluster: "west", verb: "get", resource: "pods" });
     const { memories, failures, run } = looking({ find: () => Promise.reject(lost) });
     await expect(run()).rejects.toBe(lost);
@@ -131,7 +131,7 @@ describe("the member, asked for a delegate,", () => {
     expect(memories.of("uid-1").gone).toBeUndefined();
   });
 
-  test("has it with its marks: its watch is waited for", async () => {
+  test("waits for its watch if it has it with its marks", async () => {
     const there = delegateOf(running);
     const shown = await looking({ find: async () => there }).run();
     expect([isShown(shown), isShown(shown, there)]).toEqual([false, true]);
@@ -144,7 +144,7 @@ describe("the member, asked for a delegate,", () => {
       "its owner's uid",
       { annotations: { [OWNER_ANNOTATION]: '{"cluster":"c","namespace":"n","name":"n","uid":"u"}' } },
     ],
-  ])("has it without %s: that is put back, on this very pod", async (_case, metadata) => {
+  ])("gets %s put back on this very pod", async (_case, metadata) => {
     const marked = delegateOf(running);
     const there = { ...marked, metadata: { ...marked.metadata, ...metadata } };
     const { memories, patches, run } = looking({ find: async () => there, patch: async () => marked });
@@ -166,16 +166,16 @@ describe("the member, asked for a delegate,", () => {
     new KubeError("no", { code, cluster: "west", verb: "patch", resource: "pods" });
 
   test.each([
-    ["refuses to", () => Promise.reject(refused("Forbidden"))],
-    ["takes it and leaves them off", async () => bare],
-  ])("%s put them back: the author hears of it, and it is left so for a while", async (_case, patch) => {
+    ["it refuses to", () => Promise.reject(refused("Forbidden"))],
+    ["it drops them", async () => bare],
+  ])("has the marks reported and left alone for a while if %s", async (_case, patch) => {
     const { memories, told, run } = looking({ find: async () => bare, patch });
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
     expect(memories.of("uid-1").held?.[MARKS]?.until).toBe(now + HOLD_MS);
   });
 
-  test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
+  test("has the delegate deleted if it does not put the marks back while the pod is being deleted", async () => {
     let there: Stored<Pod> | undefined = bare;
     const patch = () => Promise.reject(refused("Forbidden"));
     const { memories, deletions, run } = looking({ find: async () => there, patch });
@@ -188,7 +188,7 @@ describe("the member, asked for a delegate,", () => {
     expect(memories.of("uid-1").gone).toBe("delegate-uid");
   });
 
-  test("has somebody who keeps taking them off: after some times it is left so for a while", async () => {
+  test("is left alone for a while if a client there keeps removing the marks", async () => {
     const { memories, told, run } = looking({ find: async () => bare, patch: async () => delegateOf(running) });
     for (let time = 0; time < 4; time += 1) await run();
     expect(memories.of("uid-1").held).toBeUndefined();
@@ -197,7 +197,7 @@ describe("the member, asked for a delegate,", () => {
     expect(told).toEqual(["NotFollowed"]);
   });
 
-  test("has another one by the time it is written: it is looked for again", async () => {
+  test("is asked again if it has another pod by the time of the write", async () => {
     const { memories, run } = looking({ find: async () => bare, patch: () => Promise.reject(refused("Conflict")) });
     expect(isShown(await run())).toBe(true);
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: {} });

@@ -68,7 +68,7 @@ const proxy = proxyPod({ uid: "proxy-uid", metadata: { creationTimestamp: CREATE
 const create: Action = { type: "create", member: "west", proxyUid: "proxy-uid", controlled: false };
 const bind: Action = { type: "bind", member: "west", proxyUid: "proxy-uid", delegateUid: "d", memberNode: "n" };
 
-test("the first delegate ends the wait for placement, the next one does not", async () => {
+test("ends the wait for placement with the first delegate, and not with the next one", async () => {
   expect(await follow(create, { proxy, waitingSince: AT + 1_000 })).toEqual([
     {
       name: "wait for placement",
@@ -88,12 +88,12 @@ test("the first delegate ends the wait for placement, the next one does not", as
   expect(await follow(create, { proxy, memory: memory({ attempts }) })).toMatchObject([{ name: "create delegate" }]);
 });
 
-test("one that came under an earlier leader has waited since its creation", async () => {
+test("counts the wait of a pod from an earlier leader since its creation", async () => {
   const [wait] = await follow(create, { proxy, memory: memory({ fresh: false }), waitingSince: AT + 2_000 });
   expect(wait).toMatchObject({ name: "wait for placement", startedAt: AT });
 });
 
-test("the binding ends what the member's scheduler did, and is when the trace gets its root", async () => {
+test("ends the step of the member's scheduler with the Binding, and gives the trace its root", async () => {
   const attempts = new Map([["west", { since: AT + 1_500, refusals: 0 }]]);
   expect(await follow(bind, { proxy, memory: memory({ attempts }) })).toMatchObject([
     { name: "bind proxy", startedAt: AT + 3_000 },
@@ -107,7 +107,7 @@ test("the binding ends what the member's scheduler did, and is when the trace ge
   ]);
 });
 
-test("a member that does not find a node in time is an error of the wait for its scheduler", async () => {
+test("marks the step of a member's scheduler that finds no node in time as failed", async () => {
   const attempts = new Map([["west", { since: AT, refusals: 0 }]]);
   const refusal = { cluster: "west", reason: "Unschedulable", message: "0/3 nodes" } as const;
   const refuse: Action = { type: "refuse", proxyUid: "proxy-uid", refusal, nodesVersion: 1, sharedBy: "spec" };
@@ -116,7 +116,7 @@ test("a member that does not find a node in time is an error of the wait for its
   ]);
 });
 
-test("a proxy that was bound before it had a delegate is placed when the first one is on record", async () => {
+test("ends the placement of a proxy that was bound first when its first delegate is recorded", async () => {
   const record: Action = {
     type: "record",
     proxyUid: "proxy-uid",
@@ -138,7 +138,7 @@ test("a proxy that was bound before it had a delegate is placed when the first o
 test.each([
   ["Succeeded", undefined],
   ["Failed", "Failed"],
-])("the final status %s ends the run", async (phase, failure) => {
+])("ends the run with the final status %s", async (phase, failure) => {
   const running = boundProxy({ uid: "proxy-uid", status: { phase: "Running", startTime: CREATED } });
   const status: Action = {
     type: "status",
@@ -157,7 +157,7 @@ test.each([
   expect(await follow(status, { proxy: ended })).toHaveLength(1);
 });
 
-test("the release ends the deletion, which began when it was asked for", async () => {
+test("ends the deletion with the release, counted from its request", async () => {
   const deletion = { deletionTimestamp: "2026-11-21T10:00:30Z", deletionGracePeriodSeconds: 30 };
   const release: Action = { type: "release", proxyUid: "proxy-uid" };
   const bound = boundProxy({ uid: "proxy-uid", metadata: deletion });
@@ -175,8 +175,8 @@ test("the release ends the deletion, which began when it was asked for", async (
   ]);
 });
 
-test("notes in memory are no steps", async () => {
+test("makes no steps of notes in memory", async () => {
   expect(await follow({ type: "prepare", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
-  // Nobody knows which pod's way that would be.
+  // No pod's trace would fit it.
   expect(await follow({ type: "delete", member: "west", uid: "d" })).toEqual([]);
 });

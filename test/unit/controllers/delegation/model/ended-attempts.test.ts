@@ -7,12 +7,12 @@ import { delegateOf, member, world } from "../world.ts";
 
 const minute = 60_000;
 
-test("a member that was cordoned for a while has its whole time again when it gets the pod anew", () => {
+test("gives a member its whole timeout when it gets the pod again after it was cordoned", () => {
   const memories = new Memories({ now: () => 0 });
   const proxy = proxyPod();
   const { uid } = proxy.metadata;
   const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
-  // 0:00 west gets the pod, whose scheduler finds no node; there is no other member with room.
+  // 0:00 west gets the pod, whose scheduler finds no node; no other member has room.
   memories.noteAttempt(uid, "west", 0);
   const waits = member("west", { delegate: delegateOf(proxy, { status: { phase: "Pending", conditions } }) });
   const cordoned = { ...waits, candidate: { ...waits.candidate, closed: CORDONED } };
@@ -21,7 +21,7 @@ test("a member that was cordoned for a while has its whole time again when it ge
   expect(withdrawn.outcome).toBe("Withdrawing");
   expect(withdrawn.actions.map(({ type }) => type)).toEqual(["report", "delete"]);
   memories.noteUnplaced(uid);
-  // 10:00 west is uncordoned, and east has room by now, too: west is the better one.
+  // 10:00 west is uncordoned, and east has room as well: west is the better one.
   const now = 10 * minute;
   const placed = decide(
     world(proxy, [member("west"), member("east", { used: 50 })], { memory: memories.of(uid) }),
@@ -37,15 +37,15 @@ test("a member that was cordoned for a while has its whole time again when it ge
   expect(held).toMatchObject({ outcome: "Scheduling", actions: [], requeueAt: now + 30_000 });
 });
 
-test("a member that could not be reached when it was to get the pod has its whole time when it gets it later", () => {
+test("gives a member that could not be reached at first its whole timeout when it gets the pod later", () => {
   const memories = new Memories({ now: () => 0 });
   const proxy = proxyPod();
   const { uid } = proxy.metadata;
-  // 0:00 the creation in west is not sent (connection refused); west is lost, and back at 1:00. East takes the pod meanwhile, has no node, ...
+  // 0:00 the create in west is not sent (connection refused); west is lost, and returns at 1:00. East gets the pod and has no node.
   memories.noteAttempt(uid, "west", 0);
   memories.noteAttempt(uid, "east", 2_000);
   memories.noteRefusal(uid, { cluster: "east", reason: "Unschedulable", message: "too full" }, 1, 5 * minute);
-  // 5:00 ... and west gets it at last.
+  // 5:00 west gets it at last.
   const now = 5 * minute;
   memories.noteAttempt(uid, "west", now);
   const west = member("west", { reachableSince: minute, delegate: delegateOf(proxy) });

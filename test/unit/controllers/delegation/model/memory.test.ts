@@ -3,12 +3,12 @@ import { Memories } from "../../../../../src/controllers/delegation/placement/me
 
 const now = 1_000_000;
 
-describe("what is remembered of a proxy", () => {
-  test("is nothing at first, and that nobody can have acted on it", () => {
+describe("the memory of a proxy", () => {
+  test("is empty at first, and marks the proxy as new under this leader", () => {
     expect(new Memories({ now: () => 0 }).of("uid-1")).toEqual({ fresh: true, attempts: {} });
   });
 
-  test("is that a member may have its delegate, until that member shows it", () => {
+  test("holds that a member may have the delegate, until the member shows it", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteAttempt("uid-1", "west", now);
     memories.noteUncertain("uid-1", "west");
@@ -18,7 +18,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").uncertain).toBeUndefined();
   });
 
-  test("is since when a delegate of an earlier leader's was seen", () => {
+  test("holds since when a delegate of an earlier leader was seen", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteInherited("uid-1");
     memories.noteFound("uid-1", "west", now);
@@ -26,7 +26,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.west).toEqual({ since: now, refusals: 0 });
   });
 
-  test("is which members were asked for a pod of an earlier leader's and have not got it, as long as each is reached in the same way", () => {
+  test("holds which members were asked for a pod of an earlier leader and lack it, while each keeps its connection", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteInherited("uid-1");
     for (const member of ["west", "east"]) memories.noteDenied("uid-1", member);
@@ -37,8 +37,8 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: {} });
   });
 
-  // What the model check (test/unit/model) has found: done late, it would be a second delegate beside the one elsewhere.
-  test("is that a create whose answer was lost may be done for a whole attempt's time from then on", () => {
+  // The model check (test/unit/model) has found this: done late, it would be a second delegate.
+  test("holds that a create without a response may happen for a whole attempt's time", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteAttempt("uid-1", "west", now, true);
     memories.noteUncertain("uid-1", "west", { at: now + 29_000, message: "reset" });
@@ -46,7 +46,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.west).toEqual({ since: now + 29_000, refusals: 0 });
   });
 
-  test("is a refusal that lasts as long as before when the pod was let ask ahead of its end", () => {
+  test("keeps a refusal's duration when the pod was tried ahead of its end", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
     const memories = new Memories({ now: () => 0 });
     memories.noteOpen("uid-1", "west", now);
@@ -63,7 +63,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.noteRefusal("uid-1", refusal, 1, now)).toBe(2 * rest);
   });
 
-  test("is a refusal that is waited for longer each time, unless it passes by itself", () => {
+  test("holds a refusal with a growing backoff, unless it passes by itself", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
     const waits = (wait: "steady" | "growing"): number[] => {
       const memories = new Memories({ now: () => 0 });
@@ -77,7 +77,7 @@ describe("what is remembered of a proxy", () => {
     expect(waits("steady")).toEqual([30_000, 30_000, 30_000]);
   });
 
-  test("is since when something is in the way of an attempt, until a delegate is made", () => {
+  test("holds since when an attempt is held up, until a delegate is created", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteAttempt("uid-1", "west", now);
     expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
@@ -86,7 +86,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.noteFailing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
   });
 
-  test("is since when it was refused, whatever else failed before or between", () => {
+  test("holds since when the pod was refused, whatever else failed before or between", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteAttempt("uid-1", "west", now);
     expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
@@ -95,7 +95,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.noteFailing("uid-1", "west", now + 7_000, true)).toBe(now + 5_000);
   });
 
-  test("is since when an attempt is under way, however often its create is sent", () => {
+  test("holds since when an attempt lasts, however often its create is sent", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteAttempt("uid-1", "west", now);
     memories.noteAttempt("uid-1", "west", now + 5_000);
@@ -103,7 +103,7 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.west?.since).toBe(now);
   });
 
-  test("is a refusal for longer each time", () => {
+  test("lengthens a refusal each time", () => {
     const memories = new Memories({ now: () => 0 });
     const refusal = { cluster: "west", reason: "Unschedulable", message: "no" } as const;
     const untils = [1, 2, 3].map(() => {
@@ -113,21 +113,21 @@ describe("what is remembered of a proxy", () => {
     expect(untils).toEqual([30_000, 60_000, 120_000]);
   });
 
-  test("is a refusal for ten minutes at most, however often it was refused", () => {
+  test("limits a refusal to ten minutes", () => {
     const memories = new Memories({ now: () => 0 });
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
     for (let refused = 0; refused < 12; refused += 1) memories.noteRefusal("uid-1", refusal, 1, now);
     expect(memories.of("uid-1").attempts.west?.until).toBe(now + 600_000);
   });
 
-  test("is forgotten when it is bound", () => {
+  test("is forgotten when the pod is bound", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteUncertain("uid-1", "west");
     memories.forget("uid-1");
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: {} });
   });
 
-  test("is which writes are held, for five minutes each", () => {
+  test("holds which writes are held, for five minutes each", () => {
     const clock = { at: now };
     const memories = new Memories({ now: () => clock.at });
     const until = () => Object.entries(memories.of("uid-1").held ?? {}).map(([write, held]) => [write, held.until]);

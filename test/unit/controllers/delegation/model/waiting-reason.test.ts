@@ -25,12 +25,12 @@ const east: Refusal = { cluster: "east", ...CORDONED };
 
 interface Told {
   readonly afterMs: number;
-  /** The first is what the pod was told, the last what it is told now. */
+  /** The first reason was reported, the last one is to be reported now. */
   readonly reasons?: readonly [string, ...string[]];
   readonly members?: readonly TestMember[];
 }
 
-/** How many reports there are of a pod that was told the first refusals, and now the second. */
+/** Counts the reports of a pod with the first refusals reported, and the second ones now. */
 function told(
   before: readonly MemberReason[],
   after: readonly MemberReason[],
@@ -58,7 +58,7 @@ describe("a pod that waits", () => {
     ["cannot be read of its pods", pods],
     ["cannot be read of its nodes", nodes],
     ["is being read", "its pods and nodes are still being read"],
-  ])("hears once a minute at most of a member that %s, and that it answers again", (_case, words) => {
+  ])("is told once a minute at most that a member %s, and that it answers again", (_case, words) => {
     const unheard = { cluster: "west", reason: "ClusterNotReady", message: words ?? "", silent: true } as const;
     const [before, gone] = [
       [east, full],
@@ -86,7 +86,7 @@ describe("a pod that waits", () => {
     ["cores", cpu(1), cpu(0.5)],
     ["bytes", memoryLeft(2 ** 30), memoryLeft(123_456)],
     ["pods of a quota", quota(5), quota(6)],
-  ])("hears once a minute at most of other amounts of %s", (_what, from, to) => {
+  ])("is told once a minute at most of other amounts of %s", (_what, from, to) => {
     for (const [before, after] of [
       [from, to],
       [to, from],
@@ -103,18 +103,18 @@ describe("a pod that waits", () => {
       west({ reason: "RefusedByMember", message: "Secret 1m is missing" }),
       west({ reason: "RefusedByMember", message: "Secret 2m is missing" }),
     ],
-  ])("hears at once of another %s", (_what, from, to) => {
+  ])("is told at once of another %s", (_what, from, to) => {
     expect(told(from, to, { afterMs: 1 })).toBe(1);
   });
 
-  test("hears at once of anything else, also of another member at the same time", () => {
+  test("is told at once of anything else, also about another member at the same time", () => {
     expect(told([east, full], [{ cluster: "east", ...BEING_REMOVED }, lost], { afterMs: 1 })).toBe(1);
     expect(told([full], west(CORDONED), { afterMs: 1 })).toBe(1);
     expect(told([full], [east, full], { afterMs: 1 })).toBe(1);
     expect(told(west(NO_VIRTUAL_NODE), west(CORDONED), { afterMs: 1 })).toBe(1);
   });
 
-  test("hears at once when the reason is another one, and later when it is not", () => {
+  test("is told at once if the reason is another one, and later if it is the same", () => {
     const reason = "ClusterNotReady";
     const held = west({
       reason,
@@ -128,7 +128,7 @@ describe("a pod that waits", () => {
     expect(told(doubt("no leader"), doubt("timed out"), { afterMs: 60_000, reasons: [reason] })).toBe(1);
   });
 
-  test("hears nothing of a member that has failed to answer once, however long ago the last word was", () => {
+  test("is not told that a member has failed to answer once", () => {
     const afterMs = 3_600_000;
     const faltering = [member("west", { faltering: true })];
     expect(told([full], [lost], { afterMs, members: faltering })).toBe(0);
@@ -136,7 +136,7 @@ describe("a pod that waits", () => {
     expect(told([east, full], [lost], { afterMs, members: faltering })).toBe(1);
   });
 
-  test("hears what it was not told when the minute is over", () => {
+  test("is told a held-back message when the minute is over", () => {
     const proxy = proxyPod();
     const west = member("west");
     const closed = { ...west, candidate: { ...west.candidate, closed: notAnswering("reset") } };
@@ -159,7 +159,7 @@ describe("a pod that has waited for long", () => {
     return world(proxy, [member("west")], { memory: memory({ told: { ...why, at: now } }), ...excluded });
   };
 
-  test("hears the same again, in an event alone, before the last one is forgotten", () => {
+  test("gets the same message again, in an event alone, before the last one expires", () => {
     const uid = "7bd5d1b8-35b4-42d5-9e04-5ae6e7bc6d5a";
     const { requeueAt = 0 } = decide(waiting(uid), now + 60_000);
     expect(requeueAt).toBeGreaterThanOrEqual(now + 50 * 60_000);
@@ -168,7 +168,7 @@ describe("a pod that has waited for long", () => {
     expect(decide(waiting(uid), requeueAt).actions).toEqual([{ type: "report", proxyUid: uid, ...why, again: true }]);
   });
 
-  test("hears it at another time than others that wait for as long", () => {
+  test("gets it at another time than other pods that wait for as long", () => {
     const uids = ["00000000", "0000ffff", "12345678", "fedcba98"].map(
       (start) => `${start}-35b4-42d5-9e04-5ae6e7bc6d5a`,
     );
@@ -177,7 +177,7 @@ describe("a pod that has waited for long", () => {
   });
 });
 
-describe("a member", () => {
+describe("a member counts as faltering", () => {
   const sound = { probed: { reachable: true }, reachable: true, read: true, nodesRead: true, unreadable: {} };
   test.each([
     ["is sound", {}, false],
@@ -187,7 +187,7 @@ describe("a member", () => {
     ["is lost", { probed: { reachable: false, message: "reset" }, reachable: false }, false],
     ["cannot be read", { reachable: false, unreadable: { pods: "its pods cannot be read: reset" } }, false],
     ["has nodes that cannot be read", { nodesRead: false, unreadable: { nodes: "no" } }, false],
-  ])("that %s", (_case, parts, isSo) => {
+  ])("if it %s", (_case, parts, isSo) => {
     expect(isFaltering({ ...sound, ...parts })).toBe(isSo);
   });
 });

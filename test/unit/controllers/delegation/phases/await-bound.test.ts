@@ -10,7 +10,7 @@ import { delegateOf, member, memory, world } from "../world.ts";
 const now = Date.parse("2026-01-01T00:00:00Z");
 const FINALIZERS = ["legation.dev/delegate"];
 
-/** A pod that has just overflowed to `west`. */
+/** Returns a pod that has just overflowed to `west`. */
 function overflowed({ metadata, ...parts }: PodParts = {}): Stored<Pod> {
   return pod({
     ...parts,
@@ -21,12 +21,12 @@ function overflowed({ metadata, ...parts }: PodParts = {}): Stored<Pod> {
 const held = overflowed({ metadata: { finalizers: FINALIZERS } });
 
 describe("a pod that has overflowed", () => {
-  test("is held before anything is made for it", () => {
+  test("gets its finalizer before anything is created for it", () => {
     const { actions } = decide(world(overflowed(), [member("west"), member("east")]), now);
     expect(actions).toEqual([{ type: "hold", proxyUid: "uid-1" }]);
   });
 
-  test("gets its delegate in its member, as its author's own scheduler's", () => {
+  test("gets its delegate in its member, with its author's own scheduler", () => {
     const own = overflowed({ metadata: { finalizers: FINALIZERS }, spec: {} });
     const volcano = { ...own, spec: { containers: [], ...own.spec, schedulerName: "volcano" } };
     const create = (proxy: Stored<Pod>) => decide(world(proxy, [member("west"), member("east")]), now).actions[0];
@@ -36,7 +36,7 @@ describe("a pod that has overflowed", () => {
     expect(delegate(volcano)).toMatchObject({ spec: { schedulerName: "volcano" } });
   });
 
-  test("has it recorded when it has a node there, and says why while it has none", () => {
+  test("has the delegate recorded once it has a node there, and reports why while it has none", () => {
     const bound = member("west", { delegate: delegateOf(held, { spec: { nodeName: "node-1" } }) });
     expect(decide(world(held, [bound]), now).actions).toEqual([
       { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "delegate-uid", memberNode: "node-1" },
@@ -48,7 +48,7 @@ describe("a pod that has overflowed", () => {
     ]);
   });
 
-  test("forwards what its author changes while it waits for a node there: that may be all that it lacks", () => {
+  test("forwards its author's changes while it waits for a node there", () => {
     const tolerations = [{ key: "spot", operator: "Exists" as const }];
     const tolerating = { ...held, spec: { containers: [], ...held.spec, tolerations } };
     const west = member("west", { delegate: delegateOf(held) });
@@ -57,7 +57,7 @@ describe("a pod that has overflowed", () => {
     ]);
   });
 
-  test("keeps others like it away, once its member's scheduler has had its time", () => {
+  test("keeps pods of its shape away once the member's scheduler has had its time", () => {
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
     const attempts = new Map([["west", { since: now, refusals: 0 }]]);
@@ -68,7 +68,7 @@ describe("a pod that has overflowed", () => {
     expect(at(now + 30_000).actions).toMatchObject([{ type: "refuse", proxyUid: "uid-1", refusal }]);
   });
 
-  test("waits where its member refuses it after all, and tries again", () => {
+  test("waits where its member refuses it, and tries again", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
     const attempts = new Map([["west", { since: now, refusals: 1, refusal, until: now + 1000 }]]);
     const at = (time: number) => decide(world(held, [member("west")], { memory: memory({ attempts }) }), time);
@@ -79,14 +79,14 @@ describe("a pod that has overflowed", () => {
     expect(at(now + 1000).actions).toMatchObject([{ type: "create" }]);
   });
 
-  test("waits while its namespace is not opted in: what its namespace says of it in members, nobody knows", () => {
+  test("waits while its namespace is not opted in, since its placement is unknown", () => {
     const { actions, requeueAt } = decide(world(held, [member("west")], { optedIn: false }), now);
     expect(actions).toMatchObject([{ type: "report", reason: "NotOptedIn" }]);
     expect(requeueAt).toBe(now + 1000);
     expect(decide(world(held, [member("west")]), now).actions).toMatchObject([{ type: "create" }]);
   });
 
-  test("waits for what it needs there", () => {
+  test("waits for its dependencies there", () => {
     const decided = (needs: Needs) => decide(world(held, [member("west")], { needs: () => needs }), now);
     const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
     expect(decided({ state: "missing", ...missing }).actions).toMatchObject([{ type: "report", ...missing }]);
@@ -97,13 +97,13 @@ describe("a pod that has overflowed", () => {
     expect(decided({ state: "awaited" })).toMatchObject(preparing);
   });
 
-  test("is not run again when its delegate has run and gone before it was recorded", () => {
+  test("does not run again if its delegate has run and gone before it was recorded", () => {
     const departed = delegateOf(held, { spec: { nodeName: "node-1" }, status: runningStatus() });
     const { actions } = decide(world(held, [member("west", { departed })]), now);
     expect(actions).toMatchObject([{ type: "record", delegateUid: "delegate-uid" }]);
   });
 
-  test("is not run when it has failed on the host before its delegate was made: its workload has replaced it", () => {
+  test("does not run if it failed on the host before its delegate was created: its workload has replaced it", () => {
     const failed = { ...held, status: { phase: "Failed" } };
     expect(decide(world(failed, [member("west")]), now)).toEqual({ actions: [], outcome: "Finished" });
     const unheld = { ...overflowed(), status: { phase: "Failed" } };
@@ -112,14 +112,14 @@ describe("a pod that has overflowed", () => {
     expect(decide(world(failed, [member("west", { delegate })]), now).actions).toMatchObject([{ type: "delete" }]);
   });
 
-  test("has a delegate recorded that has failed without a node: its end is told then", () => {
+  test("has a delegate recorded that failed without a node, and gets its end then", () => {
     const delegate = delegateOf(held, { status: { phase: "Failed", reason: "DeadlineExceeded" } });
     expect(decide(world(held, [member("west", { delegate })]), now).actions).toMatchObject([
       { type: "record", delegateUid: "delegate-uid", memberNode: "" },
     ]);
   });
 
-  test("is not made without its overrides when they do not fit", () => {
+  test("is not created without its overrides if they do not fit", () => {
     const problem = "legation.dev/overrides: path /spec/containers/1 does not exist";
     const { actions, outcome } = decide(world(held, [member("west")], { misfit: () => problem }), now);
     expect(outcome).toBe("Waiting");
@@ -133,7 +133,7 @@ describe("a pod that has overflowed", () => {
   test.each([
     [30, [{ type: "finish", proxyUid: "uid-1" }]],
     [0, []],
-  ])("goes when it is deleted with grace %i before it was held", (deletionGracePeriodSeconds, expected) => {
+  ])("goes when it is deleted with grace %i before it got its finalizer", (deletionGracePeriodSeconds, expected) => {
     const deletionTimestamp = "2026-01-01T00:00:00Z";
     const annotations = { [CLUSTER_ANNOTATION]: "west" };
     const proxy = overflowed({ metadata: { annotations, deletionTimestamp, deletionGracePeriodSeconds } });

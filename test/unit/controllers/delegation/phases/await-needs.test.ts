@@ -21,14 +21,14 @@ function decided(given: () => Needs | undefined, parts: Parameters<typeof world>
   return [outcome, ...actions.map((action) => ("member" in action ? `${action.type} ${action.member}` : action.type))];
 }
 
-describe("a proxy that uses something of its namespace", () => {
+describe("a proxy with dependencies", () => {
   test.each<[string, () => Needs | undefined, string[]]>([
-    ["uses nothing, and is placed", () => undefined, ["Placing", "create west"]],
-    ["is placed where all of it is", needs(), ["Placing", "create west"]],
-    ["has it made first where it is lacking", needs({ west: "unprepared" }), ["Preparing", "prepare west"]],
-    ["goes elsewhere when a member refuses it", needs({ west: { refused: "taken" } }), ["Placing", "create east"]],
+    ["is placed if it has none", () => undefined, ["Placing", "create west"]],
+    ["is placed where all of them are", needs(), ["Placing", "create west"]],
+    ["has missing ones prepared first", needs({ west: "unprepared" }), ["Preparing", "prepare west"]],
+    ["goes elsewhere if a member refuses them", needs({ west: { refused: "taken" } }), ["Placing", "create east"]],
     ["waits while the host is being read", awaited, ["Waiting"]],
-    ["waits for what is missing, and says so", lacking, ["Waiting", "report"]],
+    ["waits for missing ones, and reports that", lacking, ["Waiting", "report"]],
   ])("%s", (_, given, expected) => {
     expect(decided(given)).toEqual(expected);
   });
@@ -37,19 +37,19 @@ describe("a proxy that uses something of its namespace", () => {
     ["there", needs(), ["Placing", "create"]],
     ["not there", needs({ west: "unprepared" }), ["Preparing"]],
     ["refused", needs({ west: { refused: "taken" } }), ["Preparing", "report"]],
-  ])("whose delegate was deleted before it started gets another one when that is there: %s", (_, given, expected) => {
+  ])("gets another delegate after its first was deleted before it started, if they are: %s", (_, given, expected) => {
     const { actions, outcome } = decide(world(boundProxy(), [member("west")], { needs: given, ...gone }), now);
     expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
   });
 
-  test("says what is missing once, in kubelet's words", () => {
+  test("reports once what is missing, in the kubelet's words", () => {
     const observed = world(proxyPod(), [member("west")], { needs: lacking });
     expect(decide(observed, now).actions).toEqual([{ type: "report", proxyUid: "uid-1", ...missing }]);
     const memoryOfIt = memory({ told: missing });
     expect(decide({ ...observed, memory: memoryOfIt }, now).actions).toEqual([]);
   });
 
-  test("says why no member takes it", () => {
+  test("reports why no member takes it", () => {
     const refused = { refused: "ConfigMap a is there already" };
     const observed = world(proxyPod(), [member("west")], { needs: needs({ west: refused }) });
     expect(decide(observed, now).actions).toMatchObject([{ message: "west: ConfigMap a is there already" }]);
@@ -59,7 +59,7 @@ describe("a proxy that uses something of its namespace", () => {
     expect(decided(lacking, { memory: memory({ uncertain: "west" }) })).toEqual(["Placing", "create west"]);
   });
 
-  test("waits for members that may have it, also when they refuse what it uses", () => {
+  test("waits for members that may have it, even if they refuse its dependencies", () => {
     const members = [member("west", { read: false }), member("east")];
     const given = needs({ west: { refused: "not read" } });
     const observed = world(proxyPod(), members, { needs: given, memory: memory({ fresh: false }) });

@@ -22,7 +22,7 @@ describe("a pod whose member does not answer", () => {
       west: { ...lost, delegate: scheduled },
       bind: { delegateUid: "delegate-uid", memberNode: "west-node-1" },
     },
-  ])("that $has it is bound to the member's node once that is not Ready: $bind", ({ has, west, bind }) => {
+  ])("is bound to the member's node once that is not Ready, if the member $has it: $bind", ({ has, west, bind }) => {
     const decided = (parts: object) => decide(world(proxy, [west, east], { memory: doubtful, ...parts }), now).actions;
     expect(decided({ unheard })).toEqual([
       { type: "bind", member: "west", proxyUid, ...bind },
@@ -37,13 +37,13 @@ describe("a pod whose member does not answer", () => {
     expect(decided({})).toMatchObject([{ type: "report", reason: "ClusterNotReady" }]);
   });
 
-  test("that has found no node there is not bound: it could not go elsewhere when the member is back", () => {
+  test("is not bound if it has found no node there, so that it can still go elsewhere", () => {
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const west = { ...lost, delegate: delegateOf(proxy, { status: { phase: "Pending", conditions } }) };
     expect(decide(world(proxy, [west, east], { unheard }), now).actions).toMatchObject([{ type: "report" }]);
   });
 
-  test("goes on being bound there when it answers again, as the first Binding may still be done", () => {
+  test("goes on being bound there when the member answers again, since the first Binding may still happen", () => {
     const found = member("west", { delegate: delegateOf(proxy) });
     for (const west of [member("west"), found]) {
       const decided = decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now);
@@ -52,7 +52,7 @@ describe("a pod whose member does not answer", () => {
   });
 });
 
-describe("a pod whose Binding may have been done", () => {
+describe("a pod whose Binding may have happened", () => {
   const decided = (west: ReturnType<typeof member>) =>
     decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now).actions;
 
@@ -63,14 +63,14 @@ describe("a pod whose Binding may have been done", () => {
   test.each([
     { delegate: scheduled },
     { departed: delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: { phase: "Succeeded" } }) },
-  ])("is bound again with its delegate on record when the member shows or has shown it", (shown) => {
+  ])("is bound again with its delegate recorded when the member shows or has shown it", (shown) => {
     expect(decided(member("west", shown))).toEqual([
       { type: "bind", member: "west", proxyUid, delegateUid: "delegate-uid", memberNode: "west-node-1" },
     ]);
   });
 });
 
-describe("a pod that was bound to a lost member without a delegate on record", () => {
+describe("a pod that was bound to a lost member without a recorded delegate", () => {
   const metadata = { annotations: { [CLUSTER_ANNOTATION]: "west" } };
   const bound = proxyPod({ metadata, spec: { nodeName: "legation-west" } });
   const actions = (members: Parameters<typeof world>[1], parts: object = {}) =>
@@ -80,12 +80,12 @@ describe("a pod that was bound to a lost member without a delegate on record", (
     expect(actions([lost, east], { unheard, memory: doubtful })).toEqual([]);
   });
 
-  test("has its delegate recorded, or made, when its member answers again", () => {
+  test("has its delegate recorded, or created, when its member answers again", () => {
     expect(actions([member("west", { delegate: scheduled }), east])).toMatchObject([{ type: "record" }]);
     expect(actions([member("west"), east], { memory: doubtful })).toMatchObject([{ type: "create", member: "west" }]);
   });
 
-  test("first loses what another member has, or may have, of it", () => {
+  test("first loses any delegate that another member has, or may have", () => {
     const elsewhere = member("east", { delegate: scheduled });
     expect(actions([member("west"), elsewhere])).toEqual([{ type: "delete", member: "east", uid: "delegate-uid" }]);
     const sent = memory({ uncertain: "east" });

@@ -7,8 +7,8 @@ const now = Date.parse("2026-02-03T04:05:06Z");
 
 test.each<[string, string | undefined, string[]]>([
   ["waits for a member that has not been read and may have its delegate", undefined, ["report"]],
-  ["is placed at once when it may not go to the member that has not been read", "not named", ["create"]],
-])("a proxy of an earlier leader %s", (_, excluded, types) => {
+  ["is placed at once if it may not go to the member that has not been read", "not named", ["create"]],
+])("%s, as a proxy of an earlier leader", (_, excluded, types) => {
   const west = member("west", { reachable: false, read: false });
   const excludes = ({ name }: { readonly name: string }) => (name === "west" ? excluded : undefined);
   const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }), excludes });
@@ -22,7 +22,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
   });
   const members = [member("west", { reachableSince: now }), member("east", { reachableSince: now - 500 })];
 
-  test("is placed when each member has been asked for it, at a time when all that was sent before is done", () => {
+  test("is placed when each member was asked for it after the earlier leader's requests had settled", () => {
     const early = decide(world(proxyPod(), members, inherited()), settled - 1);
     expect(early).toMatchObject({ actions: [], requeueAt: settled });
     const due = decide(world(proxyPod(), members, inherited()), settled);
@@ -37,7 +37,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
     expect(denied.actions).toMatchObject([{ type: "create" }]);
   });
 
-  test("waits for one that cannot be asked, and not for one that has denied it and is lost since", () => {
+  test("waits for a member that cannot be asked, and not for one that has denied it and is lost since", () => {
     const lost = [member("west", { reachable: false }), member("east")];
     const unasked = decide(world(proxyPod(), lost, inherited({ denied: new Set(["east"]) })), now);
     expect(unasked.actions).toMatchObject([
@@ -65,7 +65,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
   });
 });
 
-describe("a proxy that no member may have is told of a member", () => {
+describe("the message of a proxy that no member takes", () => {
   const refusal = (message: string) => ({ cluster: "west", reason: "RefusedByMember", message }) as const;
   const attempted = (until: number): Pick<WorldParts, "memory"> => {
     const attempt = { since: 0, refusals: 1, refusal: refusal("quota of its own"), until, nodesVersion: 1 };
@@ -74,11 +74,15 @@ describe("a proxy that no member may have is told of a member", () => {
   const refusedBefore = () => ({ refusal: refusal("quota of another"), until: now + 5000 });
   const excludes = () => "not named";
   test.each<[string, WorldParts, string]>([
-    ["what it has said of it", attempted(now + 1), "quota of its own"],
-    ["what it has said of it, rather than of another", { ...attempted(now + 1), refusedBefore }, "quota of its own"],
-    ["what it has said of another like it", { refusedBefore }, "quota of another"],
-    ["the rule against it, rather than what it has said of another", { refusedBefore, excludes }, "not named"],
-    ["the rule against it, when what it has said is long ago", { ...attempted(now), excludes }, "not named"],
+    ["gives the member's own refusal", attempted(now + 1), "quota of its own"],
+    [
+      "gives the member's own refusal before that of another pod",
+      { ...attempted(now + 1), refusedBefore },
+      "quota of its own",
+    ],
+    ["gives the refusal of another pod of its shape", { refusedBefore }, "quota of another"],
+    ["gives the refusing rule before the refusal of another pod", { refusedBefore, excludes }, "not named"],
+    ["gives the refusing rule if the member's refusal is old", { ...attempted(now), excludes }, "not named"],
   ])("%s", (_, parts, message) => {
     expect(decide(world(proxyPod(), [member("west")], parts), now).actions).toMatchObject([
       { type: "report", message: `west: ${message}` },
@@ -86,7 +90,7 @@ describe("a proxy that no member may have is told of a member", () => {
   });
 });
 
-test("a place that is waited for is kept for what the pod's overrides make of it there", () => {
+test("reserves room for the pod as its overrides make it in that member", () => {
   const west = member("west");
   const late = { ...west, candidate: { ...west.candidate, overdue: true } };
   const parts = {

@@ -11,8 +11,8 @@ const deletionTimestamp = "2026-02-03T04:05:00Z";
 describe("a proxy that is being deleted", () => {
   test.each<[string, string | undefined, string]>([
     ["waits for a member that has not been read and may have its delegate", undefined, "Ending"],
-    ["waits for no member that it may not go to, which has not been read", "not named", "Released"],
-  ])("after a restart, unbound, %s", (_, excluded, outcome) => {
+    ["waits for no unread member that it may not go to", "not named", "Released"],
+  ])("%s, if it is unbound after a restart", (_, excluded, outcome) => {
     const proxy = proxyPod({ metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0 } });
     const west = member("west", { reachable: false, read: false });
     const excludes = ({ name }: { readonly name: string }) => (name === "west" ? excluded : undefined);
@@ -20,7 +20,7 @@ describe("a proxy that is being deleted", () => {
     expect(decide(inherited, now).outcome).toBe(outcome);
   });
 
-  describe("since the pod garbage collector found no node of that name while nobody led", () => {
+  describe("collected by the pod garbage collector without a leader", () => {
     const collectedAt = (lastTransitionTime: string) => [
       { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC", lastTransitionTime },
     ];
@@ -32,7 +32,7 @@ describe("a proxy that is being deleted", () => {
         ...parts,
       });
 
-    test("has its delegate ended with that one's own grace, and waits for it", () => {
+    test("has its delegate ended with the delegate's own grace period, and waits for it", () => {
       const proxy = collected();
       const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
       const ending = decide(world(proxy, [west]), now);
@@ -41,7 +41,7 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(forced, [west]), now).actions[0]).toMatchObject({ type: "delete", graceSeconds: 0 });
     });
 
-    test("has one that lost its marks ended with its own grace, too", () => {
+    test("has a delegate without its marks ended with its own grace period, too", () => {
       const { actions } = decide(world(collected(), [member("west")]), now);
       expect(actions).toMatchObject([{ type: "look", ends: {} }]);
       expect(actions[0]).not.toHaveProperty("ends.gracePeriodSeconds");
@@ -51,7 +51,7 @@ describe("a proxy that is being deleted", () => {
       const west = member("west", { reachable: false, read: false });
       expect(decide(world(collected(), [west]), now).outcome).toBe("Ending");
       expect(decide(world(collected(), [west], { outOfService: () => true }), now).outcome).toBe("Released");
-      // By a person's force nobody waits.
+      // A forced deletion waits for no member.
       expect(decide(world(collected({ status: runningStatus() }), [west]), now).outcome).toBe("Released");
       // The member's own collector had written the same, long before.
       const inMember = { ...runningStatus(), phase: "Failed", conditions: collectedAt("2023-01-01T00:00:00Z") };
@@ -61,7 +61,7 @@ describe("a proxy that is being deleted", () => {
     });
   });
 
-  test("is not told the end of an earlier pod of its name", () => {
+  test("does not get the end of an earlier pod of its name", () => {
     const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 30 };
     const proxy = boundProxy({ metadata, status: runningStatus() });
     const departed = delegateOf(proxyPod({ uid: "uid-0" }), { uid: "earlier", status: endedStatus(0) });
@@ -73,7 +73,7 @@ describe("a proxy that is being deleted", () => {
     ]);
   });
 
-  describe("by force, which others hold", () => {
+  describe("by force while other finalizers hold it", () => {
     const JOBS = "batch.kubernetes.io/job-tracking";
     const held = (finalizers: string[], status = runningStatus()) =>
       boundProxy({ metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0, finalizers }, status });
@@ -88,13 +88,13 @@ describe("a proxy that is being deleted", () => {
     test.each<[string, Stored<Pod>, object, object[]]>([
       ["with the kubelet's shortest grace, so that it tells how its containers ended", forced, {}, [remove(1)]],
       [
-        "with that one, too, where it had more time before",
+        "with grace 1, where it had more time before",
         forced,
         { metadata: { ...asked, deletionGracePeriodSeconds: 30 } },
         [remove(1)],
       ],
       ["once", forced, { metadata: asked }, []],
-      ["at once, where nobody else holds the pod", held([DELEGATE_FINALIZER]), {}, [remove(0)]],
+      ["at once, where no other finalizer holds the pod", held([DELEGATE_FINALIZER]), {}, [remove(0)]],
       [
         "at once, where the pod shows its end already",
         held([DELEGATE_FINALIZER, JOBS], endedStatus(3)),
@@ -105,7 +105,7 @@ describe("a proxy that is being deleted", () => {
       expect(decided(proxy, parts).actions).toEqual(actions);
     });
 
-    test("has one that has ended deleted at once, and shows how", () => {
+    test("has an ended delegate deleted at once, and shows the end", () => {
       expect(decided(forced, { metadata: asked, status: endedStatus(3) }).actions).toMatchObject([
         remove(0),
         {
@@ -115,7 +115,7 @@ describe("a proxy that is being deleted", () => {
       ]);
     });
 
-    test("does not wait for a kubelet that tells nothing", () => {
+    test("does not wait for a silent kubelet", () => {
       const over = Date.parse(deletionTimestamp) + 10_000;
       expect(decided(forced, { metadata: asked })).toMatchObject({ actions: [], requeueAt: over });
       expect(decided(forced, { metadata: asked }, over - 1).actions).toEqual([]);

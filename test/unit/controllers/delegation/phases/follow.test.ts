@@ -6,21 +6,21 @@ import { boundProxy, delegateOf, gone, member, memory, type WorldParts, world } 
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 
-describe("a bare pod that has not started as far as the host knows, and whose delegate went,", () => {
+describe("a bare pod that has not started as far as the host knows, and whose delegate vanished", () => {
   const proxy = boundProxy();
   const metadata = { deletionTimestamp: "2026-02-03T04:05:00Z" };
   const outcomeOf = (departed: ReturnType<typeof delegateOf> | undefined, parts: WorldParts = {}): string =>
     decide(world(proxy, [member("west", departed === undefined ? {} : { departed })], { ...gone, ...parts }), now)
       .outcome;
 
-  test("is not run again when it was last seen to run in its member", () => {
+  test("does not run again if the delegate was last seen running", () => {
     expect(outcomeOf(delegateOf(proxy, { metadata, status: runningStatus() }))).toBe("Lost");
     expect(outcomeOf(delegateOf(proxy, { metadata }))).toBe("Placing");
-    // What an earlier delegate did says nothing of this one.
+    // The state of an earlier delegate does not count.
     expect(outcomeOf(delegateOf(proxy, { uid: "earlier", metadata, status: runningStatus() }))).toBe("Placing");
   });
 
-  test("is not made again without its overrides when they do not fit any more", () => {
+  test("gets no new delegate without its overrides if they no longer fit", () => {
     const problem = "legation.dev/overrides: path /spec/containers/1 does not exist";
     expect(outcomeOf(undefined, { misfit: () => problem })).toBe("Lost");
     const { actions } = decide(world(proxy, [member("west")], { ...gone, misfit: () => problem }), now);
@@ -28,7 +28,7 @@ describe("a bare pod that has not started as far as the host knows, and whose de
   });
 });
 
-test("a second delegate that is adopted is not shown with the conditions that the first one's member had set", () => {
+test("drops the first delegate's member conditions from the proxy when it adopts a second delegate", () => {
   const conditions = [
     { type: "example.com/of-the-first", status: "True" },
     { type: "example.com/of-the-host", status: "True" },
@@ -42,7 +42,7 @@ test("a second delegate that is adopted is not shown with the conditions that th
   expect(decide(world(proxy, [west]), now).actions).toMatchObject([
     { type: "status", patch: { status: { conditions: [{ type: "example.com/of-the-first", $patch: "delete" }] } } },
   ]);
-  // What is refused here, or undone, holds up nothing.
+  // A refused or undone write holds up nothing here.
   const [action] = decide(world(proxy, [west]), now).actions;
   const refused = memory({ ineffective: new Map([[JSON.stringify((action as { patch?: object }).patch), now + 1]]) });
   expect(decide(world(proxy, [west], { memory: refused }), now).actions).toMatchObject([{ type: "record" }]);

@@ -35,7 +35,7 @@ class Burst {
     for (const proxy of this.#left) this.divisions.update(proxy);
   }
 
-  /** Decides for each that waits; the earliest time at which one is to be looked at again. */
+  /** Decides for each waiting pod. Returns the earliest requeue time. */
   decide(now: number, west: { readonly overdue?: boolean; readonly closed?: boolean } = {}): number | undefined {
     const { overdue = false, closed = false } = west;
     const members = [member("west"), member("east")].map((view): TestMember => {
@@ -64,7 +64,7 @@ class Burst {
 }
 
 describe("a member whose API server is late", () => {
-  test("keeps its share of a divided workload for a moment, and holds up nobody else's", () => {
+  test("keeps its share of a divided workload for a moment, and holds up no other share", () => {
     const burst = new Burst(12);
     expect(burst.decide(created, { overdue: true })).toBe(created + 10_000);
     expect(burst.created).toEqual({ east: 4 });
@@ -74,7 +74,7 @@ describe("a member whose API server is late", () => {
     expect(burst.created).toEqual({ west: 8, east: 4 });
   });
 
-  test("loses it when it stays late, or is found to be lost", () => {
+  test("loses its share when it stays late, or is lost", () => {
     const late = new Burst(12);
     late.decide(created, { overdue: true });
     late.decide(created + 10_000, { overdue: true });
@@ -85,13 +85,13 @@ describe("a member whose API server is late", () => {
     expect(lost.created).toEqual({ east: 12 });
   });
 
-  test("is not waited for by what is not divided", () => {
+  test("is not waited for by pods that are not divided", () => {
     const burst = new Burst(12, false);
     burst.decide(created, { overdue: true });
     expect(burst.created).toEqual({ east: 12 });
   });
 
-  test("gets what is divided when no other member may have it", () => {
+  test("gets divided pods if no other member takes them", () => {
     const burst = new Burst(2);
     const west = member("west");
     const overdue = { ...west, candidate: { ...west.candidate, overdue: true } };

@@ -18,7 +18,7 @@ function names(actions: readonly Action[]): string[] {
 
 const refused = { cluster: "east", reason: "Unschedulable", message: "no victims" } as const;
 
-/** East has refused it, and is not asked again for so long. */
+/** Returns a refusal by east with this backoff. */
 function refusal(ms: number): Attempt {
   return { since: 0, refusals: 1, refusal: refused, until: now + ms, nodesVersion: 1 };
 }
@@ -26,7 +26,7 @@ function refusal(ms: number): Attempt {
 describe("a pod that may preempt others, whose member finds no node for it", () => {
   const important = proxyPod({ spec: { priority: 1000 } });
   const waits = delegateOf(important, { status: unschedulable });
-  /** Room for one that has a priority above 0. */
+  /** Room for one pod with a priority above 0. */
   const withVictims = (name: string, used = 100) => preemptibleIn(member(name, { used }), { cpu: 2, pods: 2 });
   const full = member("west", { delegate: waits, used: 101 });
   const parked = (ago: number, east?: Attempt): Pick<WorldParts, "memory"> => {
@@ -35,7 +35,7 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     return { memory: memory({ attempts }) };
   };
 
-  test("is given to a full member that has such pods, when its own has named no node in time", () => {
+  test("goes to a full member with such pods if its own has named no node in time", () => {
     const observed = world(important, [full, withVictims("east")], parked(30_000));
     expect(names(decide(observed, now).actions)).toEqual(["refuse", "delete west"]);
     const early = decide(world(important, [full, withVictims("east")], parked(29_999)), now);
@@ -53,18 +53,18 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     ["they have as much priority", proxyPod({ spec: { priority: 0 } }), withVictims("east")],
     ["it preempts nobody", proxyPod({ spec: { priority: 1000, preemptionPolicy: "Never" } }), withVictims("east")],
     ["they leave too little", important, withVictims("east", 102)],
-  ])("stays when %s", (_why, proxy, east) => {
+  ])("stays if %s", (_why, proxy, east) => {
     const observed = world(proxy, [member("west", { delegate: waits, used: 101 }), east], parked(30_000));
     expect(names(decide(observed, now).actions)).toEqual(["report"]);
   });
 
-  test("stays when the other has just refused a pod like it", () => {
+  test("stays if the other member has just refused a pod of its shape", () => {
     const refusedBefore = (name: string) => (name === "east" ? { refusal: refused, until: now + 5_000 } : undefined);
     const observed = world(important, [full, withVictims("east")], { ...parked(30_000), refusedBefore });
     expect(names(decide(observed, now).actions)).toEqual(["report"]);
   });
 
-  test("goes back only when the time is over for which the other was refused, whatever its nodes do", () => {
+  test("goes back only after the other member's backoff, whatever its nodes do", () => {
     const before: Attempt = { ...refusal(5_000), nodesVersion: 0 };
     const members = [full, withVictims("east")];
     const decision = decide(world(important, members, parked(30_000, before)), now);
@@ -73,14 +73,14 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     expect(names(later.actions)).toEqual(["refuse", "delete west"]);
   });
 
-  test("is parked there, so that it goes on as soon as any has room", () => {
+  test("is parked there, so that it goes on as soon as any member has room", () => {
     const attempts = new Map([["west", { ...refusal(60_000), refusal: { ...refused, cluster: "west" } }]]);
     const members = [member("west", { used: 101 }), withVictims("east")];
     const decision = decide(world(important, members, { memory: memory({ attempts }) }), now);
     expect(decision.actions).toMatchObject([{ type: "create", member: "east", parked: true }]);
   });
 
-  test("waits first where it may, and elsewhere when that has refused it", () => {
+  test("waits first where it may preempt, and elsewhere after a refusal", () => {
     const members = [member("west", { used: 100 }), withVictims("east", 101)];
     const first = decide(world(important, members), now);
     expect(first.actions).toMatchObject([{ type: "create", member: "east", parked: true }]);

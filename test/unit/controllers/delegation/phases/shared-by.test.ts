@@ -12,7 +12,7 @@ test.each<[string, string | undefined, Partial<PodSpec>, SharedBy | undefined]>(
   ["the silence of its scheduler", undefined, { schedulerName: "volcano" }, "spec"],
   ["the words of another scheduler", "queue is full", { schedulerName: "volcano" }, undefined],
   ["a gate of the member", undefined, { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] }, undefined],
-])("a pod without a node for %s says as much of others as they have in common", (_, message, spec, shared) => {
+])("shares a refusal with pods of equal spec or labels: %s", (_, message, spec, shared) => {
   const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: message ?? "" };
   const conditions = message === undefined ? [] : [condition];
   expect(unschedulableFor(pod({ spec, status: { conditions } }))).toBe(shared);

@@ -37,8 +37,8 @@ function decided(parts: {
   return { ...decide(world(proxy, [member("west", { delegate })], { memory: remembered }), now), proxy };
 }
 
-describe("a proxy of which a write is refused", () => {
-  test("says so in a condition, before what may be refused again", () => {
+describe("a proxy with a refused write", () => {
+  test("has a condition for it, which is written before writes that may be refused again", () => {
     const { actions, requeueAt } = decided({ refused: [refusal] });
     expect(actions).toMatchObject([
       { type: "status", patch: { status: { conditions: [{ ...shown, lastTransitionTime: since }] } } },
@@ -51,19 +51,19 @@ describe("a proxy of which a write is refused", () => {
     expect(first).toMatchObject({ patch: { status: { conditions: [{ message: "west: no; east: no" }] } } });
   });
 
-  test("needs no write once it says so", () => {
+  test("needs no write once it has the condition", () => {
     expect(typesOf(decided({ refused: [refusal], conditions: [shown] }).actions)).toEqual(["delete"]);
   });
 
   test.each([
     ["is done", []],
     ["has not been refused again", [{ ...refusal, until: now }]],
-  ])("says so no more when the write %s", (_, refused) => {
+  ])("loses the condition when the write %s", (_, refused) => {
     const [first] = decided({ refused, conditions: [shown] }).actions;
     expect(first).toMatchObject({ patch: { status: { conditions: [{ type: REFUSED_CONDITION, $patch: "delete" }] } } });
   });
 
-  test("is not held up where the condition itself is refused", () => {
+  test("is not held up if the condition itself is refused", () => {
     const { proxy } = decided({});
     const conditions = [{ ...shown, lastTransitionTime: since }];
     const patch = { metadata: { uid: proxy.metadata.uid }, status: { conditions } };

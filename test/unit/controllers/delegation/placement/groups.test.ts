@@ -30,21 +30,26 @@ describe("the group of a pod", () => {
     proxyPod({ uid: "exec", name: "exec", metadata: { ownerReferences, labels: { app: "web" } } });
   const byOwner: Placement = { groupBy: { by: "owner" } };
   test.each<[string, Stored<Pod>, Placement, string | undefined]>([
-    ["none", ownedBy(), {}, undefined],
-    ["by name, which counts more", ownedBy(), { group: "g", ...byOwner }, "team/group/g"],
-    ["by its controller", ownedBy(owner("Job", "job")), byOwner, "team/owner/job"],
-    ["a pod alone", driver, byOwner, "team/owner/driver"],
-    ["owned by a pod", ownedBy(owner("Pod", "driver")), byOwner, "team/owner/driver"],
-    ["owned by a pod that does not control it", ownedBy(owner("Pod", "driver", false)), byOwner, "team/owner/driver"],
-    ["owned by a pod that has an owner", ownedBy(owner("Pod", "sub")), byOwner, "team/owner/app"],
-    ["owned by a pod that is not known", ownedBy(owner("Pod", "gone")), byOwner, "team/owner/gone"],
-    ["by a label", ownedBy(), { groupBy: { by: "label", key: "app" } }, "team/label/app=web"],
-    ["by a label that it lacks", ownedBy(), { groupBy: { by: "label", key: "tier" } }, undefined],
+    ["is none by default", ownedBy(), {}, undefined],
+    ["is its group annotation before all else", ownedBy(), { group: "g", ...byOwner }, "team/group/g"],
+    ["is its controller's", ownedBy(owner("Job", "job")), byOwner, "team/owner/job"],
+    ["is its own for a pod without owner", driver, byOwner, "team/owner/driver"],
+    ["is its owner's, if a pod owns it", ownedBy(owner("Pod", "driver")), byOwner, "team/owner/driver"],
+    [
+      "is its owner's, if a pod owns it without controlling it",
+      ownedBy(owner("Pod", "driver", false)),
+      byOwner,
+      "team/owner/driver",
+    ],
+    ["is the owner's of its owner", ownedBy(owner("Pod", "sub")), byOwner, "team/owner/app"],
+    ["is its owner's, if the owner is not known", ownedBy(owner("Pod", "gone")), byOwner, "team/owner/gone"],
+    ["is its label's", ownedBy(), { groupBy: { by: "label", key: "app" } }, "team/label/app=web"],
+    ["is none if it lacks the label", ownedBy(), { groupBy: { by: "label", key: "tier" } }, undefined],
   ])("%s", (_, pod, placement, id) => {
     expect(groupOf(pod, placement, (uid) => known.get(uid))?.id).toBe(id);
   });
 
-  test("is found also where pods own each other, which anybody may write", () => {
+  test("is found even if pods own each other", () => {
     const pods = new Map(
       [
         ["a", "b"],
@@ -64,7 +69,7 @@ describe("the group of a pod", () => {
 });
 
 describe("a group", () => {
-  test("waits for no pod that somebody has bound to a node of the host", () => {
+  test("waits for no pod that is bound to a node of the host", () => {
     const told: ObjectKey[][] = [];
     const groups = new Groups((keys) => told.push([...keys]));
     for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
@@ -93,7 +98,7 @@ describe("a group", () => {
     expect(groups.mayEnter("b", "east")).toBe(true);
   });
 
-  test("that has lost its first pod, or the pod its member, tells those that wait", () => {
+  test("wakes waiting pods when it has lost its first pod, or that pod its member", () => {
     const told: ObjectKey[][] = [];
     const groups = new Groups((keys) => told.push([...keys]));
     for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
@@ -106,7 +111,7 @@ describe("a group", () => {
     expect(groups.mayEnter("b", "east")).toBe(true);
   });
 
-  test("is held nowhere by pods that have failed or are being deleted, but by those that have succeeded", () => {
+  test("is held by succeeded pods, and not by those that have failed or are being deleted", () => {
     const groups = new Groups(() => undefined);
     groups.update(podOf("new"), flow);
     groups.update({ ...podOf("done", "west"), status: { phase: "Succeeded" } }, flow);
@@ -127,7 +132,7 @@ describe("a group", () => {
     expect(groups.placeOf("b")?.home).toBe("west");
   });
 
-  test("never has pods that are bound in two members, in whatever order things happen", () => {
+  test("never has pods bound in two members, in any order of events", () => {
     const pods = ["a", "b", "c", "d"];
     const step = fc.record({
       uid: fc.constantFrom(...pods),

@@ -7,7 +7,7 @@ import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
 
-/** Placing over members that are sound and, but for some, have been read. */
+/** Returns placement over healthy members, all read except some. */
 export function placementOver(
   candidates: readonly Candidate[],
   {

@@ -11,7 +11,7 @@ import { placementOver } from "./placement-over.ts";
 
 const size = { pods: 100 };
 
-/** Pods in overflow mode are placed on two members of two regions; `west` has the more room. */
+/** Places pods in overflow mode on two members of two regions; `west` has more room. */
 function placing(unread: readonly string[] = []): {
   readonly proxies: Store<Pod>;
   readonly placementState: PlacementState;
@@ -56,12 +56,12 @@ describe("a pod whose node selector names a virtual node", () => {
   test.each([
     ["goes to its member and no other", selecting("east"), undefined],
     [
-      "goes to none that its author leaves out",
+      "goes to no member that its author leaves out",
       selecting("east", { "legation.dev/clusters": "west" }),
       "not named by legation.dev/clusters",
     ],
     [
-      "names a member that may not be there",
+      "may name a member that does not exist",
       selecting("north"),
       'the pod\'s nodeSelector says legation.dev/cluster: "north"',
     ],
@@ -81,7 +81,7 @@ describe("a pod whose node affinity is about virtual nodes", () => {
     return proxyPod({ metadata: { annotations }, spec: { affinity: { nodeAffinity } } });
   };
 
-  test("goes where a term lets it, and its delegate wants of nodes what is left of that term", () => {
+  test("goes where a term permits it, and its delegate keeps the rest of that term", () => {
     const proxy = waiting({ operator: "NotIn", values: ["west"] });
     const { excludes, named } = placing().placementState.view.of(proxy);
     const east = candidate("east", "us", 0);
@@ -102,7 +102,7 @@ describe("a pod whose node affinity is about virtual nodes", () => {
     expect(place(proxyPod({ spec: { affinity: { nodeAffinity } } }))).toBe("east");
   });
 
-  test("is judged by the nodes of each member without it", () => {
+  test("is judged by each member's nodes without it", () => {
     const asked: string[] = [];
     const member = (name: string): Candidate => ({
       ...candidate(name, "eu", 0),
@@ -120,7 +120,7 @@ describe("a pod whose node affinity is about virtual nodes", () => {
   });
 });
 
-test("a pod's own spread over virtual nodes counts beside that of its annotations", () => {
+test("counts a pod's own spread over virtual nodes beside that of its annotations", () => {
   const { place } = placing();
   const topologySpreadConstraints = [
     {
@@ -147,7 +147,7 @@ describe("pods in overflow mode that are due together", () => {
     expect(places).toEqual(["west", "east", "west", "east"]);
   });
 
-  test("count once when they are bound, and no more when they are not", () => {
+  test("count once when they are bound, and not when they are not", () => {
     const { placementState: all, place, proxies } = placing();
     const spread = { labelSelector: { matchLabels: { app: "web" } } };
     expect(place(overflowing("a", spread))).toBe("west");
@@ -170,7 +170,7 @@ describe("a pod in overflow mode that a pod owns", () => {
   const driver = controlled("driver", "Job", "sum");
   const executor = controlled("executor", "Pod", "driver");
 
-  test("is of the group of that one, which the host may have, or a member as soon as it is decided", () => {
+  test("belongs to its owner's group, on the host or in a member, as soon as that is decided", () => {
     const { placementState: all } = placing();
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
     expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
@@ -182,15 +182,15 @@ describe("a pod in overflow mode that a pod owns", () => {
 test.each([
   ["team", undefined],
   ["left", false],
-])("of a pod that is bound it is known whether its namespace is opted in: %s", (namespace, expected) => {
+])("knows whether the namespace of a bound pod is opted in: %s", (namespace, expected) => {
   const bound = pod({ metadata: { namespace }, spec: { nodeName: "legation-west" } });
   expect(placing().placementState.view.of(bound).optedIn).toBe(expected);
 });
 
 test.each<[string, boolean, string]>([
   ["waits for a member that has not been read and may have another of them", true, "none"],
-  ["is placed where another of them can have no delegate that is not known", false, "west"],
-])("a pod of a group %s", (_, inherited, place) => {
+  ["is placed where no other of them can have an unknown delegate", false, "west"],
+])("%s, as a pod of a group", (_, inherited, place) => {
   const { placementState: all, proxies, place: placed } = placing(["west"]);
   const annotations = { "legation.dev/group": "flow", "legation.dev/api": "none" };
   for (const uid of ["earlier", "fresh"]) {
@@ -202,7 +202,7 @@ test.each<[string, boolean, string]>([
   }
 });
 
-test("a pod whose name is taken in a member is not tried there for a while, and others like it are", () => {
+test("does not try a pod for a while where its name is taken, and tries others of its shape", () => {
   const { placementState: made, proxies } = placing();
   const overflow = new OverflowPlacement({ placementState: made, proxies, onRoom: () => undefined } as never);
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];

@@ -11,7 +11,7 @@ const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded
 const under: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1 } } };
 const refused: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1, refusal } } };
 
-/** Queues over these pods, the oldest first, and who was told to ask. */
+/** Returns queues over these pods, the oldest first, and records which ones are to ask. */
 function queues(names: readonly string[], priorities: Readonly<Record<string, number>> = {}) {
   const clock = new FakeClock();
   const pods = new Map<ObjectKey, Stored<Pod>>();
@@ -33,8 +33,8 @@ function queues(names: readonly string[], priorities: Readonly<Record<string, nu
   return { clock, pods, memories, asked, keyOf, queues: made };
 }
 
-describe("when a pod ends in a namespace whose quota is full", () => {
-  test("the one that a scheduler would take first asks, and the next when that one has been taken", async () => {
+describe("the end of a pod in a namespace whose quota is full", () => {
+  test("lets the first in scheduling order ask, and the next once that one was taken", async () => {
     const { clock, asked, queues: made } = queues(["a", "b", "c"], { c: 5 });
     await clock.advance(60_000);
     expect(asked).toEqual([]);
@@ -50,7 +50,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["c", "a"]);
   });
 
-  test("none asks after one that was refused, but for what may not have been counted yet", async () => {
+  test("lets no pod ask after a refused one, except for an end that may not be counted yet", async () => {
     const { clock, asked, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     const perSecond: number[] = [];
@@ -66,7 +66,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(perSecond).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0]);
   });
 
-  test("one that asks for more than there is holds up nobody, and is the first again some seconds later", async () => {
+  test("lets a too large pod hold up no other, and puts it first again some seconds later", async () => {
     const { clock, asked, keyOf, queues: made } = queues(["large", "b", "c"], { large: 5 });
     made.onEnded(west);
     await clock.advance(250);
@@ -82,7 +82,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked.at(-1)).toBe("large");
   });
 
-  test("one that went while it asked is not waited for", async () => {
+  test("does not wait for a pod that went while it asked", async () => {
     const { clock, pods, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     await clock.advance(250);
@@ -92,7 +92,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect([made.size, clock.pending]).toEqual([0, 0]);
   });
 
-  test("the next that ends is news at once", async () => {
+  test("counts at once after the next end", async () => {
     const { clock, asked, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     await clock.advance(250);
@@ -102,7 +102,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "a"]);
   });
 
-  test("an end during a long attempt triggers another attempt after the refusal", async () => {
+  test("causes another attempt after the refusal if it came during a long attempt", async () => {
     const { clock, asked, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     await clock.advance(250);
@@ -113,7 +113,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "a"]);
   });
 
-  test("one that is kept from asking by something else is passed over, and holds up the others for a second", async () => {
+  test("passes over a pod that something else keeps from asking, and holds up the others for a second", async () => {
     const { clock, asked, memories, queues: made } = queues(["a", "b"]);
     memories.set("a", refused);
     made.onEnded(west);
@@ -123,7 +123,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "b"]);
   });
 
-  test("one that has to leave another member first has a minute", async () => {
+  test("gives a pod that has to leave another member first a minute", async () => {
     const { clock, asked, memories, queues: made } = queues(["a", "b"]);
     memories.set("a", { ...refused, promised: "west" });
     made.onEnded(west);
@@ -133,7 +133,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "b"]);
   });
 
-  test("one that goes, or ends, while it asks gives up its turn", async () => {
+  test("ends the turn of a pod that goes, or ends, while it asks", async () => {
     const { clock, asked, pods, keyOf, queues: made } = queues(["a", "b", "c"]);
     const b = pods.get(keyOf("b"));
     if (b !== undefined) pods.set(keyOf("b"), { ...b, status: { phase: "Failed" } });
@@ -144,7 +144,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual(["a", "c"]);
   });
 
-  test("none asks of the same name, when the one that was refused has been replaced", async () => {
+  test("lets no pod ask under the name of one that was replaced", async () => {
     const { clock, asked, pods, keyOf, queues: made } = queues(["a"]);
     pods.set(keyOf("a"), proxyPod({ name: "a", uid: "another" }));
     made.onEnded(west);
@@ -152,7 +152,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
     expect(asked).toEqual([]);
   });
 
-  test("nobody hears of it in another namespace or member", async () => {
+  test("concerns no other namespace or member", async () => {
     const { clock, asked, queues: made } = queues(["a"]);
     made.onEnded({ ...west, namespace: "other" });
     made.onEnded({ ...west, member: "east" });
@@ -161,14 +161,14 @@ describe("when a pod ends in a namespace whose quota is full", () => {
   });
 });
 
-test("a pod that a quota has room for, though nothing has ended there, lets the next ask: it was raised", async () => {
+test("lets the next pod ask when one was taken without an end: the quota was raised", async () => {
   const { clock, asked, queues: made } = queues(["a"]);
   made.accepted(west, "new");
   await clock.advance(0);
   expect(asked).toEqual(["a"]);
 });
 
-test("nothing is kept of a namespace in which none waits any more, nor after the end", async () => {
+test("keeps nothing of a namespace without waiting pods, nor after the end", async () => {
   const { clock, asked, keyOf, queues: made } = queues(["a", "b"]);
   made.onEnded(west);
   made.leave("a");
@@ -182,11 +182,11 @@ test("nothing is kept of a namespace in which none waits any more, nor after the
   expect([asked, made.size, clock.pending]).toEqual([[], 0, 0]);
 });
 
-// Most of what is refused would be refused again: two hundred that each asked at each end were a storm.
+// Most refused pods would be refused again: two hundred attempts at each end would be too many.
 test.each([
   ["that counts at once", 0],
   ["that counts late", 800],
-])("a quota %s is kept full, with about one request for each pod that ends", async (_, countsAfterMs) => {
+])("keeps a quota %s full, with about one request for each pod that ends", async (_, countsAfterMs) => {
   const waiting = Array.from({ length: 200 }, (_, order) => `pod-${order}`);
   const room = 10;
   const { clock, asked, keyOf, queues: made } = queues(waiting);
@@ -221,6 +221,6 @@ test.each([
   expect(ended).toBe(120);
   expect(taken).toBeGreaterThanOrEqual(ended - 2);
   expect(asked.length).toBeLessThanOrEqual(2.5 * ended);
-  // Of ten places, not two are empty at a time.
+  // On average fewer than two of ten places are empty.
   expect(idleMs / 120_000).toBeLessThan(2);
 });

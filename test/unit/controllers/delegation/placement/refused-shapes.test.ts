@@ -17,7 +17,7 @@ describe("a shape of pod that a member has refused", () => {
   test.each<[string, Parameters<Shapes["refusal"]>, boolean]>([
     ["is not tried there again", ["west", large, "b", "1.0", now + 1], true],
     ["is tried elsewhere", ["east", large, "b", "1.0", now + 1], false],
-    ["says nothing of other shapes", ["west", small, "b", "1.0", now + 1], false],
+    ["does not concern other shapes", ["west", small, "b", "1.0", now + 1], false],
     ["is tried again when something there has changed", ["west", large, "b", "1.1", now + 1], false],
     ["is tried again after a while", ["west", large, "b", "1.0", now + 30_000], false],
   ])("%s", (_, question, known) => {
@@ -32,14 +32,14 @@ describe("a shape of pod that a member has refused", () => {
     expect(shapes.refusal("west", large, "b", "1.1", now + 90_000)).toBeUndefined();
   });
 
-  test("is free for all once one has found a node", () => {
+  test("is free for all once one pod has found a node", () => {
     const shapes = refused();
     expect(shapes.accept("west", small)).toBe(false);
     expect(shapes.accept("west", large)).toBe(true);
     expect(shapes.empty).toBe(true);
   });
 
-  test("holds for the same labels alone where these decide", () => {
+  test("holds for the same labels alone if these decide", () => {
     const shapes = new Shapes();
     shapes.refuse("west", large.labels, refusal, "1.0", now);
     const refusedFor = (labels: string) => shapes.refusal("west", { ...large, labels }, "b", "1.0", now)?.refusal;
@@ -59,7 +59,7 @@ describe("a shape of pod that a member has refused", () => {
     expect(shapes.refusal("west", large, "b", "1.0", now + 30_000)).toBeUndefined();
   });
 
-  test("is free for all once its API server, which had refused it, takes one, and still waits for its scheduler", () => {
+  test("is free for all once the API server that refused it takes one, though its scheduler has not answered", () => {
     const shapes = refused();
     shapes.refuse("west", large.labels, { ...refusal, reason: "RefusedByMember" }, "1.0", now);
     expect(shapes.accept("west", large, "RefusedByMember")).toBe(true);
@@ -79,13 +79,13 @@ describe("the shape of a pod", () => {
     volumes: [{ name }],
     containers: [{ name: "main", image: "x", volumeMounts: [{ name, mountPath: "/token" }] }],
   });
-  test("leaves out what is its own", () => {
+  test("leaves out the pod's own values", () => {
     const one = proxyPod({ name: "one", spec: { hostname: "one", ...volume("kube-api-access-abcde") } });
     const two = proxyPod({ name: "two", spec: { hostname: "two", ...volume("kube-api-access-fghij") } });
     expect(shapeOf(one)).toEqual(shapeOf(two));
   });
 
-  test("leaves out labels that number the pods of a controller, and has the others beside the spec", () => {
+  test("leaves out labels that number the pods of a controller, and keeps the others beside the spec", () => {
     const labelled = (labels: Record<string, string>) => shapeOf(proxyPod({ metadata: { labels } }));
     const [one, two] = ["0", "1"].map((index) => labelled({ app: "a", "apps.kubernetes.io/pod-index": index }));
     const other = labelled({ app: "b" });
@@ -98,11 +98,11 @@ describe("the shape of a pod", () => {
     ["namespace", proxyPod({ metadata: { namespace: "other" } })],
     ["volumes", proxyPod({ spec: volume("data") })],
     ["node selector", proxyPod({ spec: { nodeSelector: { gpu: "" } } })],
-  ])("is another with another %s", (_, pod) => {
+  ])("differs with another %s", (_, pod) => {
     expect(shapeOf(pod).spec).not.toBe(shapeOf(proxyPod()).spec);
   });
 
-  test("is another with other overrides, which make another pod of it", () => {
+  test("differs with other overrides", () => {
     const annotations = { "legation.dev/overrides": '[{"patch": [{"op": "remove", "path": "/spec/hostname"}]}]' };
     expect(shapeOf(proxyPod({ metadata: { annotations } })).spec).not.toBe(shapeOf(proxyPod()).spec);
   });

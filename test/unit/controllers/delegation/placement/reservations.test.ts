@@ -31,8 +31,8 @@ function reservations() {
   return { ...loads, clock, memories, reservations: made, mayTry, shapes };
 }
 
-describe("room of a pod that is about to come", () => {
-  test("is kept in one member at a time", async () => {
+describe("the reserved room of a pod", () => {
+  test("is in one member at a time", async () => {
     const { reservations: made, west, east, memories } = reservations();
     made.attempt("first", "west", asked, first);
     expect(west.used).toEqual(requests);
@@ -44,7 +44,7 @@ describe("room of a pod that is about to come", () => {
     expect(memories.of("first").promised).toBeUndefined();
   });
 
-  test("is told to be free when it was kept in vain elsewhere", () => {
+  test("is reported free when it was reserved elsewhere in vain", () => {
     const { reservations: made } = reservations();
     expect([
       made.promise("first", "west", asked),
@@ -53,12 +53,12 @@ describe("room of a pod that is about to come", () => {
       made.attempt("first", "east", asked, first),
       made.attempt("first", "west", asked, first),
     ]).toEqual([false, false, true, false, true]);
-    // Its watch has shown the delegate, which has its room itself.
+    // The watch has shown the delegate, which now counts itself.
     made.release("first", "west");
     expect(made.promise("first", "east", asked)).toBe(false);
   });
 
-  test("is kept where it is when the member takes the pod, and free elsewhere", async () => {
+  test("stays where the member takes the pod, and is released elsewhere", async () => {
     const { reservations: made, west, east, memories } = reservations();
     made.attempt("first", "west", asked, first);
     made.promise("first", "east", asked);
@@ -68,7 +68,7 @@ describe("room of a pod that is about to come", () => {
     expect(memories.of("first").attempts).toEqual({});
   });
 
-  test("is free when the pod is gone, or was not made", async () => {
+  test("is released when the pod is gone, or was not created", async () => {
     const { reservations: made, west, east, memories } = reservations();
     made.promise("first", "west", asked);
     made.attempt("second", "east", asked, second);
@@ -80,8 +80,8 @@ describe("room of a pod that is about to come", () => {
   });
 });
 
-describe("what a member has refused", () => {
-  test("for a moment holds no longer for others than for the pod itself, and lets it try soon once", async () => {
+describe("a refusal of a member", () => {
+  test("holds no longer for other pods than for the pod itself, and lets it try soon once", async () => {
     const { reservations: made, mayTry, memories, clock } = reservations();
     for (const [untilMs, others] of [
       [2_000, true],
@@ -118,16 +118,16 @@ describe("what a member has refused", () => {
   });
 
   test.each<[string, string | undefined, boolean]>([
-    ["with other labels", "blue", true],
-    ["with the same labels", undefined, false],
-  ])("by its labels holds for no pod %s", (_, team, free) => {
+    ["for a pod with other labels", "blue", true],
+    ["for a pod with the same labels", undefined, false],
+  ])("holds only for equal labels if labels decide: %s", (_, team, free) => {
     const { reservations: made, shapes } = reservations();
     made.refuse("first", refusal, { ...shared(first), sharedBy: "labels" });
     const other = team === undefined ? second : proxyPod({ uid: "other", metadata: { labels: { team } } });
     expect(shapes.refusal("west", shapeOf(other), other.metadata.uid, "1", 0) === undefined).toBe(free);
   });
 
-  test("for what is its own holds for no other, and is told when another one waited for the answer", async () => {
+  test("holds for no other pod if it concerns the pod alone, and wakes one that waited for the answer", async () => {
     const { reservations: made, memories, mayTry, clock } = reservations();
     const own = { nodesVersion: 1, pod: first };
     expect(made.refuse("first", refusal, own)).toBe(false);
@@ -136,11 +136,11 @@ describe("what a member has refused", () => {
     await clock.advance(30_000);
     made.attempt("first", "west", asked, first);
     expect([made.refuse("first", refusal, own), mayTry(second)]).toEqual([true, true]);
-    // The pod's own rest grows.
+    // The pod's own backoff grows.
     expect(memories.of("first").attempts.west?.until).toBe(clock.now() + 60_000);
   });
 
-  test("is the pod's own when nobody knows the pod any more", async () => {
+  test("is the pod's own if the pod is not known any more", async () => {
     const { reservations: made, mayTry, memories } = reservations();
     made.refuse("first", refusal, shared(undefined));
     expect(memories.of("first").attempts.west?.refusal).toEqual(refusal);
@@ -148,7 +148,7 @@ describe("what a member has refused", () => {
   });
 });
 
-describe("pods that wait for the one which is tried for all of their shape", () => {
+describe("pods that wait for the one that tries for all of their shape", () => {
   async function trying() {
     const all = reservations();
     const { reservations: made, clock } = all;
@@ -163,7 +163,7 @@ describe("pods that wait for the one which is tried for all of their shape", () 
   test.each<[string, (made: Reservations, uid: string) => void]>([
     ["it is gone", (made, uid) => made.end(uid)],
     ["it was not made", (made, uid) => made.unmade(uid, "west")],
-    ["what is in its way is its own", (made, uid) => void made.refuse(uid, taken, { nodesVersion: 1, pod: first })],
+    ["its own name is in its way", (made, uid) => void made.refuse(uid, taken, { nodesVersion: 1, pod: first })],
   ])("may try when %s", async (_, over) => {
     const { reservations: made, mayTry } = await trying();
     over(made, "second");
@@ -177,7 +177,7 @@ describe("pods that wait for the one which is tried for all of their shape", () 
     expect(["second", "first", "first"].map((uid) => made.end(uid))).toEqual([false, true, false]);
   });
 
-  test("wait for no other's end once it is tried elsewhere", async () => {
+  test("wait for no other end once it is tried elsewhere", async () => {
     const { reservations: made, mayTry } = await trying();
     made.refuse("second", { ...refusal, cluster: "east" }, shared(second));
     made.attempt("first", "east", asked, first);

@@ -11,7 +11,7 @@ const NAMES = ["west", "east", "north"];
 const size = { pods: 100 };
 const KNOWN: HomeApi = { state: "known", address: { host: "192.0.2.1", port: "6443" } };
 
-/** A replica of a Deployment that is divided over all members, and moved between them. */
+/** Returns a replica of a Deployment that is divided over all members, and rebalanced. */
 function replica(annotations: Record<string, string>, wishes: Partial<PodSpec>): Stored<Pod> {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const preferences = { rebalance: true, clusters: { "*": { weight: 1 } } };
@@ -25,7 +25,7 @@ function replica(annotations: Record<string, string>, wishes: Partial<PodSpec>):
   });
 }
 
-/** How the replica is divided over three members of equal size, by what its namespace says. */
+/** Returns how the replica is divided over three members of equal size, by its namespace's annotations. */
 function sharing({
   namespace = { metadata: { name: "team", uid: "team", resourceVersion: "1" } },
   homeApi = () => KNOWN,
@@ -45,22 +45,22 @@ function sharing({
 }
 
 describe("a workload that is divided", () => {
-  test("has the members that its namespace leaves it", () => {
+  test("uses the members that its namespace permits", () => {
     const annotations = { "legation.dev/clusters": "west,east" };
     const namespace = { metadata: { name: "team", uid: "team", resourceVersion: "1", annotations } };
     expect(sharing({ namespace })?.candidates.map(({ name }) => name)).toEqual(["west", "east"]);
   });
 
-  test("is left as it is while its namespace is not opted in: what it is divided by, nobody knows", () => {
+  test("is left as it is while its namespace is not opted in, since its division is unknown", () => {
     expect(sharing({ namespace: null })).toBeUndefined();
   });
 
-  test("is left as it is where its pods name their members themselves", () => {
+  test("is left as it is if its pods name their members themselves", () => {
     expect(sharing({ wishes: { nodeSelector: { disk: "fast" } } })).toBeDefined();
     expect(sharing({ wishes: { nodeSelector: { "legation.dev/cluster": "west" } } })).toBeUndefined();
   });
 
-  test("has the members that its pods' own affinity leaves it", () => {
+  test("uses the members that its pods' own affinity permits", () => {
     const matchExpressions = [{ key: "legation.dev/cluster", operator: "NotIn", values: ["east"] }];
     const required = { nodeSelectorTerms: [{ matchExpressions }] };
     const wishes = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } };
@@ -69,8 +69,8 @@ describe("a workload that is divided", () => {
 
   test.each<[string, HomeApi]>([
     ["are still to be read", { state: "pending", message: "its Secrets cannot be read yet" }],
-    ["lead nowhere, as nobody has said where the host is", { state: "unknown", message: "" }],
-  ])("keeps what it has in a member that gets no more of it while the tokens of its pods %s", (_, refused) => {
+    ["lead nowhere, since the host's address is unknown", { state: "unknown", message: "" }],
+  ])("keeps its replicas, and adds none, in a member while the tokens of its pods %s", (_, refused) => {
     const homeApi = (member: string): HomeApi => (member === "west" ? refused : KNOWN);
     const { candidates = [], full } = sharing({ homeApi, annotations: { "legation.dev/api": "host" } }) ?? {};
     expect(candidates.map(({ name }) => name)).toEqual(NAMES);

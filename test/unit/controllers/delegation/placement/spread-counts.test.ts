@@ -31,14 +31,14 @@ function proxy(uid: string, app: string, parts: object = {}): Stored<Pod> {
 
 const asked = { requests: { pods: 1 }, namespace: "team" };
 
-/** The member whose region has fewer pods of the app; both when none is ahead. */
+/** Returns the member whose region has fewer pods of the app; both if equal. */
 function preferred(of: ReturnType<typeof scene>, app: string): readonly string[] {
   const looking = proxy("looking", app);
   const rules = of.placementState.view.of(looking).rules?.() ?? [];
   return rank({ requests: {}, rules, candidates: MEMBERS.map(candidate) }).fitting.toSorted();
 }
 
-test("a namespace is gone through once for all pods that are spread by one selector, wherever they come to be", () => {
+test("scans a namespace once for all pods that are spread by one selector, wherever they are created", () => {
   const all = scene();
   for (let nth = 0; nth < 100; nth += 1) {
     const stored = proxy(`p-${nth}`, "web");
@@ -54,7 +54,7 @@ test("a namespace is gone through once for all pods that are spread by one selec
   expect(preferred(all, "web")).toEqual(["east", "west"]);
 });
 
-/** A pod as a test knows it: where it is, and what it was last asked for. */
+/** The expected state of a pod: its place, and its last request. */
 interface Known {
   app: string;
   is: "waiting" | "overflowing" | "bound" | "over";
@@ -67,7 +67,7 @@ type Step = readonly [uid: string, app: string, does: string, member: string];
 
 const refusalOf = (cluster: string) => ({ cluster, reason: "RefusedByMember", message: "exceeded quota" }) as const;
 
-/** What happens to a pod, by what must be so before it; what it changes in the test's own books, and what it tells the controller. */
+/** Events of a pod: the required state, the change in the expected state, and the call of the controller. */
 const EVENTS: Readonly<
   Record<
     string,
@@ -121,7 +121,7 @@ const EVENTS: Readonly<
   },
 };
 
-/** What the host shows of a pod from then on. */
+/** The host's view of a pod after that. */
 const SHOWN: Readonly<
   Record<string, (member: string) => { readonly parts: object; readonly becomes: Partial<Known> }>
 > = {
@@ -130,7 +130,7 @@ const SHOWN: Readonly<
   ends: () => ({ parts: { status: { phase: "Failed" } }, becomes: { is: "over", at: undefined } }),
 };
 
-/** Tells the controller of the step, and notes it in the books; nothing when it cannot be. */
+/** Applies the step to the controller and the expected state, if it is possible. */
 function take(of: Scene, books: Map<string, Known>, [uid, app, does, member]: Step): void {
   const { proxies, placementState } = of;
   const pod = books.get(uid);
@@ -175,7 +175,7 @@ function countsIn({ placementState }: Scene, app: string): object {
   return Object.fromEntries([...counts].toSorted());
 }
 
-test("pods count where they are, or are about to be, whatever happens to them, and however long they have been counted", () => {
+test("counts pods where they are, or are about to be, in any order of events and however long", () => {
   const others = ["comes", "overflows", "is labelled", "goes", "is given up"];
   const step = fc.tuple(
     fc.constantFrom("a", "b", "c"),
@@ -204,7 +204,7 @@ test("pods count where they are, or are about to be, whatever happens to them, a
   );
 });
 
-test("of more selectors than are kept, each is counted right", () => {
+test("counts correctly for more selectors than are kept", () => {
   const all = scene();
   const apps = Array.from({ length: 20 }, (_, nth) => `app-${nth}`);
   for (const app of apps) {
@@ -215,7 +215,7 @@ test("of more selectors than are kept, each is counted right", () => {
   for (let round = 0; round < 2; round += 1) for (const app of apps) expect(preferred(all, app)).toEqual(["east"]);
 });
 
-test("a pod that somebody has bound to a node of the host counts nowhere", () => {
+test("counts a pod on a node of the host nowhere", () => {
   const all = scene();
   preferred(all, "web");
   for (const parts of [{}, { spec: { containers: [], nodeName: "host-node" } }]) {
@@ -238,14 +238,14 @@ describe("a pod without a node", () => {
       },
       ["east"],
     ],
-    ["counts where an earlier leader had it made", ({ memories }) => memories.noteFound("a", "west", 0), ["east"]],
+    ["counts where an earlier leader had it created", ({ memories }) => memories.noteFound("a", "west", 0), ["east"]],
     [
-      "counts where a member shows it before it is looked at",
+      "counts where a member shows it before it is observed",
       (placementState) => placementState.held("a", "west"),
       ["east"],
     ],
     [
-      "counts no more where it is refused",
+      "no longer counts where it is refused",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
         reservations.refuse("a", refusal, { nodesVersion: 0 });
@@ -253,7 +253,7 @@ describe("a pod without a node", () => {
       ["east", "west"],
     ],
     [
-      "counts no more where it turns out not to have been made",
+      "no longer counts where it turns out not to exist",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
         reservations.unmade("a", "west");
@@ -261,7 +261,7 @@ describe("a pod without a node", () => {
       ["east", "west"],
     ],
     [
-      "counts where room is promised to it, and not where it is withdrawn",
+      "counts where room is reserved for it, and not where it is withdrawn",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
         reservations.promise("a", "east", asked);

@@ -39,7 +39,7 @@ function withCreation(proxy: Stored<Pod>, creationTimestamp: string): Stored<Pod
 const GATED = { schedulingGates: [{ name: "example.com/quota" }] };
 
 describe("a proxy without a node", () => {
-  test("waits since it came, or since nothing held it back", async () => {
+  test("waits since it was created, or since its gates were removed", async () => {
     const { clock, waiting, add } = waitingProxies();
     const begun = clock.now();
     const [key, gated] = [add("a"), add("b", GATED)];
@@ -49,21 +49,21 @@ describe("a proxy without a node", () => {
     expect([waiting.since(key), waiting.since(gated)]).toEqual([begun, begun + 5_000]);
     await clock.advance(1_000);
     add("b");
-    // Its gates went just now; the metric counts it from then on, too.
+    // Its gates were just removed; the metric counts from then on, too.
     expect(waiting.since(gated)).toBe(begun + 5_000);
     expect(waiting.summary()).toEqual({ count: 2, oldestSeconds: 6 });
     waiting.remove(key);
     expect(waiting.since(key)).toBeUndefined();
   });
 
-  test("is none for the metrics while it has scheduling gates", async () => {
+  test("does not count in the metrics while it has scheduling gates", async () => {
     const { clock, waiting, add } = waitingProxies();
     add("a", GATED);
     await clock.advance(60_000);
     expect(waiting.summary()).toEqual({ count: 0, oldestSeconds: 0 });
   });
 
-  test("is looked at again at once when members change, and once a while when delegates end", async () => {
+  test("is looked at again at once when members change, and once in a while when delegates end", async () => {
     const { clock, waiting, add, lookedAt } = waitingProxies();
     const key = add("a");
     waiting.onCapacity();
@@ -88,7 +88,7 @@ describe("a proxy without a node", () => {
     expect(lookedAt()).toHaveLength(101);
   });
 
-  test("has the choice before others of lower priority, and before younger ones", async () => {
+  test("is decided before pods of lower priority, and before younger ones", async () => {
     const { clock, waiting, add, lookedAt } = waitingProxies();
     const young = add("young", { priority: 1000 }, "2026-01-02T00:00:00Z");
     const least = add("least", { priority: -10 }, "2026-01-01T00:00:00Z");
@@ -103,7 +103,7 @@ describe("a proxy without a node", () => {
     ["delegates end", (waiting) => waiting.onRoom(), 250],
     ["members change", (waiting) => waiting.onCapacity(), 0],
     ["others get their places", (waiting) => waiting.onPlaces(), 1_000],
-  ])("is looked at the less often the longer that takes, though %s all the time", async (_, change, first) => {
+  ])("is looked at less often the longer that takes, though %s all the time", async (_, change, first) => {
     const { clock, cost, waiting, memories, add, lookedAt } = waitingProxies();
     const key = add("a");
     memories.noteReported("a", { reason: "NotPlaced", message: "no member fits" }, clock.now());
@@ -119,7 +119,7 @@ describe("a proxy without a node", () => {
     for (const [nth, at] of looks.entries()) expect(at - (looks[nth - 1] ?? -4_000)).toBeGreaterThanOrEqual(4_000);
   });
 
-  test("is looked at when another has its place, if it was told why it waits", async () => {
+  test("is looked at when another one gets its place, if it was told why it waits", async () => {
     const { clock, waiting, memories, add, lookedAt } = waitingProxies();
     add("a");
     const told = add("b");
@@ -135,7 +135,7 @@ describe("a proxy without a node", () => {
     add("gated", GATED);
     stored.delete(add("gone"));
     waiting.onReconnected("west");
-    // It was given to nobody yet.
+    // It was not created anywhere yet.
     expect(memories.of("gated").unproven).toBeUndefined();
     expect([...(memories.of("a").unproven ?? [])]).toEqual(["west"]);
     expect(memories.of("gone").unproven).toBeUndefined();
