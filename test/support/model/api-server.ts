@@ -5,7 +5,7 @@ import type { StatusPatch } from "../../../src/pods/feedback.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { same, withMetadata } from "./pods.ts";
 
-/** What an API server has under the one name of the model. */
+/** The pod that an API server has under the model's one name. */
 export type Slot = Stored<Pod> | undefined;
 
 const DELETED_AT = "2026-01-01T00:00:00Z";
@@ -17,13 +17,13 @@ interface Preconditions {
   readonly graceSeconds?: number;
 }
 
-/** True when a request with these preconditions gets neither 404 nor 409. */
+/** Reports whether a request with these preconditions gets neither 404 nor 409. */
 export function meets(slot: Slot, { uid = "", resourceVersion = "" }: Preconditions): slot is Stored<Pod> {
   if (slot === undefined || (uid !== "" && slot.metadata.uid !== uid)) return false;
   return resourceVersion === "" || slot.metadata.resourceVersion === resourceVersion;
 }
 
-/** Deletes as pods are deleted (registry/core/pod strategy: CheckGracefulDelete); what may not happen changes nothing. */
+/** Deletes as pods are deleted (registry/core/pod strategy: CheckGracefulDelete); a forbidden deletion changes nothing. */
 export function deletePod(slot: Slot, options: Preconditions = {}): Slot {
   if (!meets(slot, options)) return slot;
   const asked = options.graceSeconds ?? DEFAULT_GRACE;
@@ -54,7 +54,7 @@ export function recordOn(slot: Slot, action: ActionOf<"record">): Slot {
   });
 }
 
-/** The patch that takes Legation's finalizer away; what was deleted with grace 0 goes with its last finalizer. */
+/** The patch that removes Legation's finalizer; a pod deleted with grace 0 goes with its last finalizer. */
 export function releasePod(slot: Slot, uid: string): Slot {
   if (!meets(slot, { uid })) return slot;
   const finalizers = (slot.metadata.finalizers ?? []).filter((name) => name !== DELEGATE_FINALIZER);
@@ -62,13 +62,13 @@ export function releasePod(slot: Slot, uid: string): Slot {
   return withMetadata(slot, { finalizers });
 }
 
-/** Puts Legation's finalizer on; the API server lets nobody do so while the pod is being deleted. */
+/** Adds Legation's finalizer; the API server refuses that while the pod is being deleted. */
 export function holdPod(slot: Slot, uid: string): Slot {
   if (!meets(slot, { uid }) || isDeleting(slot)) return slot;
   return withMetadata(slot, { finalizers: [...new Set([...(slot.metadata.finalizers ?? []), DELEGATE_FINALIZER])] });
 }
 
-/** A strategic merge patch of the status, with the preconditions that are in it. */
+/** A strategic merge patch of the status, with its preconditions. */
 export function patchStatus(slot: Slot, patch: StatusPatch): Slot {
   if (!meets(slot, patch.metadata)) return slot;
   const status: Record<string, unknown> = { ...slot.status };

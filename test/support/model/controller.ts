@@ -29,18 +29,18 @@ import {
 export type Decide = (observed: View, now: number) => DelegationDecision;
 
 /**
- * What becomes of one request: done and answered; done, and the answer lost; not done, and no answer either; never sent,
- * which its sender knows; given up, and done later, if ever; refused by the API server for good.
+ * The fate of a request: done and answered; done, with its response lost; not done and not answered; never sent,
+ * as its sender knows; given up, and possibly done later; refused for good.
  */
 export type Fate = "done" | "unanswered" | "vanished" | "late" | "not sent" | "refused";
 
 const HOST = { name: "host", id: "host-id" };
 const REF: ObjectRef = { namespace: "team", name: "web-0" };
 const PLENTY = { pods: 100, cpu: 100, memory: 1e12 };
-// They tell people, and change nothing that a decision depends on.
+// They report, and change nothing that a decision depends on.
 const TOLD: ReadonlySet<Step["type"]> = new Set(["report", "announce"]);
 
-/** Observes and decides, as one moment; undefined when there is nothing to do. */
+/** Observes and decides, as one moment. Undefined when there is nothing to do. */
 export function plan(world: World, decide: Decide): World | undefined {
   const proxy = shownProxy(world.host);
   const members = viewsOf(world).map(({ connection }) => connection);
@@ -60,7 +60,7 @@ export function plan(world: World, decide: Decide): World | undefined {
   return pending.length === 0 && memory === world.memory ? undefined : { ...world, memory, pending };
 }
 
-/** Members that are asked at once get a request each. */
+/** Returns one request for each member that is asked at once. */
 function requestsOf(action: Action, proxy: Stored<Pod> | undefined): readonly Step[] {
   if (action.type === "create") {
     const { member } = action;
@@ -72,7 +72,7 @@ function requestsOf(action: Action, proxy: Stored<Pod> | undefined): readonly St
   return members.map(({ name }) => ({ type: "asked", member: name, proxyUid }));
 }
 
-/** The world with each request in front that may be answered next: of those that were sent at once, any. */
+/** Returns the world with each request in front that may be answered next: any of those sent at once. */
 export function turns(world: World): World[] {
   const { pending } = world;
   if (pending[0]?.type !== "asked") return [world];
@@ -80,7 +80,7 @@ export function turns(world: World): World[] {
   return atOnce.map((step) => ({ ...world, pending: [step, ...pending.filter((other) => other !== step)] }));
 }
 
-/** What a decision about the pod sees: a proxy, or one in overflow mode that may become one. */
+/** Returns the view of a decision about the pod: a proxy, or a pod in overflow mode that may become one. */
 export function observe(world: World, proxy: Stored<Pod> | undefined): View {
   const sources = viewsOf(world);
   const view: View = {
@@ -126,7 +126,7 @@ function sourceOf(member: MemberState, losesNodes: boolean): Source {
   return { candidate, connection };
 }
 
-/** What may become of the next step: always something free, and something worse for one fault. */
+/** Returns the possible fates of the next step: at least one free one, and worse ones for one fault each. */
 export function fates(world: World): { readonly free: readonly Fate[]; readonly faults: readonly Fate[] } {
   const [step] = world.pending;
   if (step === undefined || isMemoryOnly(step)) return { free: ["done"], faults: [] };
@@ -139,7 +139,7 @@ export function fates(world: World): { readonly free: readonly Fate[]; readonly 
   return { free: ["done"], faults: creates ? ["unanswered", "vanished", "refused"] : ["unanswered", "not sent"] };
 }
 
-/** Does the next step, as `execute.ts` and `exchange.ts` do it; a failure ends the reconcile. */
+/** Does the next step, as `execute.ts` and `exchange.ts` do; a failure ends the reconcile. */
 export function execute(world: World, fate: Fate): World {
   const [step, ...pending] = world.pending;
   if (step === undefined) return world;
@@ -152,13 +152,13 @@ export function execute(world: World, fate: Fate): World {
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
   if (fate === "done" || fate === "refused") return followed(next, world, step, fate);
-  // Who was asked at the same time may still answer.
+  // Other members that were asked at the same time may still answer.
   return step.type === "asked" ? next : { ...next, pending: [] };
 }
 
 type StepOf<Type extends Step["type"]> = Extract<Step, { readonly type: Type }>;
 
-/** What the API server does. */
+/** Returns the world after the API server has done the step. */
 export function perform(world: World, step: Step): World {
   const proxy = truth(world.host);
   switch (step.type) {
@@ -195,7 +195,7 @@ export function perform(world: World, step: Step): World {
   }
 }
 
-/** What an answer does to memory, and what is asked next. */
+/** Applies an answer to the memory, and adds the requests that follow. */
 function followed(world: World, before: World, step: Step, fate: Fate): World {
   const { pending } = world;
   const forgets = (change: Parameters<typeof remember>[1]): World => ({
@@ -208,7 +208,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "refuse":
       return forgets((memories) => memories.noteRefusal(step.proxyUid, step.refusal, step.nodesVersion, NOW));
     case "bind":
-      // A conflict is no success, and forgets nothing. Without a delegate on record, the search is not over.
+      // A conflict is no success, and forgets nothing. Without a recorded delegate, the search goes on.
       if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
       return forgets((memories) => memories.noteBound(step.proxyUid, step.member));
     case "record":
@@ -254,7 +254,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
   }
 }
 
-/** An earlier create was sent there, and what it made has not been seen. */
+/** Reports whether an earlier create was sent there, and its result has not been seen. */
 function mayBeThere(
   { memory }: World,
   { member, proxyUid }: { readonly member: string; readonly proxyUid: string },
@@ -262,7 +262,7 @@ function mayBeThere(
   return memory[proxyUid]?.uncertain === member;
 }
 
-/** A create's own notes, made before and after its request. */
+/** Notes a create in memory, before and after its request. */
 function created(before: World, world: World, { member, proxyUid, parked }: StepOf<"create">, fate: Fate): World {
   const free = truth(memberOf(before, member)) === undefined;
   const memory = remember(world.memory, (memories) => {
@@ -289,7 +289,7 @@ function taken(world: World, { member, proxyUid }: StepOf<"taken">): World {
   return { ...world, memory };
 }
 
-/** Nothing that could fail. */
+/** Reports whether the step cannot fail. */
 function isMemoryOnly({ type }: Step): boolean {
   return type === "promise" || type === "refuse";
 }
@@ -314,7 +314,7 @@ export function restart(world: World): World {
   return { ...world, host, members, memory, pending: [], ...overflow };
 }
 
-/** The next event of the host's watch. */
+/** Delivers the next event of the host's watch. */
 export function seeHost(world: World): World {
   const [before, ...versions] = world.host.versions;
   const [next] = versions;
@@ -329,7 +329,7 @@ function isSettled(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }
 
-/** The next event of a member's watch, or its list. */
+/** Delivers the next event of a member's watch, or its list. */
 export function seeMember(world: World, name: string): World {
   return changeMember(world, name, (member) => {
     if (!member.read) return { ...member, read: true, reachable: true, versions: [truth(member)] };
@@ -337,7 +337,7 @@ export function seeMember(world: World, name: string): World {
     if (versions.length === 0) return member;
     const [next] = versions;
     const gone = before !== undefined && (before.metadata.uid !== next?.metadata.uid || !isSelected(next));
-    // Only the last state of a recorded delegate is ever asked for.
+    // Only the last state of a recorded delegate is ever read.
     const asked =
       gone && world.host.versions.some((pod) => pod !== undefined && recorded(pod).uid === before.metadata.uid);
     return { ...member, versions, ...(asked ? { departed: before } : {}) };

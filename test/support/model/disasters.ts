@@ -5,7 +5,7 @@ import { restart } from "./controller.ts";
 import { recorded } from "./pods.ts";
 import { changeMember, type Event, marked, onHost, truth, type World } from "./world.ts";
 
-/** A Cluster is deleted, whatever its member still has, and made again when somebody likes. */
+/** A Cluster is deleted, whatever its member still has, and created again at any time. */
 export function membership(world: World): { readonly free: Event[]; readonly faults: Event[] } {
   const free: Event[] = [];
   const faults: Event[] = [];
@@ -13,7 +13,7 @@ export function membership(world: World): { readonly free: Event[]; readonly fau
   for (const { name, left } of world.members) {
     if (left !== true) {
       const forgotten = changeMember(world, name, (member) => ({ ...member, left: true }));
-      // Nobody waits for what runs there: `legation unjoin --force` says so.
+      // `legation unjoin --force` accepts that pods there run on.
       const excused = proxy === undefined ? forgotten : marked(forgotten, `left:${proxy.metadata.uid}`);
       faults.push({ what: `${name}: forgotten`, world: excused });
       continue;
@@ -27,7 +27,7 @@ export function membership(world: World): { readonly free: Event[]; readonly fau
   return { free, faults };
 }
 
-/** The member as one that has never been read. */
+/** Returns the world with the member as one that has never been read. */
 export function joined(world: World, name: string): World {
   return changeMember(world, name, ({ left: _, departed: __, ...member }) => ({
     ...member,
@@ -38,7 +38,7 @@ export function joined(world: World, name: string): World {
   }));
 }
 
-/** A backup of the host is made once, and the host set back to it. */
+/** The host is backed up once, and restored from that backup. */
 export function restoration(world: World): { readonly free: Event[]; readonly faults: Event[] } {
   if (world.backup === undefined) {
     const delegates = world.members.flatMap((member) => truth(member)?.metadata.uid ?? []);
@@ -56,7 +56,7 @@ export function restoration(world: World): { readonly free: Event[]; readonly fa
       : [pod.metadata.uid];
   });
   let restored: World = restart({ ...world, host: { versions: [slot] }, held });
-  // What was lost is nobody's fault from here on.
+  // Violations by the lost writes do not count from here on.
   for (let number = 1; number <= world.created; number += 1) {
     for (const mark of [`p${number}`, `deleted:p${number}`]) restored = marked(restored, mark);
   }

@@ -28,36 +28,36 @@ import {
 import { later } from "./recollection.ts";
 import { changeMember, type Event, inMember, type MemberState, marked, onHost, truth, type World } from "./world.ts";
 
-/** What the exploration is about. */
+/** The subject of an exploration. */
 export interface Scenario {
   readonly decide: Decide;
   /** Pods that are created under the one name, one after the other. */
   readonly pods: number;
   /** Faults on one path. */
   readonly faults: number;
-  /** They have a controller that replaces them. */
+  /** A controller replaces the pods. */
   readonly controlled?: boolean;
-  /** Begins when the first of them runs, and nothing has gone wrong. */
+  /** Begins when the first pod runs without a fault. */
   readonly running?: boolean;
-  /** Begins when the host has no node for the first of them, and a member would take it. */
+  /** Begins when the host has no node for the first pod, and a member would take it. */
   readonly offered?: boolean;
-  /** Begins when these have happened, in this order, by their names in a trace. */
+  /** Begins after these events, in this order, by their names in a trace. */
   readonly after?: readonly string[];
   /** The virtual nodes of lost members are not Ready. Absent: they stay Ready, as when most members are lost. */
   readonly losesNodes?: boolean;
-  /** Requests may be done though their senders have given them up, or are gone. */
+  /** Requests may happen after their senders gave up or ended. */
   readonly late?: boolean;
-  /** A Cluster may be deleted by force, and made again. */
+  /** A Cluster may be deleted by force, and created again. */
   readonly forgets?: boolean;
-  /** The host may be set back to a backup. */
+  /** The host may be restored from a backup. */
   readonly restores?: boolean;
-  /** Somebody in a member may take the marks off a delegate that is on record. */
+  /** A client in a member may remove the marks of a recorded delegate. */
   readonly unmarks?: boolean;
-  /** They are the host's own scheduler's first; what decides when that has found no node. */
+  /** The pods are in overflow mode; this decides when the host's scheduler has found no node. */
   readonly overflow?: DecideOverflow;
 }
 
-/** The world before anything: two members that answer and hold nothing. */
+/** Returns the initial world: two empty members that answer. */
 export function beginning({ faults, overflow, losesNodes = false, late = false }: Scenario): World {
   const member = (name: string): MemberState => ({
     name,
@@ -84,7 +84,7 @@ export function beginning({ faults, overflow, losesNodes = false, late = false }
   };
 }
 
-/** Everything that can happen next. */
+/** Returns all possible next events. */
 export function events(world: World, scenario: Scenario): Event[] {
   const all = [
     ...controllerEvents(world, scenario),
@@ -120,7 +120,7 @@ function controllerEvents(world: World, { decide }: Scenario): Event[] {
   return found;
 }
 
-/** All that is waited for has come; what has not been done by now never will be. */
+/** Returns the world after all waits: requests that have not happened by now never will. */
 export function muchLater(world: World): World {
   const { overflow, late } = world;
   return {
@@ -143,7 +143,7 @@ function overflowEvents(world: World, scenario: Scenario): Event[] {
   return found;
 }
 
-/** What the overflow controller has begun, or would begin now. */
+/** Returns the overflow controller's decision under way, or its next one. */
 export function plannedOverflow(world: World, { overflow: decide }: Scenario): World | undefined {
   if (world.overflow === undefined || decide === undefined) return undefined;
   if (world.overflow.pending.length > 0) return world;
@@ -237,7 +237,7 @@ function linkEvents(world: World, { name, linked, reachable, read, versions, lef
   return found;
 }
 
-/** Its scheduler, and its kubelet. */
+/** Returns the events of the member's scheduler and kubelet. */
 export function memberEvents(world: World, member: MemberState): Event[] {
   const { name } = member;
   const slot = truth(member);
@@ -266,14 +266,14 @@ function outOfService(world: World, name: string): World {
   return proxy === undefined ? out : marked(out, proxy.metadata.uid);
 }
 
-/** The proxy's own, that still has to do something. */
+/** Reports whether the pod is the proxy's recorded delegate, with work left to do. */
 function isOnRecord({ host }: World, slot: Stored<Pod>): boolean {
   const proxy = truth(host);
   if (proxy === undefined || recorded(proxy).uid !== slot.metadata.uid) return false;
   return !isDeleting(slot) && !isTerminal(slot);
 }
 
-/** Not Legation's. */
+/** Reports whether the pod is foreign. */
 export function isForeign(slot: Slot): boolean {
   return slot !== undefined && ownerOf(slot) === undefined;
 }

@@ -6,7 +6,7 @@ import { executeOverflow, hostEvents, seeWaiting } from "./overflow.ts";
 import { brokenRule, waitsForName, wrongAtRest } from "./rules.ts";
 import { changeMember, type Event, keyOf, type World } from "./world.ts";
 
-/** What an exploration has found. */
+/** The result of an exploration. */
 export interface Exploration {
   readonly states: number;
   readonly transitions: number;
@@ -17,7 +17,7 @@ export interface Exploration {
 
 export interface Violation {
   readonly rule: string;
-  /** Shortest way there, and on to rest where that is what is wrong. */
+  /** Shortest path there, and on to rest where the rest is wrong. */
   readonly trace: readonly string[];
 }
 
@@ -25,10 +25,10 @@ interface Bounds {
   readonly states: number;
 }
 
-/** Steps that a world may take to come to rest; far more than any needs. */
+/** Bound on the steps from a world to rest; far more than any needs. */
 const REST_STEPS = 300;
 
-/** Goes through all worlds that the scenario allows, breadth first, until a rule is broken or the bounds are reached. */
+/** Explores all worlds of the scenario, breadth first, until a rule is broken or the bounds are reached. */
 export function explore(scenario: Scenario, bounds: Bounds): Exploration {
   const first = firstWorld(scenario);
   const firstKey = keyOf(first);
@@ -88,7 +88,7 @@ function firstWorld(scenario: Scenario): World {
   return world;
 }
 
-/** From every world, once all is mended and everyone does its work, rest is reached, and what is then is right. */
+/** Runs from a world to rest without further faults. Returns what is wrong there, or that rest was not reached. */
 function settle(start: World, scenario: Scenario, atRest: Set<string>): Violation | undefined {
   const trace: string[] = [];
   const passed: string[] = [];
@@ -114,7 +114,7 @@ function settle(start: World, scenario: Scenario, atRest: Set<string>): Violatio
   return undefined;
 }
 
-/** What happens next when nothing disturbs, in an order that does everything sooner or later. */
+/** Returns the next event without disturbance, in an order that does everything sooner or later. */
 function fairEvent(world: World, scenario: Scenario): Event | undefined {
   const { decide } = scenario;
   const key = keyOf(world);

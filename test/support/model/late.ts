@@ -1,10 +1,10 @@
 import { execute, fates, perform, restart } from "./controller.ts";
 import { changeMember, type Event, marked, type Step, type World } from "./world.ts";
 
-// More would only repeat what two do.
+// More would only repeat the behaviour of two.
 const MOST = 2;
 
-/** What a sender has given up, and what reaches its API server all the same: whenever it likes, or never. */
+/** Returns the events of given-up requests that may still happen at any time. */
 export function lateEvents(world: World): Event[] {
   return (world.late ?? []).flatMap((step, index) => {
     const late = (world.late ?? []).filter((_, other) => other !== index);
@@ -15,7 +15,7 @@ export function lateEvents(world: World): Event[] {
   });
 }
 
-/** The next request is under way when its sender gives it up, or is killed. */
+/** Returns the faults by which the next request's sender gives it up or is killed. */
 export function lateFaults(planned: World): Event[] {
   const [step] = planned.pending;
   if (step === undefined || (planned.late?.length ?? 0) >= MOST || !fates(planned).faults.includes("unanswered")) {
@@ -29,8 +29,8 @@ export function lateFaults(planned: World): Event[] {
 }
 
 /**
- * A member that has just answered again is as it will be: what had reached it before has been done by then, or never will be.
- * That is an assumption about time, and why controllers wait a moment.
+ * A member that has just answered again settles: earlier requests have happened by then, or never will.
+ * This assumes a bound on time, which is why controllers wait a moment.
  */
 export function settleEvents(world: World): Event[] {
   return world.members.flatMap(({ name, read, unsettled }) => {

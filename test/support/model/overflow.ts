@@ -23,22 +23,22 @@ import {
 /** The function under test. */
 export type DecideOverflow = (observed: Observed, now: number) => OverflowDecision;
 
-/** What becomes of one of its requests; see `Fate`. */
+/** The fate of a request; see `Fate` in controller.ts. */
 type Fate = "done" | "unanswered" | "not sent" | "refused";
 
 const HOST_NODE = "host-node";
 
-/** An ordinary pod with the mark of overflow mode, as a user's create leaves it on the host. */
+/** Returns an ordinary pod with the mark of overflow mode, as the webhook leaves it on the host. */
 export function newOverflowPod(uid: string): Stored<Pod> {
   return same(builtPod({ name: "web-0", uid, metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } } }));
 }
 
-/** True for a pod that the host itself runs, or is about to. */
+/** Reports whether the host itself runs the pod, or is about to. */
 export function runsOnHost({ spec }: Pod): boolean {
   return spec?.nodeName === HOST_NODE;
 }
 
-/** Observes and decides, as one moment; undefined when there is nothing to do. */
+/** Observes and decides, as one moment. Undefined when there is nothing to do. */
 export function planOverflow(
   world: World,
   decide: DecideOverflow,
@@ -52,7 +52,7 @@ export function planOverflow(
       pod,
       supported: true,
       optedIn: true,
-      // Any moment from the scheduler's word on may be the one.
+      // Any moment after the scheduler's answer may be the one.
       seen: { unplacedAt: NOW },
       afterMs: 0,
       told: true,
@@ -80,7 +80,7 @@ function withRefusals(view: PlacementObserved, { refused }: OverflowState): Plac
   return { ...view, members };
 }
 
-/** What may become of the next step: always something free, and something worse for one fault. */
+/** Returns the possible fates of the next step: at least one free one, and worse ones for one fault each. */
 export function overflowFates(world: World): { readonly free: readonly Fate[]; readonly faults: readonly Fate[] } {
   const [step] = world.overflow?.pending ?? [];
   if (step === undefined) return { free: [], faults: [] };
@@ -90,7 +90,7 @@ export function overflowFates(world: World): { readonly free: readonly Fate[]; r
     : { free: ["not sent"], faults: [] };
 }
 
-/** Does the next step, as `execute.ts` of the overflow controller does it; a failure ends the reconcile. */
+/** Does the next step, as the overflow controller's `execute.ts` does; a failure ends the reconcile. */
 export function executeOverflow(world: World, fate: Fate): World {
   const { overflow } = world;
   const [step, ...pending] = overflow?.pending ?? [];
@@ -110,7 +110,7 @@ export function executeOverflow(world: World, fate: Fate): World {
   return answered ? bound : givenUp(bound, uid);
 }
 
-/** As the delegation controller's `giveUp`: not when its own watch has shown the proxy meanwhile. */
+/** Like the delegation controller's `giveUp`: nothing if its own watch has shown the proxy meanwhile. */
 function givenUp(world: World, uid: string): World {
   if (shownProxy(world.host)?.metadata.uid === uid) return world;
   const memory = remember(world.memory, (memories) => {
@@ -136,7 +136,7 @@ function boundTo(slot: Stored<Pod>, nodeName: string): Stored<Pod> {
   return same({ ...slot, spec: { containers: [], ...slot.spec, nodeName }, status: { ...slot.status, conditions } });
 }
 
-/** The next event of its own watch, which is another one than the proxies'. */
+/** Delivers the next event of the watch of waiting pods, which is separate from the proxies'. */
 export function seeWaiting(world: World): World {
   const { overflow } = world;
   const [, ...versions] = overflow?.host.versions ?? [];
@@ -145,7 +145,7 @@ export function seeWaiting(world: World): World {
     : { ...world, overflow: { ...overflow, host: { versions } } };
 }
 
-/** The host's own scheduler, which may place the pod at any moment, and its kubelet. */
+/** Returns the events of the host's scheduler, which may place the pod at any moment, and of its kubelet. */
 export function hostEvents(world: World): Event[] {
   const slot = truth(world.host);
   if (world.overflow === undefined || slot === undefined) return [];

@@ -2,10 +2,10 @@ import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, HOST_LABEL } from "../../.
 import type { ContainerStatus, Pod, PodStatus, Stored } from "../../../src/api/kubernetes.ts";
 import { proxyPod } from "../builders/pod.ts";
 
-// Objects never change, and equal ones are one: what the whole exploration is fast by.
+// Objects never change, and equal ones are identical, which makes the exploration fast.
 const known = new Map<string, Stored<Pod>>();
 
-/** The one object for this content. Its resourceVersion names the content, so equal versions mean equal pods. */
+/** Returns the one object for this content. Its resourceVersion names the content: equal versions mean equal pods. */
 export function same(pod: Stored<Pod>): Stored<Pod> {
   const content = { ...pod, metadata: { ...pod.metadata, resourceVersion: "" } };
   const text = JSON.stringify(content);
@@ -17,23 +17,21 @@ export function same(pod: Stored<Pod>): Stored<Pod> {
   return found;
 }
 
-/** The pod with other metadata. */
 export function withMetadata(pod: Stored<Pod>, metadata: Partial<Stored<Pod>["metadata"]>): Stored<Pod> {
   return same({ ...pod, metadata: { ...pod.metadata, ...metadata } });
 }
 
-/** The pod with more in its status. */
 export function withStatus(pod: Stored<Pod>, status: PodStatus): Stored<Pod> {
   return same({ ...pod, status: { ...pod.status, ...status } });
 }
 
-/** A proxy as a user's create leaves it on the host. */
+/** Returns a proxy as the webhook leaves it on the host. */
 export function newProxy(uid: string, controlled: boolean): Stored<Pod> {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "owner", controller: true };
   return same(proxyPod({ name: "web-0", uid, metadata: controlled ? { ownerReferences: [owner] } : {} }));
 }
 
-/** A pod of somebody else's in a member, under the name of the proxy. */
+/** Returns a foreign pod in a member under the proxy's name. */
 export function foreignPod(): Stored<Pod> {
   return same({
     apiVersion: "v1",
@@ -44,57 +42,57 @@ export function foreignPod(): Stored<Pod> {
   });
 }
 
-/** What a member's scheduler does when it has found a node. */
+/** Returns the pod after a member's scheduler has found a node. */
 export function scheduled(pod: Stored<Pod>): Stored<Pod> {
   const spec = { containers: [], ...pod.spec, nodeName: "node" };
   return withStatus(same({ ...pod, spec }), { conditions: [{ type: "PodScheduled", status: "True" }] });
 }
 
-/** What a member's scheduler says when it has found none. */
+/** Returns the pod after a member's scheduler has found none. */
 export function unschedulable(pod: Stored<Pod>): Stored<Pod> {
   const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no node" };
   return withStatus(pod, { conditions: [condition] });
 }
 
-/** The container's id is the pod's uid: a status tells whose it is. */
+/** The container's id is the pod's uid, so that a status tells its source. */
 function container(pod: Stored<Pod>, parts: Partial<ContainerStatus>): ContainerStatus {
   const id = { containerID: `model://${pod.metadata.uid}` };
   return { name: "main", image: "busybox", imageID: "", ready: false, restartCount: 0, ...id, ...parts };
 }
 
-/** A kubelet has started the container. */
+/** Returns the pod after a kubelet has started the container. */
 export function running(pod: Stored<Pod>): Stored<Pod> {
   const state = { running: { startedAt: "2026-01-01T00:00:00Z" } };
   return withStatus(pod, { phase: "Running", containerStatuses: [container(pod, { state, ready: true })] });
 }
 
-/** A kubelet has seen the container end. */
+/** Returns the pod after a kubelet has seen the container end. */
 export function ended(pod: Stored<Pod>, phase: "Succeeded" | "Failed"): Stored<Pod> {
   const state = { terminated: { exitCode: phase === "Succeeded" ? 0 : 137 } };
   return withStatus(pod, { phase, containerStatuses: [container(pod, { state })] });
 }
 
-/** The uid of the delegate that the pod's status came from; undefined when none has told of a container. */
+/** Returns the uid of the delegate that the pod's status came from. Undefined if no container was reported. */
 export function statusSource(pod: Stored<Pod>): string | undefined {
   return pod.status?.containerStatuses?.[0]?.containerID?.replace("model://", "");
 }
 
-/** The delegate without the label that its watch selects by. */
+/** Returns the delegate without the label that its watch selects. */
 export function withoutMarks(pod: Stored<Pod>): Stored<Pod> {
   return withMetadata(pod, { labels: {} });
 }
 
-/** The same with it again. */
+/** Returns the delegate with that label. */
 export function withMarks(pod: Stored<Pod>): Stored<Pod> {
   return isSelected(pod) ? pod : withMetadata(pod, { labels: { [HOST_LABEL]: "host-id" } });
 }
 
-/** True for what the watch of delegates shows. */
+/** Reports whether the watch of delegates shows the pod. */
 export function isSelected({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[HOST_LABEL] === "host-id";
 }
 
-/** The delegate that a proxy records. */
+/** Returns the delegate that a proxy records. */
 export function recorded({ metadata }: Stored<Pod>): { readonly member?: string; readonly uid?: string } {
   const { [CLUSTER_ANNOTATION]: member, [DELEGATE_UID_ANNOTATION]: uid } = metadata.annotations ?? {};
   return { ...(member === undefined ? {} : { member }), ...(uid === undefined ? {} : { uid }) };

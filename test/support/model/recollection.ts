@@ -1,16 +1,16 @@
 import type { Memory } from "../../../src/controllers/delegation/model/memory.ts";
 import { Memories } from "../../../src/controllers/delegation/placement/memories.ts";
 
-/** The model's only moment; what must have come before or comes after it is all that differs. */
+/** The model's only time; only earlier and later times differ from it. */
 export const NOW = 1_000_000_000;
-/** Long before: every patience has ended since. */
+/** Long before: every timeout has passed since. */
 const LONG_AGO = 1;
 
 const FIRST_RETRY_MS = 30_000;
 
 type Recollections = Readonly<Record<string, Memory>>;
 
-/** Lets the controller's own memory be changed, starting from what was remembered. */
+/** Applies a change to the controller's memory, starting from the remembered state. */
 export function remember(memory: Recollections, change: (memories: Memories) => void): Recollections {
   const memories = new Memories({ now: () => 0 });
   for (const [uid, entry] of Object.entries(memory)) restore(memories, uid, entry);
@@ -22,7 +22,7 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
     if (fresh && !isKnown && Object.keys(attempts).length === 0) continue;
     result[uid] = {
       fresh,
-      // How often a member refused only changes for how long.
+      // The number of refusals only changes the backoff.
       attempts: Object.fromEntries(
         Object.entries(attempts).map(([name, attempt]) => [name, { ...attempt, refusals: 1 }]),
       ),
@@ -37,7 +37,7 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   return result;
 }
 
-/** All that is waited for has come: schedulers had their time, and refusals are old. */
+/** Returns the memory after all waits: schedulers had their time, and refusals are old. */
 export function later(memory: Recollections): Recollections {
   return Object.fromEntries(
     Object.entries(memory).map(([uid, entry]) => {

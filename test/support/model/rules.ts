@@ -10,7 +10,7 @@ import { shown, truth, type World } from "./world.ts";
 
 const ORDER: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
 
-/** What one event has broken; undefined when all rules hold. */
+/** Returns the rule that an event has broken. Undefined when all rules hold. */
 export function brokenRule(before: World, after: World): string | undefined {
   return (
     twoAlive(after) ??
@@ -37,7 +37,7 @@ function twoAlive(world: World): string | undefined {
   return twice === undefined ? undefined : `${twice} has two live delegates`;
 }
 
-/** Where no request is done late: what the controller has seen to run is not run a second time. */
+/** Without late requests: a pod that the controller has seen running does not run a second time. */
 function madeAgain(before: World, after: World): string | undefined {
   if (after.late !== undefined) return undefined;
   const seen = [shown(before.host), ...before.members.map(({ departed }) => departed)];
@@ -64,7 +64,7 @@ function runsInBoth({ overflow, host, members }: World): string | undefined {
   return `${uid} has a delegate in ${holder.name}, and is ${pod.spec?.nodeName ?? "the host's scheduler's"}`;
 }
 
-/** Only what the host's scheduler has no node for, and none in view, is taken from it. */
+/** Legation takes from the host only pods without a node, present or nominated. */
 function overflowedTooSoon(before: World, after: World): string | undefined {
   const [earlier, now] = [truth(before.host), truth(after.host)];
   if (before.overflow === undefined || earlier === undefined || now === undefined) return undefined;
@@ -82,7 +82,7 @@ function foreignTouched(before: World, after: World): string | undefined {
 function releasedTooSoon(before: World, after: World): string | undefined {
   const uid = truth(before.host)?.metadata.uid;
   if (uid === undefined || truth(after.host)?.metadata.uid === uid) return undefined;
-  // Nobody can wait for a delegate that does not exist yet: it is swept as soon as it is seen.
+  // Such a delegate may not exist yet: it is swept as soon as it is seen.
   if ([uid, `late:${uid}`, `left:${uid}`].some((mark) => after.abandoned.includes(mark))) return undefined;
   const left = liveDelegates(after).some((pod) => ownerOf(pod)?.uid === uid);
   return left ? `${uid} is gone, and its delegate lives` : undefined;
@@ -104,7 +104,7 @@ function wrongStatus({ host, abandoned, overflow, losesNodes }: World): string |
   const { uid } = proxy.metadata;
   const source = statusSource(proxy);
   const known = recorded(proxy);
-  // Bound before it has a delegate, as one that overflows, or one whose member is lost.
+  // Bound before it has a delegate, as in overflow mode or to a lost member.
   const awaited = (overflow !== undefined || losesNodes === true) && known.member !== undefined;
   if (isBound(proxy) && !awaited && (known.uid === undefined || known.member === undefined))
     return `${uid} records no delegate`;
@@ -116,7 +116,7 @@ function wrongStatus({ host, abandoned, overflow, losesNodes }: World): string |
   return undefined;
 }
 
-/** What is wrong with a world in which nothing more will happen. */
+/** Returns what is wrong with a world in which nothing more will happen. */
 export function wrongAtRest(world: World): string | undefined {
   const proxy = truth(world.host);
   const all = world.members.flatMap((member) => truth(member) ?? []).filter((pod) => !isForeign(pod));
@@ -137,7 +137,7 @@ export function wrongAtRest(world: World): string | undefined {
   return proxy.status?.phase === delegates[0]?.status?.phase ? undefined : `${uid} never hears how its delegate is`;
 }
 
-/** A proxy bound without a delegate stays bound there, even while another pod has its name in the member. */
+/** Reports whether a bound proxy waits while another pod has its name in the member. */
 export function waitsForName({ host, members }: World): boolean {
   const pod = truth(host);
   if (pod === undefined || !isBound(pod) || isDeleting(pod) || recorded(pod).uid !== undefined) return false;

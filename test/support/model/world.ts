@@ -6,28 +6,28 @@ import { isBound } from "../../../src/pods/phase.ts";
 import type { Slot } from "./api-server.ts";
 import { recorded } from "./pods.ts";
 
-/** One API server, and what the controller's store shows of it. */
+/** One API server, and the controller's store of it. */
 export interface Cluster {
-  /** First what the store shows, last what is true; between them what the watch has still to tell, in its order. */
+  /** First the store's state, last the true state; between them the events that the watch has still to deliver, in order. */
   readonly versions: readonly Slot[];
 }
 
-/** One member, as it is and as the controller believes it to be. */
+/** One member: its true state, and the controller's belief. */
 export interface MemberState extends Cluster {
   readonly name: string;
-  /** Requests arrive there, and answers come back. */
+  /** Requests and responses get through. */
   readonly linked: boolean;
   readonly reachable: boolean;
   readonly read: boolean;
   readonly departed?: Stored<Pod>;
   readonly outOfService: boolean;
-  /** It has answered only now: what was sent to it before may still be done. */
+  /** It has only just answered: earlier requests may still happen. */
   readonly unsettled?: true;
-  /** Its Cluster is gone: the controller knows nothing of it. */
+  /** Its Cluster is gone: the controller does not know the member. */
   readonly left?: true;
 }
 
-/** A request that follows from the answer to another one, or one of those that an action sends at once. */
+/** A request that follows from the answer to another one, or one of several that an action sends at once. */
 export type FollowUp =
   | { readonly type: "asked"; readonly member: string; readonly proxyUid: string }
   | { readonly type: "taken"; readonly member: string; readonly proxyUid: string }
@@ -38,7 +38,7 @@ export type CreateStep = ActionOf<"create"> & { readonly delegate: Pod };
 
 export type Step = Exclude<Action, { readonly type: "create" }> | CreateStep | FollowUp;
 
-/** One request: the dry run in the member, or the Binding on the host. */
+/** One request: the dry-run in the member, or the Binding on the host. */
 export type OverflowStep = {
   readonly type: "trial" | "overflow";
   readonly uid: string;
@@ -46,72 +46,72 @@ export type OverflowStep = {
   readonly member: string;
 };
 
-/** What a controller has beside that for pods which the host's scheduler is asked first for. */
+/** The overflow controller's state, for pods that the host's scheduler is asked first for. */
 export interface OverflowState {
   /** The host, as the watch of pods without a node shows it. */
   readonly host: Cluster;
   readonly pending: readonly OverflowStep[];
-  /** Members that would not take such a pod lately. */
+  /** Members that have refused such a pod lately. */
   readonly refused: readonly string[];
 }
 
 /** The whole model in one moment. */
 export interface World {
-  /** Absent where all pods are proxies from the start. */
+  /** Absent if all pods are proxies from the start. */
   readonly overflow?: OverflowState;
   readonly host: Cluster;
   readonly members: readonly MemberState[];
-  /** What the controller remembers, by proxy uid. */
+  /** The controller's memory, by proxy uid. */
   readonly memory: Readonly<Record<string, Memory>>;
-  /** What is left to do of the last decision. */
+  /** The remaining steps of the last decision. */
   readonly pending: readonly Step[];
-  /** Requests that their senders have given up, and that may still be done. */
+  /** Requests that their senders have given up, and that may still happen. */
   readonly late?: readonly Step[];
-  /** What the host had when its backup was made, and the delegates that there were. */
+  /** The host's pod at the time of its backup, and the delegates that existed. */
   readonly backup?: { readonly slot: Slot; readonly delegates: readonly string[] };
-  /** After the host was set back: delegates of the lost future, which are kept. */
+  /** After the restore: held delegates, which the host does not know. */
   readonly held?: readonly string[];
-  /** The virtual node of a member that is not reachable is not Ready. */
+  /** The virtual node of an unreachable member is not Ready. */
   readonly losesNodes?: true;
-  /** How many faults may still happen. */
+  /** The number of faults that may still happen. */
   readonly faults: number;
-  /** How many proxies there have been. */
+  /** The number of proxies created so far. */
   readonly created: number;
-  /** Proxies that were deleted by force, or whose member was out of service: nobody waits for their delegates. */
+  /** Proxies that were deleted by force, or whose member was out of service: their delegates may outlive them. */
   readonly abandoned: readonly string[];
 }
 
-/** One thing that can happen next, and the world after it. */
+/** A possible next event, and the world after it. */
 export interface Event {
   readonly what: string;
   readonly world: World;
 }
 
-/** The world with one more exception from the rules. */
+/** Returns the world with one more exception from the rules. */
 export function marked(world: World, mark: string): World {
   return world.abandoned.includes(mark) ? world : { ...world, abandoned: [...world.abandoned, mark].sort() };
 }
 
-/** What is true in a cluster now. */
+/** Returns the true state of a cluster. */
 export function truth({ versions }: Cluster): Slot {
   return versions.at(-1);
 }
 
-/** What the controller sees of it. */
+/** Returns the state that the controller sees. */
 export function shown({ versions }: Cluster): Slot {
   return versions[0];
 }
 
-/** The proxy that the controller sees: its watch selects by their label. */
+/** Returns the proxy that the controller sees: its watch selects the label. */
 export function shownProxy(host: Cluster): Slot {
   const slot = shown(host);
   return slot === undefined || isOverflow(slot) ? undefined : slot;
 }
 
-// More would only repeat what two unseen changes do.
+// More would only repeat the behaviour of two unseen changes.
 const UNSEEN = 2;
 
-/** The cluster after a write; a watch that is far behind skips what came first, as a list would. */
+/** Returns the cluster after a write; a watch that is far behind skips early events, as a list would. */
 function written<C extends Cluster>(cluster: C, next: Slot): C {
   const { versions } = cluster;
   if (next === truth(cluster)) return cluster;
@@ -119,22 +119,22 @@ function written<C extends Cluster>(cluster: C, next: Slot): C {
   return { ...cluster, versions: [versions[0], ...unseen.slice(-UNSEEN)] };
 }
 
-/** True for what the watch of proxies never shows. */
+/** Reports whether the watch of proxies never shows the pod. */
 function isUnseen(slot: Slot): boolean {
   return slot === undefined || isOverflow(slot);
 }
 
-/** The cluster after a write of which its watch tells nothing. */
+/** Returns the cluster after a write that its watch does not show. */
 function unseen<C extends Cluster>(cluster: C, next: Slot): C {
   return next === truth(cluster) ? cluster : { ...cluster, versions: [...cluster.versions.slice(0, -1), next] };
 }
 
-/** The pod, if it is one that the watch of pods without a node shows. */
+/** Returns the pod, if the watch of pods without a node shows it. */
 export function waiting(slot: Slot): Slot {
   return slot !== undefined && isOverflow(slot) && !isBound(slot) ? slot : undefined;
 }
 
-/** The world with something else on the host. */
+/** Returns the world with another pod on the host. */
 export function onHost(world: World, next: Slot): World {
   const host = isUnseen(truth(world.host)) && isUnseen(next) ? unseen(world.host, next) : written(world.host, next);
   if (host === world.host) return world;
@@ -144,28 +144,27 @@ export function onHost(world: World, next: Slot): World {
     : { ...world, host, overflow: { ...overflow, host: written(overflow.host, waiting(next)) } };
 }
 
-/** The world with something else in a member. */
+/** Returns the world with another pod in a member. */
 export function inMember(world: World, name: string, change: (slot: Slot) => Slot): World {
   return changeMember(world, name, (member) => {
     const next = written(member, change(truth(member)));
-    // What was never listed is listed as a whole.
+    // A member that was never listed is listed as a whole.
     return member.read || next === member ? next : { ...next, versions: [undefined, truth(next)] };
   });
 }
 
-/** The world with another state of a member. */
+/** Returns the world with another state of a member. */
 export function changeMember(world: World, name: string, change: (member: MemberState) => MemberState): World {
   return { ...world, members: world.members.map((member) => (member.name === name ? change(member) : member)) };
 }
 
-/** The member of that name. */
 export function memberOf(world: World, name: string): MemberState {
   const found = world.members.find((member) => member.name === name);
   if (found === undefined) throw new Error(`the model has no member ${name}`);
   return found;
 }
 
-/** A uid that nothing in the world names: worlds that differ only in names would never end. */
+/** Returns a uid that nothing in the world names: reusing names keeps the number of worlds finite. */
 export function freeUid(world: World, member: string): string {
   const used = new Set<string | undefined>();
   for (const slot of [...world.host.versions, world.backup?.slot]) {
@@ -183,7 +182,7 @@ export function freeUid(world: World, member: string): string {
   return `${member}-${number}`;
 }
 
-/** Equal for worlds that are alike. */
+/** Returns equal keys for equal worlds. */
 export function keyOf(world: World): string {
   const { host, members, memory, pending, late = [], faults, created, abandoned, overflow, backup, held } = world;
   const versions = (cluster: Cluster): string => cluster.versions.map((s) => s?.metadata.resourceVersion).join(",");
