@@ -65,7 +65,7 @@ export class MemberNamespaces {
    */
   async controllersOf(member: Member, name: string, signal: AbortSignal): Promise<OwnerReference[]> {
     const uid = await unlessAborted(this.#uidOf(member, name), signal, () => {
-      const fields = { cluster: member.name, verb: "get", resource: `namespaces ${name}` } as const;
+      const fields = { cluster: member.name, verb: "get", resource: "namespaces", objectName: name } as const;
       return new KubeError("the caller gave up", { code: "Aborted", ...fields, cause: signal.reason });
     });
     return uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name, uid, controller: true }];

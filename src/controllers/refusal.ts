@@ -1,7 +1,6 @@
-import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
+import { isKubeError, isNamespaceTerminating, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
 import {
   isNamespaceMissing,
-  isNamespaceTerminating,
   isOfWebhook,
   missingObject,
   pluginMessage,
@@ -39,7 +38,7 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
   if (lacksDefaultAccount(error) || lacksNamespace(error)) return refusedFor(error);
   if (!leavesDoubt(error)) return undefined;
-  const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
+  const message = `its API server failed before it was sent the pod (${error.verb} ${error.target}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
 }
 
@@ -55,8 +54,8 @@ export function isOfQuota(detail: string): boolean {
  */
 export function isOfAllAlike(error: KubeError): boolean {
   const { detail, details, resource } = error;
-  if (resource.startsWith("namespaces ") || details?.kind === "namespaces") return true;
-  if (details?.causes.includes("NamespaceTerminating") === true || mayBeStarting(error)) return true;
+  if (resource === "namespaces" || details?.kind === "namespaces") return true;
+  if (isNamespaceTerminating(error) || mayBeStarting(error)) return true;
   if (isKubeError(error, "TooManyRequests")) return !isOfWebhook(detail);
   const words = pluginMessage(detail);
   return words !== undefined && (quotaRefusal(words) !== undefined || missingObject(words) !== undefined);
@@ -73,7 +72,7 @@ export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
 
 /** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
 export function isOfItsPlace(error: KubeError): boolean {
-  return isNamespaceTerminating(error.detail) || mayBeStarting(error);
+  return isNamespaceTerminating(error) || mayBeStarting(error);
 }
 
 /** Reports whether a webhook failed, or denied with an error of its own. Admission precedes storage: the pod was not stored. */

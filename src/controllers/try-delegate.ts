@@ -27,6 +27,8 @@ export async function tryDelegate(member: Member, delegate: Pod, signal: AbortSi
     code: "Unprocessable",
     cluster: member.name,
     verb: "create",
-    resource: `pods ${namespace}/${name}`,
+    resource: "pods",
+    namespace,
+    objectName: name,
   });
 }

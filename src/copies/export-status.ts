@@ -1,5 +1,5 @@
-import { jsonEqual } from "../api/json.ts";
-import type { ExportCondition, ServiceExport, Stored } from "../api/kubernetes.ts";
+import { isJsonObject, jsonEqual } from "../api/json.ts";
+import type { ExportCondition, ObjectMeta, ServiceExport, Stored } from "../api/kubernetes.ts";
 
 /** The status of a member's ServiceExport. */
 export interface ExportReport {
@@ -22,7 +22,6 @@ const FALLBACK_REASON = "Reported";
 // The API takes 32,768 bytes; a member may write any length.
 const MESSAGE_LENGTH = 500;
 const MEMBERS_NAMED = 10;
-const NAMED_BY_MEMBER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?: /;
 
 /** Returns the most telling status per condition type, with the names of the members that report it, ordered by type. */
 export function hostConditions(
@@ -72,14 +71,38 @@ export interface Difference {
   readonly condition?: HostCondition;
 }
 
-/** Returns the conditions to change on the host. Conditions that name no member are not Legation's. */
-export function differences({ status }: Stored<ServiceExport>, wanted: readonly HostCondition[]): Difference[] {
+/** Returns the conditions to change on the host. Those of other managers stay when no member reports any. */
+export function differences(
+  { metadata, status }: Stored<ServiceExport>,
+  wanted: readonly HostCondition[],
+): Difference[] {
   return Object.keys(BY_URGENCY).flatMap((type): Difference[] => {
     const shown = (status?.conditions ?? []).find((one) => one.type === type);
     const condition = wanted.find((one) => one.type === type);
     if (condition !== undefined) return shown !== undefined && isSame(shown, condition) ? [] : [{ type, condition }];
-    return NAMED_BY_MEMBER.test(shown?.message ?? "") ? [{ type }] : [];
+    return shown !== undefined && isOwn(metadata, type) ? [{ type }] : [];
   });
+}
+
+/** Returns the field manager of one type's condition. Each type has its own: a conflict holds back no other condition. */
+export function conditionManager(type: string): string {
+  return `legation-${type.toLowerCase()}`;
+}
+
+/** Reports whether Legation wrote the host's condition of the type. */
+function isOwn({ managedFields = [] }: ObjectMeta, type: string): boolean {
+  return managedFields.some(
+    ({ manager, fieldsV1 }) => manager === conditionManager(type) && ownsCondition(fieldsV1, type),
+  );
+}
+
+// The path of a list's item in FieldsV1 (structured-merge-diff/fieldpath/serialize-pe.go).
+function ownsCondition(fieldsV1: unknown, type: string): boolean {
+  let fields = fieldsV1;
+  for (const step of ["f:status", "f:conditions", `k:${JSON.stringify({ type })}`]) {
+    fields = isJsonObject(fields) ? fields[step] : undefined;
+  }
+  return fields !== undefined;
 }
 
 function isSame(shown: ExportCondition, { type, status, reason, message }: HostCondition): boolean {

@@ -30,8 +30,8 @@ export interface CopiedKind<T extends KubeObject> {
   readonly knownByLabels?: boolean;
   /** Reports whether an object of the member's own serves users in place of a copy. */
   readonly isUsedInPlace?: (name: string) => boolean;
-  /** Returns the write to send instead of one that a member refused with this detail. */
-  readonly fallback?: (detail: string) => Fallback<T> | undefined;
+  /** Returns the write to send instead of one that a member refused for these fields. */
+  readonly fallback?: (refusedFields: readonly string[]) => Fallback<T> | undefined;
   /** Selects the sources that are read on the host. Default: all. */
   readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
   /** Removes the content of a copy before it is stored, of objects that may be as large as a megabyte. */

@@ -84,8 +84,8 @@ const service: CopiedKind<ServiceObject> = {
   fixed: shapeOf,
   isCopied: mayBeCopied,
   // Each version of Kubernetes knows other values.
-  fallback: (detail) =>
-    /\bspec\.trafficDistribution: /.test(detail)
+  fallback: (refusedFields) =>
+    refusedFields.includes("spec.trafficDistribution")
       ? { object: withoutTrafficDistribution, patch: [setField("/spec/trafficDistribution", null)] }
       : undefined,
 };

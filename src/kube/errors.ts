@@ -74,8 +74,15 @@ const IS_REFUSAL: Readonly<Record<KubeErrorCode, boolean>> = {
 export interface StatusDetails {
   /** Plural of the resource that the answer is about, which need not be the request's: `namespaces`, say. */
   readonly kind?: string;
-  /** Types of the causes, e.g. `NamespaceTerminating`. */
-  readonly causes: readonly string[];
+  readonly causes: readonly StatusCause[];
+}
+
+/** A cause of a refusal. */
+export interface StatusCause {
+  /** For programs: `NamespaceTerminating`, `FieldValueNotSupported`. */
+  readonly type?: string;
+  /** Path of the refused field: `spec.trafficDistribution`. */
+  readonly field?: string;
 }
 
 export interface KubeErrorFields {
@@ -84,8 +91,12 @@ export interface KubeErrorFields {
   readonly cluster: string;
   /** Kubernetes verb: get, list, watch, create, update, patch, delete. */
   readonly verb: string;
-  /** Plural and reference, such as `pods default/web-0`. */
+  /** Plural, with the subresource: `pods/eviction`. The path or file of a request for what is no resource. */
   readonly resource: string;
+  /** Namespace of the object or list, if it has one. */
+  readonly namespace?: string;
+  /** Name of the object, unless the request was for a list. */
+  readonly objectName?: string;
   /** HTTP status of the response, if there was one. */
   readonly status?: number;
   /** `reason` of the Status object, if there was one. */
@@ -97,13 +108,15 @@ export interface KubeErrorFields {
   readonly cause?: unknown;
 }
 
-/** The only error type of `src/kube`. `message` holds cluster, verb, resource and the server's message. */
+/** The only error type of `src/kube`. `message` holds cluster, verb, target and the server's message. */
 export class KubeError extends Error {
   override readonly name = "KubeError";
   readonly code: KubeErrorCode;
   readonly cluster: string;
   readonly verb: string;
   readonly resource: string;
+  readonly namespace: string | undefined;
+  readonly objectName: string | undefined;
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly details: StatusDetails | undefined;
@@ -112,12 +125,14 @@ export class KubeError extends Error {
   readonly detail: string;
 
   constructor(detail: string, fields: KubeErrorFields) {
-    super(`${fields.cluster}: ${fields.verb} ${fields.resource}: ${detail}`, { cause: fields.cause });
+    super(`${fields.cluster}: ${fields.verb} ${targetOf(fields)}: ${detail}`, { cause: fields.cause });
     this.detail = detail;
     this.code = fields.code;
     this.cluster = fields.cluster;
     this.verb = fields.verb;
     this.resource = fields.resource;
+    this.namespace = fields.namespace;
+    this.objectName = fields.objectName;
     this.status = fields.status;
     this.reason = fields.reason;
     this.details = fields.details;
@@ -127,6 +142,23 @@ export class KubeError extends Error {
   get retryClass(): RetryClass {
     return RETRY_CLASS[this.code];
   }
+
+  /** Names the request's target for people: `pods default/web-0`, `pods in default`, `pods`. */
+  get target(): string {
+    return targetOf(this);
+  }
+}
+
+/** The target of a request. */
+interface Target {
+  readonly resource: string;
+  readonly namespace?: string | undefined;
+  readonly objectName?: string | undefined;
+}
+
+function targetOf({ resource, namespace, objectName }: Target): string {
+  if (objectName === undefined) return namespace === undefined ? resource : `${resource} in ${namespace}`;
+  return namespace === undefined ? `${resource} ${objectName}` : `${resource} ${namespace}/${objectName}`;
 }
 
 /** Reports whether the error is a KubeError, with one of these codes if any are given. */
@@ -144,12 +176,23 @@ export function isLastingRefusal(error: unknown): error is KubeError {
   return isRefusal(error) && !mayBeStarting(error);
 }
 
-/** Message prefix for a response beyond the byte budget of its server. */
-export const TOO_LARGE = "the server's answers are larger than";
+/** The cause of the error for a response beyond the byte budget of its server. */
+export class ResponseTooLarge extends Error {
+  override readonly name = "ResponseTooLarge";
+
+  constructor(mostBytes: number) {
+    super(`the server's answers are larger than ${mostBytes} bytes together`);
+  }
+}
 
 /** Reports whether the response exceeded the byte budget. A request for less may succeed. */
 export function isTooLarge(error: unknown): boolean {
-  return isKubeError(error, "AnswerLost") && error.detail.includes(TOO_LARGE);
+  return isKubeError(error, "AnswerLost") && error.cause instanceof ResponseTooLarge;
+}
+
+/** Reports whether the API server refused a create since the namespace is being deleted. */
+export function isNamespaceTerminating({ details }: KubeError): boolean {
+  return details?.causes.some(({ type }) => type === "NamespaceTerminating") === true;
 }
 
 /** Reports whether a starting API server may have sent this refusal: it listens before its RBAC and admission caches sync. */

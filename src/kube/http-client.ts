@@ -16,7 +16,7 @@ import type {
   WriteOptions,
 } from "./client.ts";
 import type { ClusterCredentials } from "./credentials.ts";
-import { isKubeError, TOO_LARGE } from "./errors.ts";
+import { isKubeError, ResponseTooLarge } from "./errors.ts";
 import { yieldToEventLoop } from "./event-loop.ts";
 import type { ApiRequest } from "./internal/request-sender.ts";
 import { collectionPath, objectPath, withQuery } from "./internal/resource-paths.ts";
@@ -325,7 +325,8 @@ class HttpClient implements ClusterClient {
     if (!this.#transport.untrusted) return;
     const { most } = this.#transport.arriving;
     if (heapBytesOf(text) <= most) return;
-    throw this.#transport.error("AnswerLost", `${TOO_LARGE} ${most} bytes together`, request);
+    const cause = new ResponseTooLarge(most);
+    throw this.#transport.error("AnswerLost", cause.message, request, cause);
   }
 
   #parse(text: string, request: ApiRequest): unknown {

@@ -15,8 +15,6 @@ const WEBHOOK_FAILED = /failed (?:calling|to call) webhook/;
 // apiserver/pkg/admission/plugin/webhook/errors/statuserror.go, ToStatusErr and NewDryRunUnsupportedErr.
 const WEBHOOK_DENIED = /^admission webhook ".*" denied the request/;
 const NO_DRY_RUN = /does not support dry run/;
-// apiserver/pkg/admission/plugin/namespace/lifecycle/admission.go, Admit.
-const NAMESPACE_TERMINATING = /because it is being terminated$/;
 // apiserver/pkg/admission/plugin/resourcequota/controller.go, checkQuotas and CheckRequest.
 const QUOTA = /^(exceeded|failed|status unknown for) quota: |^insufficient quota to consume: /;
 // plugin/pkg/admission/serviceaccount/admission.go, Admit.
@@ -29,6 +27,12 @@ const NO_RUNTIME_CLASS = /\bRuntimeClass "(.*)" not found/;
 const NO_NAMESPACE = /^namespaces ".*" not found$/;
 // apimachinery/pkg/api/errors/errors.go, NewGenericServerResponse: no such API, or no such subresource.
 const NO_SUCH_RESOURCE = /could not find the requested resource/;
+// net/http/server.go of Go, NotFound: the API server's answer for a group or version that it does not serve.
+const UNKNOWN_PATH = /^404 page not found\s*$/;
+// apimachinery/pkg/api/errors/errors.go, NewInternalError: the prefix of a kubelet's message that the API server passes on.
+const INTERNAL_ERROR = /^Internal error occurred: /;
+// apimachinery/pkg/api/errors/errors.go, NewForbidden, for any resource.
+const FORBIDDEN_OBJECT = /^[a-z.]+ "[^"]*" is forbidden: /;
 // pkg/kubelet/server/server.go, InstallAuthFilter.
 const KUBELET_FORBIDS = /Forbidden \(user=/;
 // pkg/scheduler/framework/plugins: reasons of interpodaffinity and podtopologyspread, which compare labels of pods.
@@ -67,14 +71,19 @@ export function isOfWebhook(message: string): boolean {
   return WEBHOOK_FAILED.test(message) || WEBHOOK_DENIED.test(message);
 }
 
+/** Returns the message without the name of the object that it is about. */
+export function withoutObjectName(message: string): string {
+  return message.replace(FORBIDDEN_OBJECT, "");
+}
+
+/** Returns a kubelet's message without the prefix that each API server on its way puts before it. */
+export function withoutInternalError(message: string): string {
+  return message.replace(INTERNAL_ERROR, "");
+}
+
 /** Reports whether a webhook with side effects keeps the API server from a dry run. */
 export function hasNoDryRun(message: string): boolean {
   return NO_DRY_RUN.test(message);
-}
-
-/** Reports whether the namespace of the request is being deleted. */
-export function isNamespaceTerminating(message: string): boolean {
-  return NAMESPACE_TERMINATING.test(message);
 }
 
 /** How a quota refuses a request: it is full, not counted yet, or cannot be applied to the object. */
@@ -116,6 +125,11 @@ export function isNamespaceMissing(message: string): boolean {
 /** Reports whether the API server does not serve the resource or subresource: the object itself may exist. */
 export function isNotServed(message: string): boolean {
   return NO_SUCH_RESOURCE.test(message);
+}
+
+/** Reports whether the text, which is no Status, says that the API server serves no such path. */
+export function isUnknownPath(text: string): boolean {
+  return UNKNOWN_PATH.test(text);
 }
 
 /** Reports whether a kubelet's authorizer refused its own API server, alone or quoted by it. */

@@ -3,6 +3,7 @@ import { pipeline } from "node:stream/promises";
 import type { Member } from "../clusters/member.ts";
 import type { StreamAnswer } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { withoutInternalError } from "../kube/messages.ts";
 import { pods } from "../kube/resources.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { accessProblem, statusMessage } from "./access-problem.ts";
@@ -97,9 +98,6 @@ function abortWhenLost(member: LogTarget["member"], abort: AbortController, cloc
   return () => timer.cancel();
 }
 
-// The member's API server adds this prefix to a kubelet's message, and the host's will add it again.
-const INTERNAL = "Internal error occurred: ";
-
 /**
  * Translates a refusal of the member's API server into the message of the kubelet behind it. The host's API server shows the
  * message for 400 and 500, and its own for other codes.
@@ -113,5 +111,6 @@ function translated(
   const message = statusMessage(text) ?? text;
   if (status === 400 || status === 404) return { status, text: message };
   if (status === 401 || status === 403) return { status: 500, text: `cluster ${member}: ${message}` };
-  return { status: 500, text: message.startsWith(INTERNAL) ? message.slice(INTERNAL.length) : message };
+  // The host's API server will add the prefix again.
+  return { status: 500, text: withoutInternalError(message) };
 }

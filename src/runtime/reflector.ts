@@ -46,6 +46,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly budget?: ByteBudget;
   /** Returns the bytes to charge for an object that `transform` shrank. Default: its size on the wire. */
   readonly sizeOf?: (object: Stored<T>) => number;
+  /** Keeps `metadata.managedFields`, which are half of an object's size. Default: they are dropped. */
+  readonly keepManagedFields?: boolean;
   /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
   readonly clock: Clock;
@@ -232,8 +234,7 @@ export class Reflector<T extends KubeObject> {
       const page = await client.list(resource, {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
-        // No reader of a store uses managedFields, and they are half of a pod's size.
-        dropManagedFields: true,
+        dropManagedFields: this.#options.keepManagedFields !== true,
         ...selectionOf(this.#options),
         ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
@@ -276,7 +277,7 @@ export class Reflector<T extends KubeObject> {
       resourceVersion,
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
-      dropManagedFields: true,
+      dropManagedFields: this.#options.keepManagedFields !== true,
       idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
       ...selectionOf(this.#options),

@@ -187,7 +187,7 @@ export function isTransient(error: unknown): error is KubeError {
 
 /** Names the right that a cluster denies: a missing right is missing for all objects of the resource. */
 function rightOf({ cluster, verb, resource }: KubeError): string {
-  return `${cluster}/${verb}/${resource.replace(/ .*/, "")}`;
+  return `${cluster}/${verb}/${resource}`;
 }
 
 function failureKey(object: string, write: string): string {

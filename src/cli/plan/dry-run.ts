@@ -3,6 +3,7 @@ import { failedAdmission, isOfQuota } from "../../controllers/refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
+import { withoutObjectName } from "../../kube/messages.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 
 /** The answer of the host's API server to a dry-run. */
@@ -37,7 +38,7 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
     return { is: "admitted", object: await sent };
   } catch (error) {
     if (isKubeError(error, "Forbidden") && mayBeStarting(error)) {
-      return { is: "notChecked", why: `you may not ${error.verb} ${error.resource.split(" ")[0]}` };
+      return { is: "notChecked", why: `you may not ${error.verb} ${error.resource}` };
     }
     if (isUntryable(error) && isKubeError(error)) {
       return { is: "notChecked", why: `${error.detail}: the sideEffects of its configuration are not None` };
@@ -49,5 +50,5 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
 
 /** Returns the message without the object's name, which for a pod of a workload is made up. */
 function wordsOf({ detail }: KubeError): string {
-  return detail.replace(/^[a-z.]+ "[^"]*" is forbidden: /, "");
+  return withoutObjectName(detail);
 }

@@ -17,7 +17,7 @@ export async function asViewer<T>(reading: Promise<T>): Promise<T> {
     if (!isKubeError(error, "Forbidden")) throw error;
     throw new Failure("failure", {
       object: error.cluster,
-      problem: `you may not ${error.verb} ${error.resource}: ${error.detail}`,
+      problem: `you may not ${error.verb} ${error.target}: ${error.detail}`,
       remedy: missingRole(error),
       cause: error,
     });
@@ -25,9 +25,8 @@ export async function asViewer<T>(reading: Promise<T>): Promise<T> {
 }
 
 /** Returns the role to grant: manifests/rbac-viewer.yaml for the whole host, Kubernetes' `view` for one namespace. */
-function missingRole({ resource }: KubeError): string {
-  const isInNamespace = / in |\//.test(resource);
-  return isInNamespace
+function missingRole({ namespace }: KubeError): string {
+  return namespace !== undefined
     ? "have your account bound to the ClusterRole view, by a RoleBinding in that namespace"
     : "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
 }

@@ -56,7 +56,7 @@ export async function readMemberNews(host: ClusterClient, pod: Stored<Pod>, sign
     return { troubles: cluster === undefined ? [] : memberTroubles(pod, cluster, node) };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
-    const notRead = `whether ${name} is ready is not shown: you may not ${error.verb} ${error.resource} (ClusterRole legation-viewer)`;
+    const notRead = `whether ${name} is ready is not shown: you may not ${error.verb} ${error.target} (ClusterRole legation-viewer)`;
     return { troubles: [], notRead };
   }
 }

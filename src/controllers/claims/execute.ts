@@ -19,7 +19,7 @@ import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
-import { inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
+import { detailOf, inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import type { Action, Observed } from "./model.ts";
 import { UncertainCreates } from "./uncertain-creates.ts";
@@ -138,7 +138,7 @@ export class Executor {
     if (made.type === "gone") return () => true;
     const message = whyNot(
       refOf(key).name,
-      made.type === "refused" || made.type === "failing" ? made.detail : undefined,
+      made.type === "refused" || made.type === "failing" ? detailOf(made) : undefined,
     );
     // The member may have created it, so no other member gets it.
     if (this.#uncertain.mayHaveUnseen(key, uid, member.name)) {

@@ -16,11 +16,13 @@ import {
   type Changed,
   COPY,
   CopyWriter,
+  detailOf,
   type Failing,
   holdFor,
   inMember,
   type Made,
   REFUSED_FOR_MS,
+  type Refused,
 } from "./writer.ts";
 
 /** A member's refusal of a copy, or of its change. */
@@ -165,7 +167,7 @@ export class CopyExecutor<T extends KubeObject> {
     const { resource, fallback } = kind;
     const object = toCopy(kind, source, this.#options.identity);
     let made: Made | Failing = await this.#writer.make(key, { member, resource, ref, object, signal });
-    const less = made.type === "refused" ? fallback?.(made.detail) : undefined;
+    const less = made.type === "refused" ? fallback?.(refusedFields(made)) : undefined;
     if (less !== undefined) {
       made = await this.#writer.make(key, { member, resource, ref, object: less.object(object), signal });
     }
@@ -185,7 +187,7 @@ export class CopyExecutor<T extends KubeObject> {
       case "refused":
       case "failing": {
         const hold = holdFor(made, versionOf(source));
-        this.#refuse(kind, action, { context, message: this.#words("", action, made.detail), hold });
+        this.#refuse(kind, action, { context, message: this.#words("", action, detailOf(made)), hold });
         return () => true;
       }
     }
@@ -203,13 +205,13 @@ export class CopyExecutor<T extends KubeObject> {
     const { resourceVersion } = copy.metadata;
     const patch = copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) });
     let changed: Changed | Failing = await this.#writer.change(key, { member, resource, ref, patch, signal });
-    const less = changed.type === "refused" ? fallback?.(changed.detail) : undefined;
+    const less = changed.type === "refused" ? fallback?.(refusedFields(changed)) : undefined;
     if (less !== undefined) {
       changed = await this.#writer.change(key, { member, resource, ref, patch: [...patch, ...less.patch], signal });
     }
     if (changed.type === "refused" || changed.type === "failing") {
       const hold = holdFor(changed, versionOf(source));
-      this.#refuse(kind, action, { context, message: this.#words("the change of ", action, changed.detail), hold });
+      this.#refuse(kind, action, { context, message: this.#words("the change of ", action, detailOf(changed)), hold });
       return () => true;
     }
     if (changed.type === "changed") {
@@ -295,6 +297,10 @@ export class CopyExecutor<T extends KubeObject> {
 export function foreignMessage(kind: string, name: string, clause: string): string {
   const there = "is there already and was not made by Legation for this host";
   return clause === "" ? `${kind} ${name} ${there}` : `${kind} ${name}${clause}, ${there}`;
+}
+
+function refusedFields({ error }: Refused): readonly string[] {
+  return error.details?.causes.flatMap(({ field }) => field ?? []) ?? [];
 }
 
 function versionOf({ metadata: { uid, resourceVersion } }: Stored<KubeObject>): string {

@@ -4,9 +4,15 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy.ts";
-import { isKubeError, isLastingRefusal, isRefusal, type KubeError, mayBeStarting } from "../../kube/errors.ts";
+import {
+  isKubeError,
+  isLastingRefusal,
+  isNamespaceTerminating,
+  isRefusal,
+  type KubeError,
+  mayBeStarting,
+} from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
-import { isNamespaceTerminating } from "../../kube/messages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
@@ -36,13 +42,19 @@ export type Made =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
   | { readonly type: "foreign" }
-  | { readonly type: "refused"; readonly detail: string };
+  | Refused;
 
 /** Outcome: `moved` if another manager changed or deleted the copy. */
 export type Changed =
   | { readonly type: "changed"; readonly resourceVersion: string }
   | { readonly type: "moved" }
-  | { readonly type: "refused"; readonly detail: string };
+  | Refused;
+
+/** The member's API server refuses the write for good. */
+export interface Refused {
+  readonly type: "refused";
+  readonly error: KubeError;
+}
 
 /** A member has failed to take the write for a while, though nothing is wrong with it: a webhook does not answer, say. */
 export interface Failing {
@@ -62,16 +74,21 @@ const FAILING_FOR_MS = 30_000;
 
 /** Returns how long a copy that was not taken is held, and for which content: another version may be taken at once. */
 export function holdFor(
-  answer: { readonly type: "refused"; readonly detail: string } | Failing,
+  answer: Refused | Failing,
   content: string,
 ): { readonly holdMs: number; readonly content?: string } {
   if (answer.type === "failing") return { holdMs: answer.holdMs };
-  return isNamespaceTerminating(answer.detail) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
+  return isNamespaceTerminating(answer.error) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
+}
+
+/** Returns the member's words for a write that it did not take. */
+export function detailOf(answer: Refused | Failing): string {
+  return answer.type === "failing" ? answer.detail : answer.error.detail;
 }
 
 /** Reports whether creating the copy's namespace failed, so that no copy was made. */
 export function isOfNamespace({ resource }: KubeError): boolean {
-  return resource.startsWith("namespaces ");
+  return resource === "namespaces";
 }
 
 /** Writes in the named member if it is joined, and notes a failure on it. Rejects as `write` does. */
@@ -108,7 +125,7 @@ export async function outlast<Key extends string, Answer>(
     if (guard.failed(object, write, error, member.reachableSince) === "transient") throw error;
     member.noteFailure(error);
     const holdMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
-    const detail = isOfNamespace(error) ? `${error.verb} ${error.resource}: ${error.detail}` : error.detail;
+    const detail = isOfNamespace(error) ? `${error.verb} ${error.target}: ${error.detail}` : error.detail;
     return { type: "failing", error, detail, holdMs };
   }
 }
@@ -131,7 +148,7 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
       return hasLostMarks(there, object, hostId) ? await markAgain(spec, there) : { type: "foreign" };
     }
     if (mayBeStarting(error)) throw error;
-    return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
+    return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", error };
   }
 }
 
@@ -143,7 +160,7 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
     const { metadata } = await member.client.patch(resource, ref, { type: "json", body: patch }, options);
     return { type: "changed", resourceVersion: metadata.resourceVersion };
   } catch (error) {
-    if (isLastingRefusal(error)) return { type: "refused", detail: error.detail };
+    if (isLastingRefusal(error)) return { type: "refused", error };
     if (isKubeError(error, "Conflict", "NotFound")) return { type: "moved" };
     throw error;
   }
@@ -170,7 +187,7 @@ async function markAgain<T extends KubeObject>(
   } catch (error) {
     if (isKubeError(error, "Conflict", "NotFound")) return { type: "gone" };
     if (!isRefusal(error)) throw error;
-    return { type: "refused", detail: error.detail };
+    return { type: "refused", error };
   }
 }
 

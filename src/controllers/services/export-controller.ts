@@ -83,6 +83,8 @@ export class ExportController {
     this.#sources = new Reflector<ServiceExport>({
       client,
       resource: serviceExports,
+      // They tell which conditions are Legation's.
+      keepManagedFields: true,
       clock,
       log,
       onEvent: ({ object }) => this.#onExport(object.metadata.namespace ?? "", object.metadata.name),

@@ -3,6 +3,7 @@ import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy } from "../../copies/copy.ts";
+import { conditionManager } from "../../copies/export-status.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
@@ -127,7 +128,7 @@ export class ExportStatus {
       metadata: { namespace, name, uid },
       status: { conditions },
     };
-    const fieldManager = `legation-${type.toLowerCase()}`;
+    const fieldManager = conditionManager(type);
     const options = { subresource: "status", fieldManager, metadataOnly: true, signal };
     let { resourceVersion } = exported.metadata;
     let shown: Shown<ObservedExport> | undefined;

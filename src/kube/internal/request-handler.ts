@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { TOO_LARGE } from "../errors.ts";
+import { ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 
@@ -82,7 +82,7 @@ export class RequestHandler implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#settled) return;
     if (!this.#budget.hold(chunk.length)) {
-      const cause = new Error(`${TOO_LARGE} ${this.#budget.most} bytes together`);
+      const cause = new ResponseTooLarge(this.#budget.most);
       this.#fail({ sent: true, by: "cut", cause });
       controller.abort(cause);
       return;

@@ -35,9 +35,3 @@ export function withQuery(path: string, query: Query): string {
   }
   return result;
 }
-
-/** Names a request's object for errors: `pods default/web-0`. */
-export function describeTarget(plural: string, namespace?: string, name?: string): string {
-  if (name === undefined) return namespace === undefined ? plural : `${plural} in ${namespace}`;
-  return namespace === undefined ? `${plural} ${name}` : `${plural} ${namespace}/${name}`;
-}

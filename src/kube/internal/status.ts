@@ -1,14 +1,17 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { KubeError, type KubeErrorCode, type StatusDetails } from "../errors.ts";
+import {
+  KubeError,
+  type KubeErrorCode,
+  type KubeErrorFields,
+  type StatusCause,
+  type StatusDetails,
+} from "../errors.ts";
 import { isRecord, parseJson } from "../json.ts";
+import { isUnknownPath } from "../messages.ts";
 import type { Answer } from "./request-handler.ts";
 
 /** The request that an error is about. */
-export interface Subject {
-  readonly cluster: string;
-  readonly verb: string;
-  readonly resource: string;
-}
+export type Subject = Pick<KubeErrorFields, "cluster" | "verb" | "resource" | "namespace" | "objectName">;
 
 const CODES: Readonly<Record<number, KubeErrorCode>> = {
   400: "BadRequest",
@@ -23,8 +26,7 @@ const CODES: Readonly<Record<number, KubeErrorCode>> = {
   429: "TooManyRequests",
 };
 
-// Go's response for an unknown path, and so an API server's for a group that it does not serve. It always serves /api/v1.
-const NOT_SERVED = /^404 page not found\s*$/;
+// Every API server serves it.
 const CORE_PATH = "/api/v1/";
 // Upper bound of a server's Retry-After, so that a server cannot stop its callers for long.
 const LONGEST_WAIT_MS = 60_000;
@@ -74,7 +76,7 @@ export function errorFromAnswer({ status, headers, ...answer }: Answer, path: st
 
 /** Reports whether a 404 without a `Status` proves absence. An ingress without a backend sends 404, too. */
 function isNotServed(path: string, text: string): boolean {
-  return NOT_SERVED.test(text) && !path.startsWith(CORE_PATH);
+  return isUnknownPath(text) && !path.startsWith(CORE_PATH);
 }
 
 /** Returns the error for the `Status` object in a watch's ERROR event. */
@@ -120,10 +122,12 @@ function readStatus(body: unknown): Status {
 
 /** Returns the details. In JSON, the type of a cause is its field `reason`. */
 function readDetails({ kind, causes }: Readonly<Record<string, unknown>>): StatusDetails {
-  const types = (Array.isArray(causes) ? causes.slice(0, MOST_CAUSES) : []).flatMap((cause: unknown) =>
-    isRecord(cause) && typeof cause.reason === "string" ? [cause.reason] : [],
-  );
-  return { ...(typeof kind === "string" ? { kind } : {}), causes: types };
+  const read = (Array.isArray(causes) ? causes.slice(0, MOST_CAUSES) : []).filter(isRecord);
+  return { ...(typeof kind === "string" ? { kind } : {}), causes: read.map(readCause) };
+}
+
+function readCause({ reason, field }: Readonly<Record<string, unknown>>): StatusCause {
+  return { ...(typeof reason === "string" ? { type: reason } : {}), ...(typeof field === "string" ? { field } : {}) };
 }
 
 function isStatus(body: unknown): body is Record<string, unknown> {

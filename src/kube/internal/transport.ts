@@ -5,7 +5,6 @@ import { KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
 import { type Answer, type Failure, type Outcome, RequestHandler } from "./request-handler.ts";
 import { type ApiRequest, RequestSender } from "./request-sender.ts";
-import { describeTarget } from "./resource-paths.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
 
 /** The dependencies and limits of a transport. */
@@ -72,12 +71,14 @@ export class Transport {
     }
   }
 
-  /** Returns the name of the request in errors. */
-  subject(request: ApiRequest): Subject {
+  /** Returns what errors say of the request. */
+  subject({ verb, plural, namespace, name }: ApiRequest): Subject {
     return {
       cluster: this.cluster,
-      verb: request.verb,
-      resource: describeTarget(request.plural, request.namespace, request.name),
+      verb,
+      resource: plural,
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(name === undefined ? {} : { objectName: name }),
     };
   }
 

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
-import { TOO_LARGE } from "../errors.ts";
+import { ResponseTooLarge } from "../errors.ts";
 import type { ByteBudget } from "../limits.ts";
 import { ByteBuffer } from "./byte-buffer.ts";
 import { LineSplitter } from "./line-splitter.ts";
@@ -129,7 +129,8 @@ export class WatchStream implements Dispatcher.DispatchHandler {
       return;
     }
     if (!this.#hold()) {
-      this.cancel(`${TOO_LARGE} ${this.#budget.most} bytes together`);
+      const cause = new ResponseTooLarge(this.#budget.most);
+      this.cancel(cause.message, cause);
       return;
     }
     if (this.#lines.length === 0) return;

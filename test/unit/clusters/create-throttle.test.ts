@@ -3,7 +3,7 @@ import { CreateThrottle } from "../../../src/clusters/create-throttle.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
-const fields = { cluster: "west", verb: "create", resource: "pods team/web" } as const;
+const fields = { cluster: "west", verb: "create", resource: "pods", namespace: "team", objectName: "web" } as const;
 const lost = new KubeError("timed out", { ...fields, code: "AnswerLost" });
 const refused = new KubeError("quota", { ...fields, code: "Forbidden", status: 403 });
 

@@ -7,7 +7,7 @@ import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
 function failure(code: KubeErrorCode): KubeError {
-  return new KubeError("no", { code, cluster: "west", verb: "get", resource: "namespaces team" });
+  return new KubeError("no", { code, cluster: "west", verb: "get", resource: "namespaces", objectName: "team" });
 }
 
 function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
@@ -79,7 +79,7 @@ test("an aborted caller stops waiting for a hanging member, and others go on", a
   const stopped = controllers(stop.signal);
   const waits = controllers();
   stop.abort(new Error("stopped"));
-  await expect(stopped).rejects.toMatchObject({ code: "Aborted", resource: "namespaces team" });
+  await expect(stopped).rejects.toMatchObject({ code: "Aborted", resource: "namespaces", objectName: "team" });
   await expect(controllers(stop.signal)).rejects.toMatchObject({ code: "Aborted" });
   answer("uid");
   expect(await waits).toEqual(owner("uid"));

@@ -1,24 +1,23 @@
 import { expect, test } from "vitest";
 import { isOfAllAlike, isOfQuota, passingRefusalOf, refusalOf } from "../../../src/controllers/refusal.ts";
-import { KubeError, type KubeErrorCode, type StatusDetails } from "../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorFields } from "../../../src/kube/errors.ts";
 
 const full = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1";
 
-function answered(
-  detail: string,
-  parts: { readonly code?: KubeErrorCode; readonly resource?: string; readonly details?: StatusDetails } = {},
-): KubeError {
+function answered(detail: string, parts: Partial<KubeErrorFields> = {}): KubeError {
   return new KubeError(detail, {
     code: "Forbidden",
     cluster: "west",
     verb: "create",
-    resource: "pods team/web-0",
+    resource: "pods",
+    namespace: "team",
+    objectName: "web-0",
     ...parts,
   });
 }
 
 const plugin = (words: string): KubeError => answered(`pods "web-0" is forbidden: ${words}`);
-const ends = { kind: "pods", causes: ["NamespaceTerminating"] };
+const ends = { kind: "pods", causes: [{ type: "NamespaceTerminating", field: "metadata.namespace" }] };
 
 test.each<[string, KubeError, boolean]>([
   ["a full quota", plugin(full), true],
@@ -33,7 +32,7 @@ test.each<[string, KubeError, boolean]>([
     answered("not found", { code: "NotFound", details: { kind: "namespaces", causes: [] } }),
     true,
   ],
-  ["a namespace that may not be made", answered("denied", { resource: "namespaces team" }), true],
+  ["a namespace that may not be made", answered("denied", { resource: "namespaces", objectName: "team" }), true],
   ["rights that are lacking", answered('pods is forbidden: User "legation" cannot create resource "pods"'), true],
   ["too many requests", answered("try again later", { code: "TooManyRequests" }), true],
   ["a policy", plugin("ValidatingAdmissionPolicy 'team' with binding 'team' denied request: no label"), false],

@@ -94,7 +94,12 @@ describe("the status of a ServiceExport", () => {
   });
 
   const wanted = hostConditions(exported(), [says("west", "Valid", "True")]);
-  test.each<[string, readonly ExportCondition[], object[]]>([
+  const readyOf = (manager: string) => ({
+    manager,
+    operation: "Apply",
+    fieldsV1: { "f:status": { "f:conditions": { 'k:{"type":"Ready"}': { ".": {}, "f:status": {} } } } },
+  });
+  test.each<[string, readonly ExportCondition[], object[], managers?: string[]]>([
     ["it shows them", wanted, []],
     [
       "it shows another status",
@@ -105,14 +110,18 @@ describe("the status of a ServiceExport", () => {
       "it shows one of a member without a report",
       [...wanted, { type: "Ready", status: "True", message: "east: fine" }],
       [{ type: "Ready" }],
+      ["mcs", "legation-ready"],
     ],
     [
       "it shows one more of the host's own implementation",
-      [...wanted, { type: "Ready", status: "True", message: "Fine." }],
+      [...wanted, { type: "Ready", status: "True", message: "east: fine" }],
       [],
+      ["mcs", "legation-valid"],
     ],
     ["it shows nothing", [], [{ type: "Valid", condition: wanted[0] }]],
-  ])("finds what to change on the host if %s", (_, shown, expected) => {
-    expect(differences(exported(...shown), wanted)).toEqual(expected);
+  ])("finds what to change on the host if %s", (_, shown, expected, managers = []) => {
+    const source = exported(...shown);
+    source.metadata.managedFields = managers.map(readyOf);
+    expect(differences(source, wanted)).toEqual(expected);
   });
 });

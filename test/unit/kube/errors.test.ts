@@ -20,7 +20,14 @@ const codes: Record<"retry" | "unknown" | "never", KubeErrorCode[]> = {
 };
 
 const error = (code: KubeErrorCode): KubeError =>
-  new KubeError("because", { code, cluster: "west", verb: "create", resource: "pods default/web" });
+  new KubeError("because", {
+    code,
+    cluster: "west",
+    verb: "create",
+    resource: "pods",
+    namespace: "default",
+    objectName: "web",
+  });
 
 describe("KubeError", () => {
   test("has a retry class for every code", () => {

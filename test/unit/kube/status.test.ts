@@ -29,11 +29,14 @@ test("reads only the beginning of an error of 48 MB", () => {
   expect(took).toBeLessThan(600);
 });
 
-test("keeps the kind and the causes' types of a Status", () => {
-  const causes = [{ reason: "NamespaceTerminating", message: "it ends" }, { message: "a policy's" }, "broken"];
+test("keeps the kind, and the type and field of each cause, of a Status", () => {
+  const causes = [{ reason: "NamespaceTerminating", message: "it ends" }, { field: "spec.x" }, "broken"];
   const status = { kind: "Status", code: 403, message: "no", details: { kind: "pods", name: "web", causes } };
   const error = (body: object) =>
     errorFromAnswer({ status: 403, headers: {}, text: JSON.stringify(body) }, "/api/v1/pods", subject);
-  expect(error(status).details).toEqual({ kind: "pods", causes: ["NamespaceTerminating"] });
+  expect(error(status).details).toEqual({
+    kind: "pods",
+    causes: [{ type: "NamespaceTerminating" }, { field: "spec.x" }],
+  });
   expect(error({ ...status, details: "none" }).details).toBeUndefined();
 });

@@ -211,7 +211,14 @@ describe("no response", () => {
   ])("from %s is %s", async (_case, code, client) => {
     server.onUpgrade = () => {};
     const error = await kubeErrorOf(client().upgrade(pods, web, "exec", spdy));
-    expect(error).toMatchObject({ code, cluster: "west", verb: "create", resource: "pods/exec default/web" });
+    expect(error).toMatchObject({
+      code,
+      cluster: "west",
+      verb: "create",
+      resource: "pods/exec",
+      namespace: "default",
+      objectName: "web",
+    });
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 

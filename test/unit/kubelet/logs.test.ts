@@ -150,7 +150,14 @@ describe("a log", () => {
   });
 
   test("of a member that does not answer says so", async () => {
-    const fields = { code: "NotSent", cluster: "west", verb: "get", resource: "pods shop/web" } as const;
+    const fields = {
+      code: "NotSent",
+      cluster: "west",
+      verb: "get",
+      resource: "pods",
+      namespace: "shop",
+      objectName: "web",
+    } as const;
     answer = () => Promise.reject(new KubeError("connection refused", fields));
     expect(await read()).toEqual({ status: 500, text: "cluster west did not answer: connection refused" });
   });
@@ -158,7 +165,14 @@ describe("a log", () => {
   test("that is followed waits for its first line without end, until the member is lost", async () => {
     answer = ({ signal }) =>
       new Promise((_resolve, reject) => {
-        const fields = { code: "Aborted", cluster: "west", verb: "get", resource: "pods shop/web" } as const;
+        const fields = {
+          code: "Aborted",
+          cluster: "west",
+          verb: "get",
+          resource: "pods",
+          namespace: "shop",
+          objectName: "web",
+        } as const;
         signal?.addEventListener("abort", () => reject(new KubeError("the caller gave up", fields)));
       });
     const answered = read(`${PATH}?follow=true`);

@@ -40,7 +40,7 @@ function recording(answers: readonly (KubeErrorCode | Error)[] = [], hangs = fal
 }
 
 function failure(code: KubeErrorCode, retryAfterMs?: number): KubeError {
-  const fields = { code, cluster: "host", verb: "create", resource: "events team/" } as const;
+  const fields = { code, cluster: "host", verb: "create", resource: "events", namespace: "team" } as const;
   return new KubeError("not here", retryAfterMs === undefined ? fields : { ...fields, retryAfterMs });
 }
 
@@ -52,7 +52,8 @@ describe("an event", () => {
       code: "Forbidden",
       cluster: "host",
       verb: "create",
-      resource: "events team/",
+      resource: "events",
+      namespace: "team",
     });
     const { recorder, sent, clock, lines } = recording([denied]);
     recorder.record(POD, EVENT);
@@ -64,7 +65,13 @@ describe("an event", () => {
   test("is dropped with a log line once the right has been denied for ten seconds, and later events at once", async () => {
     const detail =
       'events is forbidden: User "legation" cannot create resource "events" in API group "" in the namespace "team"';
-    const fields = { code: "Forbidden", cluster: "host", verb: "create", resource: "events team/" } as const;
+    const fields = {
+      code: "Forbidden",
+      cluster: "host",
+      verb: "create",
+      resource: "events",
+      namespace: "team",
+    } as const;
     const { recorder, sent, clock, lines } = recording(Array.from({ length: 99 }, () => new KubeError(detail, fields)));
     recorder.record(POD, EVENT);
     await clock.advance(30_000);
@@ -118,7 +125,7 @@ describe("an event", () => {
       recorder.record(POD, EVENT);
       await clock.advance(60 * 60_000);
       expect(sent).toHaveLength(1);
-      const msg = "an event is dropped: host: create events team/: not here";
+      const msg = "an event is dropped: host: create events in team: not here";
       expect(lines).toMatchObject([{ msg, reason: "NotPlaced", object: "team/web-0" }]);
     },
   );

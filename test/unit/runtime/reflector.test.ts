@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { KubeError, TOO_LARGE } from "../../../src/kube/errors.ts";
+import { KubeError, ResponseTooLarge } from "../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import {
@@ -596,8 +596,9 @@ test("requests smaller pages after a response beyond the size limit", async () =
     const { limit = 0 } = options;
     limits.push(limit);
     if (limit <= 40) return real.list(resource, options);
-    const fields = { code: "AnswerLost", cluster: "west", verb: "list", resource: "pods" } as const;
-    return Promise.reject(new KubeError(`${TOO_LARGE} 7 bytes together`, fields));
+    const cause = new ResponseTooLarge(7);
+    const fields = { code: "AnswerLost", cluster: "west", verb: "list", resource: "pods", cause } as const;
+    return Promise.reject(new KubeError(cause.message, fields));
   };
   await reflector.stop();
   reflector = reflect({

@@ -1,10 +1,9 @@
 import { describe, expect, test } from "vitest";
-import { KubeError, type KubeErrorCode, TOO_LARGE } from "../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
 import { RelistPolicy } from "../../../src/runtime/internal/relist-policy.ts";
 
-function failure(code: KubeErrorCode, detail = "no", status?: number): KubeError {
-  const fields = { code, cluster: "west", verb: "watch", resource: "pods" };
-  return new KubeError(detail, { ...fields, ...(status === undefined ? {} : { status }) });
+function failure(code: KubeErrorCode, more: { readonly status?: number; readonly cause?: Error } = {}): KubeError {
+  return new KubeError("no", { code, cluster: "west", verb: "watch", resource: "pods", ...more });
 }
 
 /** A policy that was listed at version 5, and has a watch. */
@@ -25,7 +24,7 @@ describe("after a failure", () => {
   test.each<[string, unknown, string | undefined]>([
     ["that the connection was cut, a watch goes on", failure("AnswerLost"), "5"],
     ["of the server, a watch goes on", failure("ServerError"), "5"],
-    ["that somebody in between answers 404, a watch goes on", failure("BadAnswer", "no", 404), "5"],
+    ["that somebody in between answers 404, a watch goes on", failure("BadAnswer", { status: 404 }), "5"],
     ["that the version has expired, a list is due", failure("Gone"), undefined],
     ["to understand what came, a list is due", failure("BadAnswer"), undefined],
     ["that nobody has foreseen, a list is due", new Error("no"), undefined],
@@ -70,7 +69,7 @@ describe("pages", () => {
     const sizes = [40, 20, 10, 5, 5];
     for (const size of sizes) {
       expect(policy.pageSize).toBe(size);
-      policy.failed(failure("AnswerLost", `${TOO_LARGE} 9 bytes`));
+      policy.failed(failure("AnswerLost", { cause: new ResponseTooLarge(9) }));
     }
     policy.listed("5");
     expect(policy.pageSize).toBe(40);

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorCode, type KubeErrorFields } from "../../../src/kube/errors.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../src/runtime/held-writes.ts";
 import type { Wanted } from "../../../src/runtime/undone-writes.ts";
 import { isTransient, WriteGuard } from "../../../src/runtime/write-guard.ts";
@@ -15,8 +15,9 @@ beforeEach(() => {
   guard = new WriteGuard({ clock });
 });
 
-function failure(code: KubeErrorCode, detail = "no", resource = "pods team/web-0", cluster = "west"): KubeError {
-  return new KubeError(detail, { code, cluster, verb: "patch", resource });
+function failure(code: KubeErrorCode, detail = "no", request: Partial<KubeErrorFields> = {}): KubeError {
+  const target = { cluster: "west", verb: "patch", resource: "pods", namespace: "team", objectName: "web-0" };
+  return new KubeError(detail, { code, ...target, ...request });
 }
 
 const DENIAL = 'pods "web-0" is forbidden: User "legation" cannot patch resource "pods" in API group ""';
@@ -153,9 +154,9 @@ describe("a failed write", () => {
 
   test("counts for all objects of the resource when the cluster denies the right", async () => {
     await at(0, failure("Forbidden", DENIAL));
-    expect(await at(10_000, failure("Forbidden", DENIAL, "services team/web"))).toBe("transient");
-    expect(await at(0, failure("Forbidden", DENIAL, "pods team/web-0", "east"))).toBe("transient");
-    expect(await at(0, failure("Forbidden", DENIAL, "pods team/web-1"), "db")).toBe("lasting");
+    expect(await at(10_000, failure("Forbidden", DENIAL, { resource: "services" }))).toBe("transient");
+    expect(await at(0, failure("Forbidden", DENIAL, { cluster: "east" }))).toBe("transient");
+    expect(await at(0, failure("Forbidden", DENIAL, { objectName: "web-1" }), "db")).toBe("lasting");
   });
 
   test.each<[KubeErrorCode, string, boolean]>([

@@ -1,8 +1,7 @@
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { objectRef } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
-import { isKubeError, type KubeError } from "../../../kube/errors.ts";
-import { isNamespaceTerminating } from "../../../kube/messages.ts";
+import { isKubeError, isNamespaceTerminating, type KubeError } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
@@ -183,7 +182,7 @@ export class Creation {
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
       const isShared = isOfAllAlike(error);
-      const rest = passing !== undefined && isShared ? "steady" : restAfter(error.detail, member, namespace);
+      const rest = passing !== undefined && isShared ? "steady" : restAfter(error, member, namespace);
       const { nodesVersion } = member;
       const sharedBy = isShared ? "spec" : undefined;
       reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxyOf(context.key), sharedBy, rest });
@@ -332,8 +331,8 @@ function isConfined(proxy: Stored<Pod> | undefined): boolean {
 }
 
 /** Returns how the pause grows before the member is tried again. */
-function restAfter(detail: string, { delegates }: Member, namespace: string): Rest {
+function restAfter(error: KubeError, { delegates }: Member, namespace: string): Rest {
   // The namespace is made again afterwards, but a pod that can go elsewhere need not wait.
-  if (isNamespaceTerminating(detail)) return "steady";
-  return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
+  if (isNamespaceTerminating(error)) return "steady";
+  return mayQuotaLag(error.detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

@@ -43,7 +43,14 @@ const uses = (optional: boolean): object => ({
 describe("the dry-run of a pod", () => {
   async function answerTo(code: KubeErrorCode, detail: string): Promise<Answer<Stored<Pod>>> {
     const create = async (): Promise<never> => {
-      throw new KubeError(detail, { code, cluster: "host", verb: "create", resource: "pods team/web" });
+      throw new KubeError(detail, {
+        code,
+        cluster: "host",
+        verb: "create",
+        resource: "pods",
+        namespace: "team",
+        objectName: "web",
+      });
     };
     return dryRunPod(fakeClient({ create }), pod(), AbortSignal.timeout(1000));
   }
@@ -100,7 +107,13 @@ describe("the dry-run of a pod", () => {
     const client = fakeClient({
       patch: async (_resource, ref, patch, options) => {
         sent.push(ref, patch.body, options?.dryRun);
-        throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "patch", resource: "namespaces team" });
+        throw new KubeError("no", {
+          code: "Forbidden",
+          cluster: "host",
+          verb: "patch",
+          resource: "namespaces",
+          objectName: "team",
+        });
       },
     });
     const answer = await dryRunNamespace(client, namespace("team"), false, AbortSignal.timeout(1000));

@@ -4,7 +4,6 @@ import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
 import { asViewer } from "../../../../src/cli/shared/reading.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { describeTarget } from "../../../../src/kube/internal/resource-paths.ts";
 import { replicated } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
@@ -12,22 +11,28 @@ import { recordedSession } from "../session.ts";
 const OF_THE_HOST = "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
 const OF_ONE_NAMESPACE = "have your account bound to the ClusterRole view, by a RoleBinding in that namespace";
 
-function refusal(verb: string, resource: string, code: KubeErrorCode = "Forbidden"): KubeError {
-  return new KubeError("User x cannot", { code, cluster: "host", verb, resource });
+interface Target {
+  readonly resource: string;
+  readonly namespace?: string;
+  readonly objectName?: string;
+}
+
+function refusal(verb: string, target: Target, code: KubeErrorCode = "Forbidden"): KubeError {
+  return new KubeError("User x cannot", { code, cluster: "host", verb, ...target });
 }
 
 test.each([
-  [describeTarget("pods"), OF_THE_HOST],
-  [describeTarget("namespaces", undefined, "team"), OF_THE_HOST],
-  [describeTarget("pods", "team"), OF_ONE_NAMESPACE],
-  [describeTarget("deployments", "team", "web"), OF_ONE_NAMESPACE],
-])("whoever may not read %s is told the role for it", async (resource, remedy) => {
-  const message = `host: you may not list ${resource}: User x cannot`;
-  await expect(asViewer(Promise.reject(refusal("list", resource)))).rejects.toMatchObject({ message, remedy });
+  ["pods", { resource: "pods" }, OF_THE_HOST],
+  ["namespaces team", { resource: "namespaces", objectName: "team" }, OF_THE_HOST],
+  ["pods in team", { resource: "pods", namespace: "team" }, OF_ONE_NAMESPACE],
+  ["deployments team/web", { resource: "deployments", namespace: "team", objectName: "web" }, OF_ONE_NAMESPACE],
+])("whoever may not read %s is told the role for it", async (words, target, remedy) => {
+  const message = `host: you may not list ${words}: User x cannot`;
+  await expect(asViewer(Promise.reject(refusal("list", target)))).rejects.toMatchObject({ message, remedy });
 });
 
 test("any other error stays as it is", async () => {
-  const error = refusal("list", "pods", "NotSent");
+  const error = refusal("list", { resource: "pods" }, "NotSent");
   await expect(asViewer(Promise.reject(error))).rejects.toBe(error);
 });
 
@@ -38,15 +43,22 @@ async function told(
   args: readonly string[],
   refused: string,
 ): Promise<{ readonly code: number; readonly err: string }> {
-  const answer = <T>(verb: string, resource: string, value: T): T => {
-    if (resource === refused) throw refusal(verb, resource);
+  const answer = <T>(verb: string, target: Target, value: T): T => {
+    const error = refusal(verb, target);
+    if (error.target === refused) throw error;
     return value;
   };
   const client = fakeClient({
-    list: async ({ plural }, { namespace } = {}) =>
-      answer("list", describeTarget(plural, namespace), { items: [], resourceVersion: "1", size: 0 }),
-    find: async ({ plural }, { namespace, name }) =>
-      answer("get", describeTarget(plural, namespace, name), plural === "deployments" ? (web as never) : undefined),
+    list: async ({ plural: resource }, { namespace } = {}) =>
+      answer("list", namespace === undefined ? { resource } : { resource, namespace }, {
+        items: [],
+        resourceVersion: "1",
+        size: 0,
+      }),
+    find: async ({ plural: resource }, { namespace, name: objectName }) => {
+      const target = namespace === undefined ? { resource, objectName } : { resource, namespace, objectName };
+      return answer("get", target, resource === "deployments" ? (web as never) : undefined);
+    },
   });
   const session = recordedSession({
     stdin: Readable.from([JSON.stringify(web)]),

@@ -165,7 +165,13 @@ describe("the status of a pod", () => {
 
   test("says that this is not shown to whoever may read pods alone", async () => {
     const forbidden = (): never => {
-      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: "clusters west" });
+      throw new KubeError("no", {
+        code: "Forbidden",
+        cluster: "host",
+        verb: "get",
+        resource: "clusters",
+        objectName: "west",
+      });
     };
     expect(await shown(forbidden)).toMatch(
       /\nwhether west is ready is not shown: you may not get clusters west \(ClusterRole legation-viewer\)$/,

@@ -22,7 +22,14 @@ test.each([
 });
 
 function failed(code: KubeErrorCode): KubeError {
-  return new KubeError(code, { code, cluster: "host", verb: "get", resource: "pods shop/web" });
+  return new KubeError(code, {
+    code,
+    cluster: "host",
+    verb: "get",
+    resource: "pods",
+    namespace: "shop",
+    objectName: "web",
+  });
 }
 
 /** Follows what is read, one after another; what is no outcome is thrown. After the last it is interrupted. */

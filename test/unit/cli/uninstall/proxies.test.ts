@@ -86,7 +86,14 @@ describe("a proxy that is let go", () => {
     [
       "a policy that is gone still refuses it",
       () => {
-        throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods shop/web" });
+        throw new KubeError("no", {
+          code: "Forbidden",
+          cluster: "host",
+          verb: "patch",
+          resource: "pods",
+          namespace: "shop",
+          objectName: "web",
+        });
       },
     ],
     ["a webhook that is gone still puts it back", () => ({ metadata })],
@@ -116,7 +123,14 @@ describe("pods in overflow mode that the host runs", () => {
       patched.push([name, body]);
       if (name === "stays") return { metadata: {} } as never;
       const code = name === "gone" ? "NotFound" : name === "denied" ? "ServerError" : "Unprocessable";
-      throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: `pods shop/${name}` });
+      throw new KubeError("no", {
+        code,
+        cluster: "host",
+        verb: "patch",
+        resource: "pods",
+        namespace: "shop",
+        objectName: name,
+      });
     };
     await expect(unmarkOverflow(fakeClient({ list, patch }), signal)).resolves.toEqual({
       unmarked: 1,

@@ -12,7 +12,7 @@ const key = objectKey({ namespace: "team", name: "data" });
 
 /** Which claim of that name, and where. */
 type Parts = { readonly uid?: string; readonly member?: string };
-type Answer = readonly [code: KubeErrorCode, words: string, resource?: string];
+type Answer = readonly [code: KubeErrorCode, words: string, namespace?: string];
 
 /**
  * An executor and its member, to which it has given the claim, or an earlier leader. That answers each creation with `created`, and each list
@@ -28,8 +28,9 @@ async function executing(created: Answer, { inherited = false } = {}) {
     (_key: string, _uid: string, member: string, message: string): void => {
       told.push(`${what} ${member}: ${message}`);
     };
-  const fail = ([code, words, resource = "claims"]: Answer, verb: string): never => {
-    throw new KubeError(words, { code, cluster: "west", verb, resource });
+  const fail = ([code, words, namespace]: Answer, verb: string): never => {
+    const target = namespace === undefined ? { resource: "claims" } : { resource: "namespaces", objectName: namespace };
+    throw new KubeError(words, { code, cluster: "west", verb, ...target });
   };
   const memberOf = (name: string) => ({
     name,
@@ -71,7 +72,7 @@ const QUOTA: Answer = ["Forbidden", "exceeded quota"];
 const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";
 
 const DENIED: Answer = ["ServerError", 'admission webhook "pvc.example.com" denied the request: no tenant'];
-const NAMESPACE: Answer = ["ServerError", "etcdserver: request timed out", "namespaces team"];
+const NAMESPACE: Answer = ["ServerError", "etcdserver: request timed out", "team"];
 test.each<[Answer, string]>([
   [WEBHOOK, WEBHOOK[1]],
   [DENIED, DENIED[1]],

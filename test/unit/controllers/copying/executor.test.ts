@@ -25,7 +25,7 @@ const CLAUSES: Readonly<Record<string, string>> = {
 
 interface Answers {
   /** Errors of the first writes. */
-  readonly errors?: readonly (readonly [code: KubeErrorCode, detail: string])[];
+  readonly errors?: readonly (readonly [code: KubeErrorCode, detail: string, refusedField?: string])[];
   /** The objects that a list finds. */
   readonly there?: readonly Stored<KubeObject>[];
 }
@@ -48,9 +48,10 @@ function executing<T extends KubeObject>(
   const woken: string[] = [];
   const clock = { ms: 0 };
   const answer = (): Stored<KubeObject> => {
-    const [code, detail = ""] = remaining.shift() ?? [];
+    const [code, detail = "", field] = remaining.shift() ?? [];
     if (code === undefined) return { metadata: { name, uid: "copy-uid", resourceVersion: "4" } };
-    throw new KubeError(detail, { code, cluster: "west", verb: "write", resource: kind.resource.plural });
+    const details = { causes: field === undefined ? [] : [{ field }] };
+    throw new KubeError(detail, { code, cluster: "west", verb: "write", resource: kind.resource.plural, details });
   };
   const west = {
     name: "west",
@@ -265,8 +266,12 @@ describe.each([
 describe("a Service with a traffic distribution that the member does not know", () => {
   const words =
     'Service "web" is invalid: spec.trafficDistribution: Unsupported value: "PreferSameZone": supported values: "PreferClose"';
-  const unknown = ["Unprocessable", words] as const;
-  const invalid = ["Unprocessable", 'Service "web" is invalid: spec.ports[0].port: Invalid value: 0'] as const;
+  const unknown = ["Unprocessable", words, "spec.trafficDistribution"] as const;
+  const invalid = [
+    "Unprocessable",
+    'Service "web" is invalid: spec.ports[0].port: Invalid value: 0',
+    "spec.ports[0].port",
+  ] as const;
   const distributions = (specs: readonly { readonly spec?: ServiceSpec }[]) =>
     specs.map(({ spec }) => spec?.trafficDistribution);
 

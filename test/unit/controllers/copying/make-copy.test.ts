@@ -53,7 +53,7 @@ async function made(
 }
 
 describe("of a copy that is to be made, it is known afterwards", () => {
-  const refused = { type: "refused", detail: "no" };
+  const refused = { type: "refused", error: expect.objectContaining({ detail: "no" }) };
   const found = { type: "found", uid: "copy-uid" };
   test.each<[string, KubeErrorCode | undefined, Stored<KubeObject> | undefined, object]>([
     ["that it is", undefined, undefined, { type: "made", uid: "new-uid" }],

@@ -30,6 +30,10 @@ const last = (msAgo: number, resourceVersion: string, more: object = { condition
   last: [{ type: "Valid", at: now - msAgo, resourceVersion, ...more }],
 });
 const old = { type: "Valid", status: "False", message: "west: no" };
+const ofLegation = exported(old);
+ofLegation.metadata.managedFields = [
+  { manager: "legation-valid", fieldsV1: { "f:status": { "f:conditions": { 'k:{"type":"Valid"}': {} } } } },
+];
 
 test.each<[string, Partial<ObservedExport>, string, number?]>([
   ["a first report is written at once", {}, "Reporting"],
@@ -39,7 +43,7 @@ test.each<[string, Partial<ObservedExport>, string, number?]>([
   ["a change is written then", { exported: exported(old), since: now - 10_000 }, "Reporting"],
   [
     "what no member says any more is taken back",
-    { exported: exported(old), since: now - 10_000, reports: [] },
+    { exported: ofLegation, since: now - 10_000, reports: [] },
     "Reporting",
   ],
   ["one that changes all the time is written every five seconds", last(1_000, "6", {}), "Waiting", now + 4_000],

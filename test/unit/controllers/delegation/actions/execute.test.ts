@@ -226,8 +226,8 @@ describe("a bound pod that is created anew in its member", () => {
     'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
   const unwell =
     'pods "web-0" is forbidden: User "legation" cannot create resource "pods" in API group "" in the namespace';
-  const made = (detail: string) => {
-    const answer = failure("Forbidden", detail);
+  const made = (detail: string, cause?: string) => {
+    const answer = failure("Forbidden", detail, cause);
     return { answer, ...executorOf({ create: () => Promise.reject(answer), proxyOf: () => boundProxy() }) };
   };
 
@@ -249,11 +249,11 @@ describe("a bound pod that is created anew in its member", () => {
   });
 
   test.each([
-    ["its namespace ends there", ending],
+    ["its namespace ends there", ending, "NamespaceTerminating"],
     ["its member has not read Legation's rights yet, or has removed them", unwell],
     ["its member's admission is starting", 'pods "web-0" is forbidden: not yet ready to handle request'],
-  ])("waits with the reason, however long: %s", async (_, detail) => {
-    const { answer, clock, memories, told, execute } = made(detail);
+  ])("waits with the reason, however long: %s", async (_, detail, cause = undefined) => {
+    const { answer, clock, memories, told, execute } = made(detail, cause);
     await expect(execute(create)).rejects.toBe(answer);
     expect(told).toEqual([]);
     for (const later of [10_000, 2_400_000]) {
@@ -268,7 +268,8 @@ describe("a bound pod that is created anew in its member", () => {
 test("counts an ending namespace in the member as a refusal at once, and never for longer", async () => {
   const detail =
     'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
-  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", detail)) });
+  const error = failure("Forbidden", detail, "NamespaceTerminating");
+  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(error) });
   for (const _ of [1, 2, 3]) {
     expect(await execute(create)).toBeTypeOf("function");
     const attempt = memories.of(proxyUid).attempts.west;

@@ -48,8 +48,13 @@ export interface Answers {
   readonly needs?: () => Needs;
 }
 
-export function failure(code: KubeErrorCode, detail: string): KubeError {
-  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
+export function failure(code: KubeErrorCode, detail: string, cause?: string): KubeError {
+  const target = { cluster: "west", verb: "create", resource: "pods", namespace: "team", objectName: "web-0" };
+  return new KubeError(detail, {
+    code,
+    ...target,
+    ...(cause === undefined ? {} : { details: { kind: "pods", causes: [{ type: cause }] } }),
+  });
 }
 
 function unexpected(): Promise<never> {

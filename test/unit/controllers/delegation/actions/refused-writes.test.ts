@@ -39,7 +39,7 @@ const actions: Readonly<Record<Action["type"], readonly [Action, string | undefi
 };
 
 function answered(code: KubeErrorCode, status?: number, detail = "policy 'keep' says no"): KubeError {
-  const fields = { code, cluster: "west", verb: "delete", resource: "pods team/web-0" };
+  const fields = { code, cluster: "west", verb: "delete", resource: "pods", namespace: "team", objectName: "web-0" };
   return new KubeError(detail, { ...fields, ...(status === undefined ? {} : { status }) });
 }
 
