@@ -14,6 +14,7 @@ const STEPS: readonly Step[] = [
   { name: "format and lint", command: [bin("biome"), "ci", `--colors=${process.stdout.isTTY ? "force" : "off"}`, "."] },
   { name: "unused code", command: [bin("knip")] },
   { name: "generated files", command: [process.execPath, "scripts/generate.ts", "--check"] },
+  { name: "documents", command: [process.execPath, "scripts/check-documents.ts"] },
 ];
 
 interface Result {
