@@ -8,12 +8,13 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../copies/claims.ts";
+import { claimOwner, clusterOf } from "../../copies/claims.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { Copies } from "../copying/copies.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
@@ -21,16 +22,14 @@ import type { Needs, Readiness } from "../delegation/model/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import type { Action, Observed } from "./model.ts";
+import { type Action, creationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
-import { Refusals } from "./refusals.ts";
 
 export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {
   /** A member's claims were read. */
   readonly onRead: () => void;
 }
 
-const LOST = "lost";
 const KIND = "PersistentVolumeClaim";
 // An operator allows expansion of a class, or raises a quota, by hand.
 const SIZE_REFUSED_FOR_MS = 600_000;
@@ -56,24 +55,14 @@ export class ClaimController implements PodCopier {
   readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
   /** The member that the first pod is about to go to, until the claim's annotation names it. */
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
-  /** Members' refusals, by uid of the host's claim and member. */
-  readonly #refusals: Refusals;
-  /** Failures of uncertain creates, by uid of the host's claim and member: the claim may be there. */
-  readonly #doubts: Refusals;
-  /** Refused sizes, by uid of the member's claim and size. */
-  readonly #refusedSizes: Refusals;
-  /** Claims that a live read of their member did not find, by uid of the host's claim. */
-  readonly #lost: Refusals;
+  readonly #guard: WriteGuard<ObjectKey>;
   readonly #executor: Executor;
   #started = false;
 
   constructor(options: ClaimOptions) {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
-    this.#refusals = new Refusals({ clock, forMs: REFUSED_FOR_MS });
-    this.#doubts = new Refusals({ clock, forMs: REFUSED_FOR_MS });
-    this.#lost = new Refusals({ clock, forMs: LOST_FOR_MS });
-    this.#refusedSizes = new Refusals({ clock, forMs: SIZE_REFUSED_FOR_MS });
+    this.#guard = new WriteGuard({ clock });
     this.#claims = new Reflector({
       client: host,
       resource: persistentVolumeClaims,
@@ -105,17 +94,19 @@ export class ClaimController implements PodCopier {
       memberNamespaces,
       hostId: identity.id,
       restoredHost: options.restoredHost,
-      onRefusal: (...refusal) => this.#onRefusal(...refusal),
+      guard: this.#guard,
+      onRefusal: (key, uid, member, message) => {
+        const wanted = this.#wanted.get(key);
+        if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
+        this.#refuse(key, creationIn(member), message, { content: uid, holdMs: REFUSED_FOR_MS });
+      },
       onDoubt: (...doubt) => this.#onDoubt(...doubt),
-      onLost: (key, uid, message) => {
-        this.#lost.note(uid, LOST, message, () => this.#onClaim(key));
-        this.#onClaim(key);
-      },
+      onLost: (key, uid, member, message) =>
+        this.#refuse(key, creationIn(member), message, { content: uid, holdMs: LOST_FOR_MS }),
+      onRefusedSize: (key, uid, size, message) =>
+        this.#refuse(key, SIZE, message, { content: sizeContent(uid, size), holdMs: SIZE_REFUSED_FOR_MS }),
+      onReconsidered: (key) => this.#wake(key),
       clock,
-      onRefusedSize: (key, uid, size, message) => {
-        this.#refusedSizes.note(uid, size, message, () => this.#onClaim(key));
-        this.#onClaim(key);
-      },
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -129,10 +120,6 @@ export class ClaimController implements PodCopier {
   }
 
   async stop(): Promise<void> {
-    this.#refusals.stop();
-    this.#doubts.stop();
-    this.#refusedSizes.stop();
-    this.#lost.stop();
     await Promise.all([this.#claims.stop(), this.#copies.stop()]);
     await this.#loop.stop();
   }
@@ -205,15 +192,12 @@ export class ClaimController implements PodCopier {
     }
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) return { refused: UNREAD };
-    const { uid } = claim.metadata;
-    const refused = this.#refusals.of(uid, name) ?? this.#doubts.of(uid, name);
     const copy = this.#copyIn(member, key);
     if (copy === undefined) {
-      if (refused !== undefined) return { refused };
-      if (!wasSeen(claim)) return "unprepared";
-      // The member is read live before the claim counts as lost.
-      const lost = this.#lost.of(claim.metadata.uid, LOST);
-      return lost === undefined ? "unprepared" : { refused: `${what} ${lost}` };
+      const { uid } = claim.metadata;
+      const refused =
+        this.#refusalOf(key, creationIn(name), uid) ?? this.#refusalOf(key, uncertainCreationIn(name), uid);
+      return refused === undefined ? "unprepared" : { refused };
     }
     const owner = claimOwner(copy, claim);
     if (owner === undefined) {
@@ -271,19 +255,23 @@ export class ClaimController implements PodCopier {
     for (const member of this.#options.registry.members()) this.onConnection(member);
   }
 
-  #onRefusal(key: ObjectKey, uid: string, member: string, message: string): void {
-    this.#refusals.note(uid, member, message, () => this.#onClaim(key));
-    const wanted = this.#wanted.get(key);
-    if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
+  #refuse(key: ObjectKey, write: string, message: string, hold: Hold): void {
+    this.#guard.refuse(key, write, { message }, hold);
     this.#onClaim(key);
   }
 
   /** Wakes the waiting pods if the message is news. The create is retried meanwhile. */
   #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
-    const told = this.#doubts.of(uid, member);
-    this.#doubts.note(uid, member, message, () => this.#onClaim(key));
+    const why = { message, dedupe: withoutAmounts(message) };
+    const hold = { content: uid, holdMs: REFUSED_FOR_MS };
     // Enqueuing the claim would cut the backoff of the create short.
-    if (told === undefined || withoutAmounts(told) !== withoutAmounts(message)) this.#wake(key);
+    if (this.#guard.refuse(key, uncertainCreationIn(member), why, hold)) this.#wake(key);
+  }
+
+  /** Returns why the member refuses the creation for the host's claim of this uid. */
+  #refusalOf(key: ObjectKey, write: string, uid: string): string | undefined {
+    if (this.#guard.mayWrite(key, write, uid)) return undefined;
+    return this.#guard.get(key, write)?.refusal?.why.message;
   }
 
   #observe(key: ObjectKey): Observed | undefined {
@@ -302,6 +290,7 @@ export class ClaimController implements PodCopier {
     if (claim === undefined) {
       this.#wanted.delete(key);
       if (copies.length === 0) {
+        this.#guard.forget(key);
         this.#executor.forget(key);
         return undefined;
       }
@@ -310,11 +299,7 @@ export class ClaimController implements PodCopier {
     const home = claim === undefined ? undefined : this.#homeOf(key, claim);
     const member = home === undefined ? undefined : registry.member(home);
     const classes = member?.cluster.spec.storageClasses;
-    const there = copies.find((copy) => copy.member === home)?.claim;
-    const contestedUntil = there && this.#executor.contestedUntil(key, there.metadata.uid);
-    const size = claim === undefined || there === undefined ? undefined : wantedSize(claim, there);
-    const refusedSize =
-      size === undefined || there === undefined ? undefined : this.#refusedSizes.of(there.metadata.uid, size);
+    const held = this.#guard.of(key);
     return {
       ref: objectRef(key),
       host: identity,
@@ -323,10 +308,7 @@ export class ClaimController implements PodCopier {
       ...(home === undefined ? {} : { home }),
       usable: member !== undefined && usable(member),
       ...(classes === undefined ? {} : { classes }),
-      refused: claim !== undefined && home !== undefined && this.#refusals.of(claim.metadata.uid, home) !== undefined,
-      looked: claim !== undefined && this.#lost.of(claim.metadata.uid, LOST) !== undefined,
-      ...(contestedUntil === undefined ? {} : { contestedUntil }),
-      ...(refusedSize === undefined ? {} : { refusedSize }),
+      ...(held === undefined ? {} : { held }),
     };
   }
 }

@@ -10,7 +10,8 @@ import {
   wasSeen,
 } from "../../copies/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import type { Action, Observed } from "./model.ts";
+import { heldUntil, heldWrite } from "../../runtime/held-writes.ts";
+import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent } from "./model.ts";
 
 /** Actions for one claim, and when to look again without an event. */
 export interface ClaimDecision {
@@ -21,8 +22,14 @@ export interface ClaimDecision {
 }
 
 /** Keeps one claim in one member for each claim of the host, and sweeps those of earlier ones. */
-export function decide(observed: Observed): ClaimDecision {
-  const { claim } = observed;
+export function decide(observed: Observed, now: number): ClaimDecision {
+  const { claim, held = {} } = observed;
+  const reconsidered = Object.entries(held)
+    // A size is asked for again without it: no pod waits for that.
+    .filter(([write, { refusal, until }]) => write !== SIZE && refusal !== undefined && until <= now)
+    .map(([write]): Action => ({ type: "reconsider", write }));
+  const later = Object.values(held).flatMap(({ until }) => (until > now ? until : []));
+  const requeue = later.length === 0 ? {} : { requeueAt: Math.min(...later) };
   const sweeps: Action[] = observed.copies
     // A claim that a restored host has forgotten holds data.
     .filter(({ usable, held, claim: { metadata } }) => usable && !held && metadata.deletionTimestamp === undefined)
@@ -32,22 +39,25 @@ export function decide(observed: Observed): ClaimDecision {
       return [{ type: "sweep", member, uid: copy.metadata.uid, ownerUid }];
     });
   if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) {
-    return { actions: sweeps, outcome: "Removing" };
+    return { actions: [...reconsidered, ...sweeps], outcome: "Removing", ...requeue };
   }
-  const decision = decideHome(claim, observed);
-  return { ...decision, actions: [...decision.actions, ...sweeps] };
+  const { actions, outcome } = decideHome(claim, observed, now);
+  return { actions: [...reconsidered, ...actions, ...sweeps], outcome, ...requeue };
 }
 
-function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): ClaimDecision {
-  const { host, copies, home, usable, classes, refused, refusedSize, contestedUntil } = observed;
+function decideHome(
+  claim: NonNullable<Observed["claim"]>,
+  { host, copies, home, usable, classes, held }: Observed,
+  now: number,
+): Pick<ClaimDecision, "actions" | "outcome"> {
   const { uid, resourceVersion } = claim.metadata;
   if (home === undefined || claimProblem(claim) !== undefined) return { actions: [], outcome: "Idle" };
   const there = copies.find(({ member }) => member === home)?.claim;
   const own = there !== undefined && claimOwner(there, claim) === uid ? there : undefined;
   const assigned = clusterOf(claim) === home;
-  if (refused && own === undefined) {
-    const free = assigned && !wasSeen(claim);
-    return { actions: free ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
+  if (own === undefined && heldUntil(held, { write: creationIn(home), content: uid, now }) !== undefined) {
+    if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
+    return { actions: assigned ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
   }
   // Written first: after a crash no other member gets the claim.
   if (!assigned) return { actions: [{ type: "assign", member: home, uid, resourceVersion }], outcome: "Assigning" };
@@ -55,29 +65,30 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
   if (own === undefined) {
     if (there !== undefined) return { actions: [], outcome: "Replacing" };
     // The claim was deleted in the member, with its data: an empty one must not replace it unnoticed.
-    if (wasSeen(claim)) {
-      return { actions: observed.looked ? [] : [{ type: "look", member: home, claim }], outcome: "Lost" };
-    }
+    if (wasSeen(claim)) return { actions: [{ type: "confirmLost", member: home, claim }], outcome: "Lost" };
     return {
       actions: [{ type: "create", member: home, uid, object: toMemberClaim(claim, host, classes) }],
       outcome: "Making",
     };
   }
-  const isUnowned = ownerOf(own) === undefined;
-  if (isUnowned && contestedUntil === undefined) {
+  const mayMark = heldUntil(held, { write: MARKS, content: own.metadata.uid, now }) === undefined;
+  if (ownerOf(own) === undefined && mayMark) {
     const annotations = ownerAnnotation(claim, host);
     return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, annotations }], outcome: "Marking" };
   }
   const size = wantedSize(claim, own);
   // The status is written once the outcome is known.
+  const refusedSize = size === undefined ? undefined : refusalOf(held, sizeContent(own.metadata.uid, size), now);
   if (size !== undefined && refusedSize === undefined) {
     return { actions: [{ type: "grow", member: home, uid: own.metadata.uid, size }], outcome: "Growing" };
   }
   const status = claimStatus(own, refusedSize);
   const told = claim.metadata.annotations?.[CLAIM_STATUS_ANNOTATION] === status;
-  return {
-    actions: told ? [] : [{ type: "tell", uid, status }],
-    outcome: "InStep",
-    ...(isUnowned && contestedUntil !== undefined ? { requeueAt: contestedUntil } : {}),
-  };
+  return { actions: told ? [] : [{ type: "tell", uid, status }], outcome: "InStep" };
+}
+
+/** Returns why the member refuses the size, until it may be asked for again. */
+function refusalOf(held: Observed["held"], content: string, now: number): string | undefined {
+  if (heldUntil(held, { write: SIZE, content, now }) === undefined) return undefined;
+  return heldWrite(held, SIZE)?.refusal?.why.message;
 }

@@ -18,10 +18,11 @@ import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { WriteGuard } from "../../runtime/write-guard.ts";
 import { detailOf, inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import type { Action, Observed } from "./model.ts";
+import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
+import { neededClaim } from "./needs.ts";
 import { UncertainCreates } from "./uncertain-creates.ts";
 
 export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost"> {
@@ -33,52 +34,45 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost">
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The create is uncertain, and the member goes on failing. */
   readonly onDoubt: (key: ObjectKey, uid: string, member: string, message: string) => void;
-  /** A live read found the member's claim gone, or without its labels. */
-  readonly onLost: (key: ObjectKey, uid: string, message: string) => void;
-  readonly clock: Pick<Clock, "now">;
+  /** A live read found the claim that the member had gone, or without its labels. */
+  readonly onLost: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member refuses to grow its claim of this uid to the size. */
   readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
+  /** A refusal was forgotten: pods may ask again. */
+  readonly onReconsidered: (key: ObjectKey) => void;
+  readonly guard: WriteGuard<ObjectKey>;
+  readonly clock: Pick<Clock, "now">;
 }
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// The writes of one claim in a member, to the write guard; its creation has the member's name.
-const MARKS = "marks";
-const SIZE = "size";
 const UNDONE_FOR_MS = 10 * 60_000;
-// Longer than a refused size is held.
-const FORGET_DENIAL_MS = 15 * 60_000;
 
 /** Carries out the claim controller's writes. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #guard: WriteGuard<ObjectKey>;
-  readonly #sizes: WriteGuard<ObjectKey>;
   readonly #uncertain: UncertainCreates;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    const { clock } = options;
-    this.#guard = new WriteGuard({ clock });
-    this.#sizes = new WriteGuard({ clock, forgetFailureMs: FORGET_DENIAL_MS });
-    this.#uncertain = new UncertainCreates(clock);
-  }
-
-  /** Returns until when another manager may keep a member's claim without its owner annotation; epoch ms. */
-  contestedUntil(key: ObjectKey, uid: string): number | undefined {
-    return this.#guard.heldUntil(key, MARKS, uid);
+    this.#guard = options.guard;
+    this.#uncertain = new UncertainCreates(options.clock);
   }
 
   forget(key: ObjectKey): void {
-    this.#guard.forget(key);
     this.#uncertain.forget(key);
   }
 
   /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     switch (action.type) {
+      case "reconsider":
+        this.#guard.done(context.key, action.write);
+        this.#options.onReconsidered(context.key);
+        return undefined;
       case "assign":
         this.#uncertain.noteGiven(context.key, action.uid, action.member);
         return await this.#annotate(action, { [CLUSTER_ANNOTATION]: action.member }, context);
@@ -88,8 +82,8 @@ export class Executor {
         return await this.#annotate(action, { [CLAIM_STATUS_ANNOTATION]: action.status }, context);
       case "create":
         return await this.#in(action.member, (member) => this.#create(member, action, context));
-      case "look":
-        return await this.#in(action.member, (member) => this.#look(member, action, context));
+      case "confirmLost":
+        return await this.#in(action.member, (member) => this.#confirmLost(member, action, context));
       case "mark":
         return await this.#in(action.member, (member) => this.#mark(member, action, context));
       case "grow":
@@ -129,10 +123,10 @@ export class Executor {
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
     const { uid } = action;
     const { key, log } = context;
-    const write = { object: key, write: member.name, member };
+    const write = { object: key, write: creationIn(member.name), member };
     const made = await outlast(this.#guard, write, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
-      this.#uncertain.settle(key, uid, member.name, true);
+      this.#settle(key, uid, member.name, true);
       return shows(member, made.uid);
     }
     if (made.type === "gone") return () => true;
@@ -148,11 +142,16 @@ export class Executor {
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     }
     const there = made.type === "failing" ? await this.#find(member, { uid, message }, context) : undefined;
-    this.#uncertain.settle(key, uid, member.name, there !== undefined);
+    this.#settle(key, uid, member.name, there !== undefined);
     if (there !== undefined) return shows(member, there);
     log.info(message);
     this.#options.onRefusal(key, uid, member.name, message);
     return () => true;
+  }
+
+  #settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
+    this.#uncertain.settle(key, uid, member, isThere);
+    this.#guard.done(key, uncertainCreationIn(member));
   }
 
   /** Returns the uid of a claim that earlier requests created; undefined if they certainly did not. */
@@ -183,25 +182,26 @@ export class Executor {
   }
 
   /** Reads the claim live: the watch selects by labels, and a claim that lost them still has its data. */
-  async #look(member: Member, { claim }: ActionOf<"look">, { key, signal }: Context): Result {
+  async #confirmLost(member: Member, { claim }: ActionOf<"confirmLost">, { key, signal }: Context): Result {
     const ref = refOf(key);
     const there = await findByList(member.client, persistentVolumeClaims, ref, signal);
-    const { hostId, onLost } = this.#options;
-    const { uid } = claim.metadata;
+    const { hostId } = this.#options;
+    const onLost = (words: string): void =>
+      this.#options.onLost(key, claim.metadata.uid, member.name, `${neededClaim(claim)} ${words}`);
     if (there === undefined) {
-      onLost(key, uid, "was deleted there, and its data with it; delete it on the host, too, and make it anew");
+      onLost("was deleted there, and its data with it; delete it on the host, too, and make it anew");
       return () => true;
     }
     if (there.metadata.uid !== seenUid(claim)) {
       const words = "was deleted there, and its data with it, and another one that is not Legation's has its name";
-      onLost(key, uid, `${words}; delete it on the host, too, delete or rename the other one, and make it anew`);
+      onLost(`${words}; delete it on the host, too, delete or rename the other one, and make it anew`);
       return () => true;
     }
     // The watch lags behind.
     if (isLabelled(there, hostId)) return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     const labels = `${HOST_LABEL}=${hostId} ${COPY_LABEL}=${COPY_LABEL_VALUE}`;
     const command = `kubectl -n ${ref.namespace} label pvc ${ref.name} ${labels}`;
-    onLost(key, uid, `is there, with its data, but without Legation's labels; put them back there: \`${command}\``);
+    onLost(`is there, with its data, but without Legation's labels; put them back there: \`${command}\``);
     return () => true;
   }
 
@@ -226,8 +226,10 @@ export class Executor {
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
+      this.#guard.done(key, SIZE);
     } catch (error) {
-      if (isRefusal(error) && this.#sizes.failed(key, SIZE, error) !== "transient") {
+      const wasRefused = this.#guard.get(key, SIZE)?.content === sizeContent(uid, size);
+      if (isRefusal(error) && (wasRefused || this.#guard.failed(key, SIZE, error) !== "transient")) {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
         this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;

@@ -1,6 +1,26 @@
 import type { ObjectRef, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
 import type { StorageClasses } from "../../copies/claims.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
+import type { HeldWrites } from "../../runtime/held-writes.ts";
+
+/** The owner annotation of the member's claim, to the write guard. Held for the uid of that claim. */
+export const MARKS = "marks";
+/** The size of the member's claim, to the write guard. Held for `sizeContent`. */
+export const SIZE = "size";
+
+/** Names the creation in the member to the write guard. Held for the uid of the host's claim. */
+export function creationIn(member: string): string {
+  return `creation in ${member}`;
+}
+
+/** Names a creation whose result is not known. It is sent again; only what pods are told of it is kept. */
+export function uncertainCreationIn(member: string): string {
+  return `uncertain creation in ${member}`;
+}
+
+export function sizeContent(memberClaimUid: string, size: string): string {
+  return `${memberClaimUid}/${size}`;
+}
 
 /** A claim that this host made in a member, under the name of the host's. */
 export interface MemberClaim {
@@ -23,18 +43,14 @@ export interface Observed {
   /** That member answers, and its claims were read. */
   readonly usable: boolean;
   readonly classes?: StorageClasses;
-  /** That member refused it a short while ago. */
-  readonly refused: boolean;
-  /** That member was read live a short while ago, since its watch does not show the claim. */
-  readonly looked: boolean;
-  /** Another manager keeps removing the owner annotation of the member's claim: until when it is left so; epoch ms. */
-  readonly contestedUntil?: number;
-  /** The member's recent refusal to grow its claim to the host's size. */
-  readonly refusedSize?: string;
+  /** Writes that members refuse or another manager undoes. */
+  readonly held?: HeldWrites;
 }
 
 /** A write to the host's or the member's claim. */
 export type Action =
+  /** Forgets a refusal whose time is over, so that waiting pods ask again. */
+  | { readonly type: "reconsider"; readonly write: string }
   /** Writes the member's name on the host's claim, before anything is made there. */
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
   /** Removes the name, since the member refuses the claim. */
@@ -47,8 +63,8 @@ export type Action =
       readonly object: PersistentVolumeClaim;
     }
   | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
-  /** Reads the member live: is its claim really gone? */
-  | { readonly type: "look"; readonly member: string; readonly claim: Stored<PersistentVolumeClaim> }
+  /** Reads the member live, since its watch does not show the claim that it had. */
+  | { readonly type: "confirmLost"; readonly member: string; readonly claim: Stored<PersistentVolumeClaim> }
   /** Restores the owner annotation of the member's claim. */
   | {
       readonly type: "mark";

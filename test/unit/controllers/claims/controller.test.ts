@@ -25,6 +25,8 @@ interface Clusters {
   readonly leaderless?: readonly Interval[];
   /** Whether the member answers. */
   readonly reachable?: boolean;
+  /** Members refuse to create claims. */
+  readonly refusing?: boolean;
 }
 
 const SECOND_MS = 1_000;
@@ -34,13 +36,17 @@ const forbidden = async (): Promise<never> => {
 };
 
 /** A controller that has read these clusters, one pod that mounts `names`, and what was written: `host patch data`, say. */
-async function reading({ unreadable, leaderless = [], reachable = true, ...has }: Clusters, names = ["data"]) {
+async function reading(
+  { unreadable, leaderless = [], reachable = true, refusing = false, ...has }: Clusters,
+  names = ["data"],
+) {
   const clock = new FakeClock();
   const writes: string[] = [];
   const woken: string[] = [];
   const clientOf = (cluster: "host" | "west" | "east"): ClusterClient => {
     const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
       writes.push(`${cluster} ${verb} ${ref.name ?? ref.metadata?.name}`);
+      if (verb === "create" && refusing) await forbidden();
       return { metadata: { uid: "made", resourceVersion: "8" } };
     };
     return quietClient(has[cluster] ?? [], {
@@ -78,6 +84,7 @@ async function reading({ unreadable, leaderless = [], reachable = true, ...has }
   claims.onProxy({ type: "added", object: proxy });
   await clock.advance(SECOND_MS);
   return {
+    clock,
     writes,
     woken,
     /** The members answer again. */
@@ -217,6 +224,23 @@ describe("a claim that is to be in a member is made there", () => {
     const { writes } = await reading({ host: [of("west")], unreadable: "west" });
     expect(writes).toEqual([]);
   });
+});
+
+test("a member that refused a claim is asked again after a minute, and the waiting pod is woken", async () => {
+  const { clock, writes, woken, readiness } = await reading({ host: [of("west")], refusing: true });
+  const creations = (): string[] => writes.filter((write) => write === "west create data");
+  const why = "its API server refused PersistentVolumeClaim data, which the pod needs: no";
+  expect(readiness("west")).toEqual({ refused: why });
+  // Creates of an earlier leader may still be under way for a minute.
+  await clock.advance(70 * SECOND_MS);
+  const before = creations().length;
+  expect(readiness("west")).toEqual({ refused: why });
+  await clock.advance(45 * SECOND_MS);
+  expect(creations()).toHaveLength(before);
+  woken.length = 0;
+  await clock.advance(20 * SECOND_MS);
+  expect(creations()).toHaveLength(before + 1);
+  expect(woken).toContain("team/web-0");
 });
 
 describe("a member's claim whose host's is gone", () => {

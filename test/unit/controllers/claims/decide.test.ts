@@ -1,11 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/claims/decide.ts";
-import type { Observed } from "../../../../src/controllers/claims/model.ts";
+import { type ClaimDecision, decide as decideAt } from "../../../../src/controllers/claims/decide.ts";
+import { creationIn, MARKS, type Observed, SIZE, sizeContent } from "../../../../src/controllers/claims/model.ts";
 import { claimStatus, toMemberClaim } from "../../../../src/copies/claims.ts";
 import { type ClaimParts, claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 
 const NOW = "2026-01-01T00:00:00Z";
+const NOW_MS = 1_000;
+const LATER_MS = 2_000;
 const DELETED = { metadata: { deletionTimestamp: NOW } };
 
 function observed(parts: Partial<Observed> = {}): Observed {
@@ -14,11 +16,21 @@ function observed(parts: Partial<Observed> = {}): Observed {
     host: HOST,
     copies: [],
     usable: true,
-    refused: false,
-    looked: false,
     ...parts,
   };
 }
+
+function decide(view: Observed): ClaimDecision {
+  return decideAt(view, NOW_MS);
+}
+
+/** A write that is refused until later, or was until now. */
+function refused(write: string, content: string, message = "a quota", until = LATER_MS): Pick<Observed, "held"> {
+  const why = { message };
+  return { held: { [write]: { reason: "Refused", until, content, refusal: { why, told: why, toldAt: 0, since: 0 } } } };
+}
+
+const refusedInWest = refused(creationIn("west"), "uid-1");
 
 function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable = true): Observed["copies"][number] {
   return { member, usable, held: false, claim: there };
@@ -89,13 +101,17 @@ describe("a claim that has a member", () => {
 
   test("is not made anew, empty, where somebody deleted it with its data", () => {
     const source = assigned("west", "{}");
-    expect(decide(observed({ claim: source, home: "west", looked: true }))).toEqual({ actions: [], outcome: "Lost" });
+    expect(decide(observed({ claim: source, home: "west", ...refusedInWest }))).toEqual({
+      actions: [],
+      outcome: "Lost",
+      requeueAt: LATER_MS,
+    });
   });
 
   test("is not taken for deleted before its member was asked: somebody may have taken its labels off", () => {
     const source = assigned("west", "{}");
     expect(decide(observed({ claim: source, home: "west" }))).toEqual({
-      actions: [{ type: "look", member: "west", claim: source }],
+      actions: [{ type: "confirmLost", member: "west", claim: source }],
       outcome: "Lost",
     });
   });
@@ -108,10 +124,11 @@ describe("a claim that has a member", () => {
     expect(decide(observed({ claim: source, home: "west", copies })).actions).toEqual([
       { type: "mark", member: "west", uid: "member-uid", annotations: there.metadata.annotations },
     ]);
-    expect(decide(observed({ claim: source, home: "west", copies, contestedUntil: 5 }))).toEqual({
+    const held = { [MARKS]: { reason: "Undone", until: LATER_MS, content: "member-uid" } } as const;
+    expect(decide(observed({ claim: source, home: "west", copies, held }))).toEqual({
       actions: [],
       outcome: "InStep",
-      requeueAt: 5,
+      requeueAt: LATER_MS,
     });
   });
 
@@ -166,14 +183,16 @@ describe("a claim that is to grow", () => {
   });
 
   test("says why it does not, without asking again and again", () => {
-    const refused = { home: "west", copies, refusedSize: "the class forbids it" };
+    const content = sizeContent("member-uid", "2Gi");
+    const refusal = { home: "west", copies, ...refused(SIZE, content, "the class forbids it") };
+    const over = { home: "west", copies, ...refused(SIZE, content, "the class forbids it", NOW_MS) };
     const status = claimStatus(there, "the class forbids it");
-    expect(decide(observed({ claim: assigned("west", undefined, larger), ...refused })).actions).toEqual([
+    expect(decide(observed({ claim: assigned("west", undefined, larger), ...refusal })).actions).toEqual([
       { type: "tell", uid: "uid-1", status },
     ]);
-    expect(decide(observed({ claim: assigned("west", status, larger), ...refused })).actions).toEqual([]);
+    expect(decide(observed({ claim: assigned("west", status, larger), ...refusal })).actions).toEqual([]);
     // Asked again by and by, with what was told left as it is meanwhile.
-    expect(decide(observed({ claim: assigned("west", status, larger), home: "west", copies })).actions).toEqual([
+    expect(decide(observed({ claim: assigned("west", status, larger), ...over })).actions).toEqual([
       { type: "grow", member: "west", uid: "member-uid", size: "2Gi" },
     ]);
   });
@@ -181,22 +200,38 @@ describe("a claim that is to grow", () => {
 
 describe("a claim that its member refused", () => {
   test("is free for another, as long as none was ever seen there", () => {
-    expect(decide(observed({ claim: assigned("west"), home: "west", refused: true }))).toEqual({
+    expect(decide(observed({ claim: assigned("west"), home: "west", ...refusedInWest }))).toEqual({
       actions: [{ type: "unassign", uid: "uid-1", resourceVersion: "7" }],
       outcome: "Refused",
+      requeueAt: LATER_MS,
     });
+  });
+
+  test("is asked for again after a while, when pods that wait for it may ask, too", () => {
+    const over = refused(creationIn("west"), "uid-1", "a quota", NOW_MS);
+    const { actions } = decide(observed({ claim: assigned("west"), home: "west", ...over }));
+    expect(actions).toMatchObject([{ type: "reconsider", write: creationIn("west") }, { type: "create" }]);
+    const reconsidered = [{ type: "reconsider", write: creationIn("west") }];
+    expect(decide(observed({ claim: claim(), ...over }))).toEqual({ actions: reconsidered, outcome: "Idle" });
+  });
+
+  test("is not refused when it is another claim of that name", () => {
+    const earlierRefused = refused(creationIn("west"), "uid-0");
+    expect(decide(observed({ claim: assigned("west"), home: "west", ...earlierRefused })).outcome).toBe("Making");
   });
 
   test.each<[string, Stored<PersistentVolumeClaim>]>([
     ["its data was there", assigned("west", "{}")],
     ["it was never given to it", claim()],
   ])("is left as it is when %s", (_case, source) => {
-    expect(decide(observed({ claim: source, home: "west", refused: true })).actions).toEqual([]);
+    expect(decide(observed({ claim: source, home: "west", ...refusedInWest })).actions).toEqual([]);
   });
 
   test("is in step where it is there after all: a create whose answer was lost", () => {
     const copies = [inMember("west", memberClaim(claim()))];
-    expect(decide(observed({ claim: assigned("west"), home: "west", refused: true, copies })).outcome).toBe("InStep");
+    expect(decide(observed({ claim: assigned("west"), home: "west", ...refusedInWest, copies })).outcome).toBe(
+      "InStep",
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import type { Action } from "../../../../src/controllers/claims/model.ts";
 import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import { claimStatus } from "../../../../src/copies/claims.ts";
+import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -37,7 +38,8 @@ function executing({ has, confirms = true }: Host = {}) {
     host: clientOf("host"),
     registry: { member: () => west },
     hostId: HOST.id,
-    onLost: (_key: string, _uid: string, message: string) => lost.push(message),
+    onLost: (_key: string, _uid: string, _member: string, message: string) => lost.push(message),
+    guard: new WriteGuard({ clock: { now: () => 0 } }),
     restoredHost: new RestoredHost({ election: { leaderless: [], confirm: async () => confirms }, log }),
     clock: { now: () => 0 },
   } as never);
@@ -93,7 +95,7 @@ test("a member's claim that is found as it was, though its watch does not show i
   const there = memberClaim(claim());
   const seen = claim({ metadata: { annotations: { [CLAIM_STATUS_ANNOTATION]: claimStatus(there, undefined) } } });
   const { lost, execute } = executing({ has: there });
-  const shown = await execute({ type: "look", member: "west", claim: seen });
+  const shown = await execute({ type: "confirmLost", member: "west", claim: seen });
   expect(lost).toEqual([]);
   expect(shown?.({ copies: [] } as never)).toBe(false);
   expect(shown?.({ copies: [{ member: "west", claim: there }] } as never)).toBe(true);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -49,6 +50,7 @@ async function executing(created: Answer, { inherited = false } = {}) {
     hostId: HOST.id,
     onRefusal: tell("refused by"),
     onDoubt: tell("in doubt in"),
+    guard: new WriteGuard({ clock: { now: () => clock.now } }),
     clock: { now: () => clock.now },
   } as never);
   const log = createLogger({ level: "silent" });

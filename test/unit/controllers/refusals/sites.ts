@@ -12,6 +12,7 @@ import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
+import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { pod } from "../../../support/builders/pod.ts";
@@ -127,6 +128,7 @@ export const aLargerClaim: Site = async (error) => {
     memberNamespaces: namespaces,
     hostId: HOST.id,
     onRefusedSize,
+    guard: new WriteGuard({ clock }),
     clock,
   } as never);
   const action = { type: "grow", member: "west", uid: "uid-1", size: "2Gi" } as const;
