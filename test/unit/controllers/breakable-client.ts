@@ -4,16 +4,16 @@ import { KubeError } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
 import { quietClient } from "./quiet-client.ts";
 
-/** What a cluster has of one resource, until it cannot be read any more. */
+/** A client with the objects of one resource, until it can no longer be read. */
 export interface BreakableClient {
   readonly client: ClusterClient;
-  /** Tells its watches. */
+  /** Sends a watch event. */
   readonly change: (object: KubeObject) => void;
-  /** From now on lists and watches are refused, in these words; watches that are open end. */
+  /** Refuses lists and watches with this message from now on, and ends open watches. */
   readonly breakWith: (words: string) => void;
 }
 
-/** Notes writes as `create settings`; `creates` is called at each creation, and may throw. */
+/** Notes writes as `create settings`; `creates` is called at each create, and may throw. */
 export function breakableClient(
   { plural }: { readonly plural: string },
   items: readonly KubeObject[],

@@ -8,7 +8,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { HOST } from "../../support/builders/claim.ts";
 import type { FakeClock } from "../../support/clock/fake-clock.ts";
 
-/** A member that answers, as controllers of what pods need see it; `parts` has what else they ask of it. */
+/** Returns a member that answers, as these controllers see it; `parts` adds to it. */
 export function answeringMember(
   name: string,
   client: ClusterClient,
@@ -28,7 +28,7 @@ export function answeringMember(
   };
 }
 
-/** What every such controller is given: the host's identity, these members with all their namespaces, a clock, and nobody who listens. */
+/** Returns the options that every such controller gets: identity, members with all their namespaces, and a clock. */
 export function surroundings(members: readonly { readonly name: string }[], clock: Clock): object {
   return {
     identity: HOST,
@@ -42,7 +42,7 @@ export function surroundings(members: readonly { readonly name: string }[], cloc
   };
 }
 
-/** Makes or changes a proxy on the host, tells the controller, and lets it act. */
+/** Returns a function that puts a proxy on the host, tells the controller, and lets it act. */
 export function puttingInto(
   proxies: Store<Pod>,
   controller: { onProxy(event: ReflectorEvent<Pod>): void },

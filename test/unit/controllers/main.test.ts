@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => fleet.close());
 
-/** The controllers as they start for the fleet, with an end for what they hold. */
+/** Starts the controllers for the fleet, and stops them in the end. */
 async function starting(signal = new AbortController().signal): Promise<RunningControllers> {
   const options = { ...controllersOf(fleet), homeApiServer: "https://10.0.0.1:6443" };
   try {
@@ -24,19 +24,19 @@ async function starting(signal = new AbortController().signal): Promise<RunningC
   }
 }
 
-test("controllers that are told to end before they have started leave no watch behind", async () => {
+test("leaves no watch behind when it is stopped before the controllers have started", async () => {
   const ended = new AbortController();
   const watches = (): number => [fleet.host, ...fleet.members].reduce((sum, { openWatches }) => sum + openWatches, 0);
   fleet.host.silent.add("pods");
   const refused = expect(starting(ended.signal)).rejects.toThrow("the lease was lost");
-  // Clusters, Secrets, nodes and what is read in members.
+  // Clusters, Secrets, nodes, and the resources of members.
   await eventually(() => watches() > 6, { intervalMs: 20 });
   ended.abort(new Error("the lease was lost"));
   await refused;
   await eventually(() => watches() === 0, { intervalMs: 20 });
 });
 
-test("a pod in overflow mode that waits for a way from members to the host is looked at again when there is one", async () => {
+test("wakes a pod in overflow mode that waits for the host's address when there is one", async () => {
   const written: string[] = [];
   fleet.host.onWrite = (_method, { collection, subresource = "" }, object) =>
     void written.push(`${collection} ${subresource} ${object?.message ?? ""}`);
@@ -49,7 +49,7 @@ test("a pod in overflow mode that waits for a way from members to the host is lo
   await eventually(() => written.some((write) => write.startsWith("pods binding")), { intervalMs: 20 });
 });
 
-test("a Cluster that is deleted stays while its member is asked about a pod in overflow mode", async () => {
+test("keeps a deleted Cluster while its member is asked about a pod in overflow mode", async () => {
   await fleet.close();
   fleet = await fleetOf(1, 0);
   const { host, members } = fleet;
@@ -59,7 +59,7 @@ test("a Cluster that is deleted stays while its member is asked about a pod in o
   onTestFinished(() => running.stop());
   const [west] = running.registry.members();
   await eventually(() => west?.candidate().closed === undefined, { intervalMs: 20 });
-  // No dry run is answered from now on.
+  // No dry-run is answered from now on.
   for (const member of members) member.silent.add("pods");
   host.put("pods", overflowing(fleet.pod("late")));
   await eventually(() => west?.load.usedIn("load").pods === 1, { intervalMs: 20 });
@@ -69,7 +69,7 @@ test("a Cluster that is deleted stays while its member is asked about a pod in o
   expect(conditions()).toContain('"Released"');
 });
 
-/** The pod as one that the host's scheduler has had no node for, and that needs the host's API server. */
+/** Returns a pod without a node of the host, which needs the host's API server. */
 function overflowing({ metadata, spec, ...pod }: Json): Json {
   const { finalizers: _finalizers, ...rest } = metadata;
   const annotations = { "legation.dev/api": "host" };

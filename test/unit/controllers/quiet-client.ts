@@ -2,7 +2,7 @@ import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { fakeClient } from "../cli/client.ts";
 
-/** A client whose watches tell nothing, and whose lists find these. */
+/** Returns a client whose watches stay silent, and whose lists return these items. */
 export function quietClient(items: readonly KubeObject[], writes: Partial<ClusterClient> = {}): ClusterClient {
   return fakeClient({
     list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,

@@ -51,22 +51,22 @@ test.each<[string, KubeError, boolean]>([
   ["Pod Security", plugin('violates PodSecurity "restricted:latest": seccompProfile'), false],
   ["an invalid label", answered("metadata.labels: Invalid value", { code: "Unprocessable" }), false],
   ["a pod that is to be deleted", answered("pods conflict", { code: "Conflict" }), false],
-])("a member's refusal for %s holds for all pods of the same spec or for one alone", (_, error, shared) => {
+])("shares a member's refusal with all pods of the same spec, or not: %s", (_, error, shared) => {
   expect(isOfAllAlike(error)).toBe(shared);
 });
 
-test("a refusal that others may be told does not name the pod", () => {
+test("leaves the pod's name out of a refusal that is shared", () => {
   expect(refusalOf(plugin(full))?.message).toBe(`its API server refused the pod: ${full}`);
 });
 
 test.each([
   ["a quota's", plugin(full), true],
   ["a webhook's about quotas", answered(`admission webhook "q" denied the request: ${full}`), false],
-])("%s words are told apart from a quota's", (_, { detail }, isQuota) => {
+])("distinguishes a quota's message from others: %s", (_, { detail }, isQuota) => {
   expect(isOfQuota(detail)).toBe(isQuota);
 });
 
-test("a member's webhook that goes on failing counts as the refusal of one pod that may pass", () => {
+test("counts a failing webhook of a member as a refusal of one pod that may pass", () => {
   const error = answered('failed calling webhook "q": timeout', { code: "ServerError" });
   expect(passingRefusalOf(error)?.message).toContain("failed calling webhook");
 });

@@ -1,14 +1,14 @@
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient, DeleteOptions } from "../../../src/kube/client.ts";
 
-/** A write to an object that is there: where and how, and what its API server must find there, or refuse. */
+/** A write to an existing object: where and how, and its preconditions. */
 export interface Write {
   /** E.g. `west patch status`. */
   readonly to: string;
   readonly demands: Readonly<Record<string, unknown>>;
 }
 
-/** The client, with a note of each write to an object that is there. */
+/** Returns the client, and notes each write to an existing object. */
 export function noting(client: ClusterClient, writes: Write[]): ClusterClient {
   const note = (verb: string, demands: object): void => {
     writes.push({ to: `${client.cluster} ${verb}`, demands: { ...demands } });

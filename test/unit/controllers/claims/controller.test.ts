@@ -20,10 +20,10 @@ interface Clusters {
   readonly host: readonly Claim[];
   readonly west?: readonly Claim[];
   readonly east?: readonly Claim[];
-  /** Whose claims cannot be listed. */
+  /** The cluster whose claims cannot be listed. */
   readonly unreadable?: "host" | "west";
   readonly leaderless?: readonly Interval[];
-  /** Whether the member answers. */
+  /** The members answer. */
   readonly reachable?: boolean;
   /** Members refuse to create claims. */
   readonly refusing?: boolean;
@@ -35,7 +35,7 @@ const forbidden = async (): Promise<never> => {
   throw new KubeError("no", { code: "Forbidden", cluster: "x", verb: "list", resource: "persistentvolumeclaims" });
 };
 
-/** A controller that has read these clusters, one pod that mounts `names`, and what was written: `host patch data`, say. */
+/** Returns a controller that has read these clusters, a pod that mounts `names`, and the writes, such as `host patch data`. */
 async function reading(
   { unreadable, leaderless = [], reachable = true, refusing = false, ...has }: Clusters,
   names = ["data"],
@@ -87,7 +87,7 @@ async function reading(
     clock,
     writes,
     woken,
-    /** The members answer again. */
+    /** Makes the members answer again. */
     answering: async (): Promise<void> => {
       for (const member of members) {
         member.reachable = true;
@@ -107,7 +107,7 @@ async function reading(
   };
 }
 
-/** The host's claim that this member has, or is to have. */
+/** Returns the host's claim that is assigned to this member. */
 function of(member: string, name = "data"): Claim {
   return claim({ metadata: { name, annotations: { [CLUSTER_ANNOTATION]: member } } });
 }
@@ -118,58 +118,62 @@ const ending = memberClaim(claim(), {
   metadata: { ...memberClaim(claim()).metadata, deletionTimestamp: "2024-01-01T00:00:00Z" },
 });
 
-describe("a pod with a claim may go to a member", () => {
+describe("a pod with a claim", () => {
   test.each<[string, Clusters, unknown]>([
-    ["that has it, as the host's claim says", { host: [of("west")], west: [memberClaim(claim())] }, "ready"],
-    ["once it is made", { host: [claim()] }, "unprepared"],
+    ["may go to the member of the claim", { host: [of("west")], west: [memberClaim(claim())] }, "ready"],
+    ["may go to a member once the claim is created there", { host: [claim()] }, "unprepared"],
     [
-      "once the host's claim says what the member has",
+      "may go to a member once the host's claim records that it is there",
       { host: [claim()], west: [memberClaim(claim())], reachable: false },
       "unprepared",
     ],
-    ["but for one in another", { host: [of("east")] }, { refused: `${what} is in east` }],
     [
-      "but for one that another has already, though nothing says so",
+      "may not go to a member if its claim is in another one",
+      { host: [of("east")] },
+      { refused: `${what} is in east` },
+    ],
+    [
+      "may not go to a member if another one has the claim without a record",
       { host: [claim()], east: [memberClaim(claim())], reachable: false },
       { refused: `${what} is in east` },
     ],
     [
-      "but for one in a member that has left",
+      "may not go to a member if its claim is in one that has left",
       { host: [of("south")] },
       { refused: `${what} is in south, which has not joined` },
     ],
     [
-      "but where the claim of an earlier one is",
+      "may not go to a member that has an earlier claim of the name",
       { host: [of("west")], west: [memberClaim(claim({ uid: "uid-0" }))], reachable: false },
       { refused: `${what} is made there when an earlier one of that name has gone` },
     ],
     [
-      "as another where the claim of an earlier one is",
+      "may go to another member than that of an earlier claim",
       { host: [claim()], east: [memberClaim(claim({ uid: "uid-0" }))], reachable: false },
       "unprepared",
     ],
     [
-      "unless the host's is being deleted",
+      "waits while the host's claim is being deleted",
       { host: [claim({ metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } })] },
       { state: "missing", reason: "FailedScheduling", message: 'persistentvolumeclaim "data" is being deleted' },
     ],
     [
-      "but where nobody knows whose it is",
+      "may not go to a member with a claim of unknown owner",
       { host: [of("west")], west: [unmarked] },
       { refused: expect.stringContaining("is there without the annotation legation.dev/owner") },
     ],
     [
-      "but where it is being deleted",
+      "may not go to a member whose claim is being deleted",
       { host: [of("west")], west: [ending] },
       { refused: `${what} is being deleted there` },
     ],
     [
-      "but where claims cannot be read",
+      "may not go to a member whose claims cannot be read",
       { host: [claim()], unreadable: "west" },
       { refused: expect.stringContaining("its PersistentVolumeClaims cannot be read yet") },
     ],
     [
-      "unless the host's claims cannot be read",
+      "waits while the host's claims cannot be read",
       { host: [], unreadable: "host" },
       {
         state: "missing",
@@ -183,20 +187,20 @@ describe("a pod with a claim may go to a member", () => {
   });
 });
 
-test("a pod that waits for a claim looks again when the host's claims turn out not to be readable", async () => {
+test("wakes a pod that waits for a claim when the host's claims turn out to be unreadable", async () => {
   const { woken } = await reading({ host: [], unreadable: "host" });
   expect(woken).toContain("team/web-0");
 });
 
-describe("a member that is chosen for a pod", () => {
-  test("has its name written on the pod's claim before it is asked for one, and no other is ready meanwhile", async () => {
+describe("the chosen member of a pod with claims", () => {
+  test("is recorded on the pod's claim before the claim is created there, and no other member is ready meanwhile", async () => {
     const { writes, readiness, prepare } = await reading({ host: [claim()] });
     expect(await prepare("west")).toBe(false);
     expect(writes).toEqual(["host patch data"]);
     expect(readiness("east")).toEqual({ refused: `${what} is in west` });
   });
 
-  test("gets none of the pod's claims while one of them is in another", async () => {
+  test("gets none of the pod's claims while one of them is in another member", async () => {
     const { writes, prepare } = await reading({ host: [claim(), of("east", "logs")], reachable: false }, [
       "data",
       "logs",
@@ -212,21 +216,21 @@ describe("a member that is chosen for a pod", () => {
   });
 });
 
-describe("a claim that is to be in a member is made there", () => {
-  test("when it answers again", async () => {
+describe("the claim of a member", () => {
+  test("is created when the member answers again", async () => {
     const { writes, answering } = await reading({ host: [of("west")], reachable: false });
     expect(writes).toEqual([]);
     await answering();
     expect(writes).toEqual(["west create data"]);
   });
 
-  test("once it is known whether it has one", async () => {
+  test("is created once the member's claims are known", async () => {
     const { writes } = await reading({ host: [of("west")], unreadable: "west" });
     expect(writes).toEqual([]);
   });
 });
 
-test("a member that refused a claim is asked again after a minute, and the waiting pod is woken", async () => {
+test("tries a member that refused a claim again after a minute, and wakes the waiting pod", async () => {
   const { clock, writes, woken, readiness } = await reading({ host: [of("west")], refusing: true });
   const creations = (): string[] => writes.filter((write) => write === "west create data");
   const why = "its API server refused PersistentVolumeClaim data, which the pod needs: no";
@@ -243,7 +247,7 @@ test("a member that refused a claim is asked again after a minute, and the waiti
   expect(woken).toContain("team/web-0");
 });
 
-describe("a member's claim whose host's is gone", () => {
+describe("the claim of a member whose source is gone", () => {
   const CREATED = "2023-06-01T12:00:00Z";
   const left = memberClaim(claim({ uid: "uid-0" }));
   const forgotten = { ...left, metadata: { ...left.metadata, creationTimestamp: CREATED } };
@@ -251,7 +255,7 @@ describe("a member's claim whose host's is gone", () => {
   test.each<[string, readonly Interval[], string[]]>([
     ["is deleted", [], ["west delete data"]],
     [
-      "is kept when it was made while nobody led: the host has only forgotten it",
+      "is kept if it was created without a leader: the host only lost it in a restore",
       [[Date.parse(CREATED), Date.parse(CREATED) + 1]],
       [],
     ],

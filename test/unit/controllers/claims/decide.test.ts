@@ -36,7 +36,7 @@ function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable =
   return { member, usable, held: false, claim: there };
 }
 
-/** The host's claim when it is assigned to a member, and has been told how the member's is. */
+/** Returns the host's claim that is assigned to a member, with this recorded status. */
 function assigned(to: string, told?: string, parts: ClaimParts = {}): Stored<PersistentVolumeClaim> {
   const annotations = {
     "legation.dev/cluster": to,
@@ -49,30 +49,30 @@ const earlier = claim({ uid: "uid-0" });
 const sweepOfEarlier = { type: "sweep", member: "west", uid: "member-uid", ownerUid: "uid-0" };
 
 describe("a claim without a member", () => {
-  test("is left alone until a pod goes somewhere", () => {
+  test("is left alone until one of its pods gets a member", () => {
     expect(decide(observed({ claim: claim() }))).toEqual({ actions: [], outcome: "Idle" });
   });
 
-  test("is first given the member's name, and nothing is made before that is written", () => {
+  test("gets the member's name first, and nothing is created before that is written", () => {
     expect(decide(observed({ claim: claim(), home: "west" }))).toEqual({
       actions: [{ type: "assign", member: "west", uid: "uid-1", resourceVersion: "7" }],
       outcome: "Assigning",
     });
   });
 
-  test("is given the name of the member that has it already, where the name was lost", () => {
+  test("gets the name of the member that has it already, if the name was lost", () => {
     const copies = [inMember("west", memberClaim(claim()))];
     expect(decide(observed({ claim: claim(), home: "west", copies })).outcome).toBe("Assigning");
   });
 
-  test("that is bound on the host gets none", () => {
+  test("gets none if it is bound on the host", () => {
     const bound = claim({ spec: { volumeName: "pv-1" } });
     expect(decide(observed({ claim: bound, home: "west" }))).toEqual({ actions: [], outcome: "Idle" });
   });
 });
 
 describe("a claim that has a member", () => {
-  test("is made there, with the class in place of its own", () => {
+  test("is created there, with the class that replaces its own", () => {
     const source = assigned("west", undefined, { spec: { storageClassName: "fast" } });
     const classes = { fast: "premium" };
     expect(decide(observed({ claim: source, home: "west", classes }))).toEqual({
@@ -81,14 +81,14 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("waits while the member hangs, and no other is asked", () => {
+  test("waits while the member hangs, and no other one is asked", () => {
     expect(decide(observed({ claim: assigned("west"), home: "west", usable: false }))).toEqual({
       actions: [],
       outcome: "Unreachable",
     });
   });
 
-  test("is told how the member's is, once", () => {
+  test("records the member's status, once", () => {
     const there = memberClaim(claim());
     const status = claimStatus(there, undefined);
     const copies = [inMember("west", there)];
@@ -99,7 +99,7 @@ describe("a claim that has a member", () => {
     expect(decide(observed({ claim: assigned("west", status), home: "west", copies })).actions).toEqual([]);
   });
 
-  test("is not made anew, empty, where somebody deleted it with its data", () => {
+  test("is not created anew, empty, after it was deleted with its data", () => {
     const source = assigned("west", "{}");
     expect(decide(observed({ claim: source, home: "west", ...refusedInWest }))).toEqual({
       actions: [],
@@ -108,7 +108,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("is not taken for deleted before its member was asked: somebody may have taken its labels off", () => {
+  test("is not taken for deleted before its member was asked: it may have lost its labels only", () => {
     const source = assigned("west", "{}");
     expect(decide(observed({ claim: source, home: "west" }))).toEqual({
       actions: [{ type: "confirmLost", member: "west", claim: source }],
@@ -116,7 +116,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("is marked again where somebody has taken off whose it is, as long as that is not done again and again", () => {
+  test("gets a lost owner annotation back, unless that is removed repeatedly", () => {
     const there = memberClaim(claim());
     const status = claimStatus(there, undefined);
     const copies = [inMember("west", memberClaim(claim(), { metadata: { annotations: {} } }))];
@@ -132,7 +132,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("does not take over what does not say whose it is and was never seen", () => {
+  test("does not adopt a claim without owner that was never seen", () => {
     const copies = [inMember("west", memberClaim(claim(), { metadata: { annotations: {} } }))];
     expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
       actions: [],
@@ -140,7 +140,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("waits for the end of an earlier one's, which it removes", () => {
+  test("waits for the end of an earlier claim of the name, which it deletes", () => {
     const copies = [inMember("west", memberClaim(earlier))];
     expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
       actions: [sweepOfEarlier],
@@ -148,7 +148,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("leaves what a restored host has only forgotten: there is data in it", () => {
+  test("leaves a claim that a restored host does not know, since it holds data", () => {
     const copies = [{ ...inMember("west", memberClaim(earlier)), held: true }];
     expect(decide(observed({ copies }))).toEqual({ actions: [], outcome: "Removing" });
     expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
@@ -157,7 +157,7 @@ describe("a claim that has a member", () => {
     });
   });
 
-  test("has those of an earlier one removed in other members, too, but not what is being deleted or cannot be reached", () => {
+  test("deletes earlier claims in other members, too, except terminating and unreachable ones", () => {
     const there = memberClaim(claim());
     const copies = [
       inMember("west", memberClaim(earlier)),
@@ -175,14 +175,14 @@ describe("a claim that is to grow", () => {
   const there = memberClaim(claim());
   const copies = [inMember("west", there)];
 
-  test("is asked for in the member before anything is told", () => {
+  test("grows in the member before its status is recorded", () => {
     expect(decide(observed({ claim: assigned("west", undefined, larger), home: "west", copies }))).toEqual({
       actions: [{ type: "grow", member: "west", uid: "member-uid", size: "2Gi" }],
       outcome: "Growing",
     });
   });
 
-  test("says why it does not, without asking again and again", () => {
+  test("records why it did not grow, without constant retries", () => {
     const content = sizeContent("member-uid", "2Gi");
     const refusal = { home: "west", copies, ...refused(SIZE, content, "the class forbids it") };
     const over = { home: "west", copies, ...refused(SIZE, content, "the class forbids it", NOW_MS) };
@@ -191,7 +191,7 @@ describe("a claim that is to grow", () => {
       { type: "tell", uid: "uid-1", status },
     ]);
     expect(decide(observed({ claim: assigned("west", status, larger), ...refusal })).actions).toEqual([]);
-    // Asked again by and by, with what was told left as it is meanwhile.
+    // Retried now and then; the recorded status stays meanwhile.
     expect(decide(observed({ claim: assigned("west", status, larger), ...over })).actions).toEqual([
       { type: "grow", member: "west", uid: "member-uid", size: "2Gi" },
     ]);
@@ -199,7 +199,7 @@ describe("a claim that is to grow", () => {
 });
 
 describe("a claim that its member refused", () => {
-  test("is free for another, as long as none was ever seen there", () => {
+  test("is free for another member, as long as none was ever seen there", () => {
     expect(decide(observed({ claim: assigned("west"), home: "west", ...refusedInWest }))).toEqual({
       actions: [{ type: "unassign", uid: "uid-1", resourceVersion: "7" }],
       outcome: "Refused",
@@ -207,7 +207,7 @@ describe("a claim that its member refused", () => {
     });
   });
 
-  test("is asked for again after a while, when pods that wait for it may ask, too", () => {
+  test("is tried again after a while, also for pods that wait for it", () => {
     const over = refused(creationIn("west"), "uid-1", "a quota", NOW_MS);
     const { actions } = decide(observed({ claim: assigned("west"), home: "west", ...over }));
     expect(actions).toMatchObject([{ type: "reconsider", write: creationIn("west") }, { type: "create" }]);
@@ -227,7 +227,7 @@ describe("a claim that its member refused", () => {
     expect(decide(observed({ claim: source, home: "west", ...refusedInWest })).actions).toEqual([]);
   });
 
-  test("is in step where it is there after all: a create whose answer was lost", () => {
+  test("is in step if it exists there after all, as after a lost response", () => {
     const copies = [inMember("west", memberClaim(claim()))];
     expect(decide(observed({ claim: assigned("west"), home: "west", ...refusedInWest, copies })).outcome).toBe(
       "InStep",
@@ -236,18 +236,18 @@ describe("a claim that its member refused", () => {
 });
 
 describe("a claim that is gone", () => {
-  test("is removed wherever it can be reached", () => {
+  test("is deleted in each reachable member", () => {
     const copies = [inMember("west", memberClaim(earlier)), inMember("east", memberClaim(earlier), false)];
     expect(decide(observed({ copies }))).toEqual({ actions: [sweepOfEarlier], outcome: "Removing" });
   });
 
-  test("is still there while it is being deleted: pods may use it", () => {
+  test("stays while it is being deleted, since pods may use it", () => {
     const source = claim({ ...DELETED });
     const copies = [inMember("west", memberClaim(source))];
     expect(decide(observed({ claim: source, home: "west", copies }))).toEqual({ actions: [], outcome: "Removing" });
   });
 
-  test("takes nothing with it that does not say whose it is", () => {
+  test("leaves claims without an owner annotation", () => {
     const nobodys = memberClaim(earlier, { metadata: { annotations: {} } });
     expect(decide(observed({ copies: [inMember("west", nobodys)] })).actions).toEqual([]);
   });

@@ -14,9 +14,9 @@ import { noting, type Write } from "../writes.ts";
 const log = createLogger({ level: "silent" });
 
 interface Host {
-  /** Its claim of that name, as a live read finds it. */
+  /** The cluster's claim of that name, as a live read finds it. */
   readonly has?: Stored<PersistentVolumeClaim>;
-  /** Whether it still has the Lease as this leader renewed it. */
+  /** The Lease is still as this leader renewed it. */
   readonly confirms?: boolean;
 }
 
@@ -49,25 +49,30 @@ function executing({ has, confirms = true }: Host = {}) {
 
 const sweep: Action = { type: "sweep", member: "west", uid: "copy", ownerUid: claim().metadata.uid };
 
-describe("a write to a claim demands that it is", () => {
+describe("the preconditions of a write to a claim", () => {
   const uid = "claim-uid";
   test.each<[string, Action, string, object]>([
     [
-      "without a member, as it was when it got one",
+      "name the version without a member when it gets one",
       { type: "assign", member: "west", uid, resourceVersion: "3" },
       "host patch",
       { uid, resourceVersion: "3" },
     ],
     [
-      "in the member that refused it",
+      "name the version with the member that refused it",
       { type: "unassign", uid, resourceVersion: "3" },
       "host patch",
       { uid, resourceVersion: "3" },
     ],
-    ["the one whose status is told", { type: "tell", uid, status: "{}" }, "host patch", { uid }],
-    ["the one that grows", { type: "grow", member: "west", uid, size: "2Gi" }, "west patch", { uid }],
-    ["the one whose owner is known", { type: "mark", member: "west", uid, annotations: {} }, "west patch", { uid }],
-    ["the one whose host's is gone", sweep, "west delete", { uid: "copy" }],
+    ["name the uid when its status is recorded", { type: "tell", uid, status: "{}" }, "host patch", { uid }],
+    ["name the uid when it grows", { type: "grow", member: "west", uid, size: "2Gi" }, "west patch", { uid }],
+    [
+      "name the uid when its owner is restored",
+      { type: "mark", member: "west", uid, annotations: {} },
+      "west patch",
+      { uid },
+    ],
+    ["name the uid when it is deleted with its source", sweep, "west delete", { uid: "copy" }],
   ])("%s", async (_, action, to, demands) => {
     const { writes, execute } = executing();
     await execute(action);
@@ -75,23 +80,23 @@ describe("a write to a claim demands that it is", () => {
   });
 });
 
-describe("a member's claim keeps its data", () => {
-  test("when the host has its claim: the watch is behind", async () => {
+describe("the claim of a member", () => {
+  test("keeps its data when the host has its source, and only the watch is behind", async () => {
     const { writes, execute } = executing({ has: claim() });
     const shown = await execute(sweep);
     expect(writes).toEqual([]);
-    // Looked at again later.
+    // The sweep is repeated later.
     expect(shown?.({ copies: [] } as never)).toBe(false);
   });
 
-  test("when the host was set back, or another leads", async () => {
+  test("keeps its data when the host was restored, or another process leads", async () => {
     const { writes, execute } = executing({ confirms: false });
     await expect(execute(sweep)).rejects.toMatchObject({ code: "NotSent" });
     expect(writes).toEqual([]);
   });
 });
 
-test("a member's claim that is found as it was, though its watch does not show it yet, is not told to be lost", async () => {
+test("is not reported lost when a read finds it unchanged before its watch shows it", async () => {
   const there = memberClaim(claim());
   const seen = claim({ metadata: { annotations: { [CLAIM_STATUS_ANNOTATION]: claimStatus(there, undefined) } } });
   const { lost, execute } = executing({ has: there });

@@ -22,7 +22,7 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** A claim of the host that was seen in the member, and a pod that names it. */
+/** Creates a host's claim that was seen in the member, and a pod that names it. */
 async function start(): Promise<void> {
   const annotations = {
     "legation.dev/cluster": "member-0",
@@ -53,14 +53,14 @@ test.each<[string, () => void, string]>([
   ["gone", () => {}, "was deleted there, and its data with it; delete it on the host, too, and make it anew"],
   ["there without its labels", () => inMember("seen"), "is there, with its data, but without Legation's labels"],
   ["another's", () => inMember("other"), "and another one that is not Legation's has its name"],
-])("a pod whose claim is %s in the member says so", async (_case, prepare, words) => {
+])("reports on a pod that its claim is %s in the member", async (_case, prepare, words) => {
   prepare();
   await start();
   await eventually(() => JSON.stringify(pod()?.status ?? {}).includes(words), soon);
   expect(pod()?.spec).not.toHaveProperty("nodeName");
 });
 
-test("a claim in a member from which somebody has taken off whose it is says so again, and its pods run", async () => {
+test("restores the owner annotation of a claim in a member, and its pods run", async () => {
   const hostId = String(fleet.host.get("namespaces", "", "kube-system")?.metadata.uid);
   inMember("seen", { "legation.dev/host": hostId, "legation.dev/copy": "true" });
   await start();

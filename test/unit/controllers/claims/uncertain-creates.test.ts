@@ -11,13 +11,13 @@ const create = { type: "create", member: "west", uid: "uid-1", object: {} } as c
 const assign = { type: "assign", member: "west", uid: "uid-1", resourceVersion: "1" } as const;
 const key = objectKey({ namespace: "team", name: "data" });
 
-/** Which claim of that name, and where. */
+/** A claim of that name, and its member. */
 type Parts = { readonly uid?: string; readonly member?: string };
 type Answer = readonly [code: KubeErrorCode, words: string, namespace?: string];
 
 /**
- * An executor and its member, to which it has given the claim, or an earlier leader. That answers each creation with `created`, and each list
- * with `listed` or what is there.
+ * Returns an executor and the member that it, or an earlier leader, has given the claim. The member answers creates with
+ * `created`, and lists with `listed` or its claims.
  */
 async function executing(created: Answer, { inherited = false } = {}) {
   const clock = { now: 0 };
@@ -80,7 +80,7 @@ test.each<[Answer, string]>([
   [DENIED, DENIED[1]],
   [NAMESPACE, `create namespaces team: ${NAMESPACE[1]}`],
 ])(
-  "a claim that is surely not made, for ten seconds, is refused: another member may have it (%s)",
+  "counts a create that certainly fails for ten seconds as a refusal, so that another member may get the claim (%s)",
   async (answer, words) => {
     const { clock, told, noted, execute } = await executing(answer);
     await expect(execute()).rejects.toThrow(answer[1]);
@@ -91,7 +91,7 @@ test.each<[Answer, string]>([
   },
 );
 
-test("of a claim that may have been made its pods hear, and no other member gets it", async () => {
+test("reports an uncertain create to the claim's pods, and gives the claim to no other member", async () => {
   const { clock, told, execute } = await executing(["ServerError", "etcdserver: request timed out"]);
   await expect(execute()).rejects.toThrow("timed out");
   clock.now = 10_000;
@@ -99,8 +99,8 @@ test("of a claim that may have been made its pods hear, and no other member gets
   expect(told).toEqual([`in doubt in west: ${what} etcdserver: request timed out`]);
 });
 
-describe("no other member gets a claim that an earlier request may have made", () => {
-  test.each([[WEBHOOK], [BUSY]])("when later ones fail surely, with %s", async (later) => {
+describe("a claim that an earlier request may have created", () => {
+  test.each([[WEBHOOK], [BUSY]])("stays in its member when later requests certainly fail with %s", async (later) => {
     const { clock, west, told, execute } = await executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = later;
@@ -110,30 +110,33 @@ describe("no other member gets a claim that an earlier request may have made", (
     }
     const doubt = `in doubt in west: ${what} ${later[1]}`;
     expect(told.splice(0)).toEqual(Array(3).fill(doubt));
-    // It does not say whether it is there, either.
+    // A list does not tell whether it exists, either.
     west.listed = BUSY;
     clock.now = 60_000;
     await expect(execute()).rejects.toThrow(BUSY[1]);
     expect(told.splice(0)).toEqual([doubt]);
-    // What was under way is over, and it is not there.
+    // By now the earlier request has ended, and the claim does not exist.
     delete west.listed;
     await execute();
     expect(told).toEqual([`refused by west: ${what} ${later[1]}`]);
   });
 
-  test.each([[WEBHOOK], [BUSY], [QUOTA]])("for an earlier leader, when this one's fail with %s", async (answer) => {
-    const { clock, told, execute } = await executing(answer, { inherited: true });
-    for (const at of [10_000, 20_000, 59_999]) {
-      clock.now = at;
-      await execute().catch(() => undefined);
-    }
-    expect(new Set(told.splice(0))).toEqual(new Set([`in doubt in west: ${what} ${answer[1]}`]));
-    clock.now = 60_000;
-    await execute();
-    expect(told).toEqual([`refused by west: ${what} ${answer[1]}`]);
-  });
+  test.each([[WEBHOOK], [BUSY], [QUOTA]])(
+    "stays with an earlier leader's member when this leader's requests fail with %s",
+    async (answer) => {
+      const { clock, told, execute } = await executing(answer, { inherited: true });
+      for (const at of [10_000, 20_000, 59_999]) {
+        clock.now = at;
+        await execute().catch(() => undefined);
+      }
+      expect(new Set(told.splice(0))).toEqual(new Set([`in doubt in west: ${what} ${answer[1]}`]));
+      clock.now = 60_000;
+      await execute();
+      expect(told).toEqual([`refused by west: ${what} ${answer[1]}`]);
+    },
+  );
 
-  test("for an earlier leader, when it is there, though the watch has yet to show it", async () => {
+  test("stays with an earlier leader's member when it exists before the watch shows it", async () => {
     const { clock, west, told, execute } = await executing(BUSY, { inherited: true });
     await expect(execute()).rejects.toThrow(BUSY[1]);
     west.has = [memberClaim(claim())];
@@ -144,7 +147,7 @@ describe("no other member gets a claim that an earlier request may have made", (
   });
 
   test.each([[LOST], [["AlreadyExists", "already exists"] as const]])(
-    "when it was found there, and the watch goes on being late: %s",
+    "stays when a read found it and the watch is still late: %s",
     async (first) => {
       const { clock, west, told, execute } = await executing(first);
       west.has = [memberClaim(claim())];
@@ -159,7 +162,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     },
   );
 
-  test("when it is there already, as far as one can see", async () => {
+  test("stays when it seems to exist", async () => {
     for (const created of [["AlreadyExists", "already exists"], QUOTA] as const) {
       const { clock, west, told, execute } = await executing(created);
       west.listed = BUSY;
@@ -170,7 +173,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     }
   });
 
-  test("when the look for it was not sent, and later requests fail surely", async () => {
+  test("stays when its read was not sent, and later requests certainly fail", async () => {
     const { clock, west, told, execute } = await executing(["AlreadyExists", "already exists"]);
     west.listed = ["NotSent", "no connection"];
     await expect(execute()).rejects.toThrow("no connection");
@@ -182,7 +185,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     expect(told).toEqual([`in doubt in west: ${what} ${BUSY[1]}`]);
   });
 
-  test("until it is refused, and is not there a minute after that request", async () => {
+  test("stays until it was refused and is not there a minute after that request", async () => {
     const { clock, west, told, execute } = await executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = QUOTA;
@@ -195,7 +198,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     expect(told).toEqual([`in doubt in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
   });
 
-  test("and then, what fails surely is refused as any other", async () => {
+  test("is refused by a certain failure as any other after that", async () => {
     const { clock, west, told, execute } = await executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = QUOTA;
@@ -212,7 +215,7 @@ describe("no other member gets a claim that an earlier request may have made", (
   test.each<[string, Parts]>([
     ["an earlier claim of that name", { uid: "uid-2" }],
     ["another member", { member: "east" }],
-  ])("but for a doubt of %s", async (_, asked) => {
+  ])("leaves no doubt about %s", async (_, asked) => {
     const { west, told, give, execute } = await executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = QUOTA;
@@ -221,7 +224,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     expect(told).toEqual([`refused by ${asked.member ?? "west"}: ${what} ${QUOTA[1]}`]);
   });
 
-  test("but for one that was settled: it was seen there", async () => {
+  test("leaves no doubt once it was seen there", async () => {
     const { west, told, execute } = await executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = ["AlreadyExists", "already exists"];

@@ -19,7 +19,7 @@ afterEach(async () => {
   await stopped;
 });
 
-/** A controller whose member fails each creation of a claim after ten seconds, with these words; and what happened since. */
+/** Returns a controller whose member fails each create of a claim after ten seconds with this message, and its events. */
 function failing(words: (attempt: number) => string) {
   const clock = new FakeClock();
   const happened = { creations: 0, told: [] as (string | undefined)[] };
@@ -65,15 +65,15 @@ function failing(words: (attempt: number) => string) {
 
 const TEN_MINUTES = 10 * 60_000;
 
-test("a member that fails to say whether it has made a claim is asked with growing pauses, whatever it says", async () => {
+test("asks a member with growing pauses whether it has created a claim, whatever its message", async () => {
   const { clock, happened } = failing((attempt) => `lost by server-${"abc"[attempt % 3]}`);
   await clock.advance(TEN_MINUTES);
-  // Of ten seconds each, with up to thirty between two.
+  // Of ten seconds each, with up to thirty in between.
   expect(happened.creations).toBeGreaterThan(10);
   expect(happened.creations).toBeLessThan(30);
 });
 
-test("a pod that waits for such a claim is woken by other words, and not by other numbers", async () => {
+test("wakes a pod that waits for such a claim after another message, and not after other amounts", async () => {
   const { clock, happened } = failing((attempt) => `lost${attempt < 9 ? "" : " again"} after ${attempt} ms`);
   await clock.advance(TEN_MINUTES);
   const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";

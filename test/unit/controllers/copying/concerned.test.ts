@@ -43,12 +43,12 @@ async function addsTo(metrics: Metrics, queue: string): Promise<number> {
   return Number(line?.split(" ").at(-1));
 }
 
-/** How many of these all members have together. */
+/** Counts these objects in all members. */
 function countCopies(collection: string): number {
   return fleet.members.reduce((sum, member) => sum + member.count(collection), 0);
 }
 
-/** The controllers, once they hear of all that happens. */
+/** Starts the controllers, and waits until they receive all events. */
 async function start(metrics: Metrics): Promise<void> {
   controllers = await startControllers({ ...controllersOf(fleet), metrics }, new AbortController().signal);
   const { host, members } = fleet;
@@ -57,7 +57,7 @@ async function start(metrics: Metrics): Promise<void> {
   await eventually(isRead, quickly);
 }
 
-test("objects in namespaces without pods cause no reconcile in any member", async () => {
+test("reconciles no object of a namespace without pods in any member", async () => {
   for (let other = 0; other < OTHERS; other += 1) {
     putService(`other-${other}`, "web");
     putPolicy(`other-${other}`, "web");
@@ -68,7 +68,7 @@ test("objects in namespaces without pods cause no reconcile in any member", asyn
     putService(`other-${other}`, "api");
     putPolicy(`other-${other}`, "api");
   }
-  // By the time that its copies are there, the others are known.
+  // Once its copies exist, the controllers know the others.
   putService("load", "web");
   putPolicy("load", "web");
   await eventually(() => countCopies("services") === MEMBERS && countCopies("networkpolicies") === MEMBERS, quickly);
@@ -76,7 +76,7 @@ test("objects in namespaces without pods cause no reconcile in any member", asyn
   expect(await addsTo(metrics, "network-policies")).toBeLessThan(OTHERS);
 });
 
-test("copies go with what they were made of, also where the last pod has gone before", async () => {
+test("deletes copies with their sources, also after the last pod has gone", async () => {
   await start(new Metrics());
   putService("load", "web");
   putPolicy("load", "web");

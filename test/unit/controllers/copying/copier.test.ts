@@ -37,7 +37,7 @@ interface Clusters {
   readonly refuses?: string;
 }
 
-/** A copier of widgets whose users are not pods, and what it writes in the member. */
+/** Returns a copier of widgets whose users are not pods, and its writes in the member. */
 async function copying({ onHost = [gear], inMember = [], demand = "needed", refuses }: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
@@ -98,19 +98,19 @@ async function copying({ onHost = [gear], inMember = [], demand = "needed", refu
 const larger: Stored<Widget> = { ...gear, spec: { size: 2 } };
 
 test.each<[string, Clusters, string[]]>([
-  ["is created when its users need it", {}, ["create gear"]],
-  ["is left out when no user needs it", { demand: "unused" }, []],
-  ["is left alone when it is like its source", { inMember: [copyOf(gear)] }, []],
-  ["is patched when it drifts", { inMember: [copyOf(larger)] }, ["patch gear"]],
-  ["is patched while users may use it", { inMember: [copyOf(larger)], demand: "kept" }, ["patch gear"]],
-  ["is left as it is for users that keep it", { inMember: [copyOf(larger)], demand: "held" }, []],
-  ["is deleted with its source", { onHost: [], inMember: [copyOf(gear)] }, ["delete gear"]],
-  ["is deleted after its last user", { inMember: [copyOf(gear)], demand: "unused" }, ["delete gear"]],
-])("a copy for users that are no pods %s", async (_, clusters, expected) => {
+  ["creates it when its users need it", {}, ["create gear"]],
+  ["leaves it out when no user needs it", { demand: "unused" }, []],
+  ["leaves it alone when it equals its source", { inMember: [copyOf(gear)] }, []],
+  ["patches it when it drifts", { inMember: [copyOf(larger)] }, ["patch gear"]],
+  ["patches it while users may use it", { inMember: [copyOf(larger)], demand: "kept" }, ["patch gear"]],
+  ["leaves it as it is for users that keep it", { inMember: [copyOf(larger)], demand: "held" }, []],
+  ["deletes it with its source", { onHost: [], inMember: [copyOf(gear)] }, ["delete gear"]],
+  ["deletes it after its last user", { inMember: [copyOf(gear)], demand: "unused" }, ["delete gear"]],
+])("handles a copy for users that are no pods: %s", async (_, clusters, expected) => {
   expect((await copying(clusters)).writes).toEqual(expected);
 });
 
-test("a refused copy is told of on its source, and its users hear of it", async () => {
+test("records an event on the source of a refused copy, and reports it to its users", async () => {
   const { told, changes, standing } = await copying({ refuses: "exceeded quota" });
   const why = "its API server refused Widget gear, which the author wants everywhere: exceeded quota";
   expect(told).toEqual([`west: ${why}`]);

@@ -19,7 +19,7 @@ function inMember(metadata: object): Stored<Secret> {
   return { metadata: { name: "a", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
 }
 
-/** The copies in a member that has this Secret, and what was asked of it; kinds of `failing` cannot be listed. */
+/** Returns the copies in a member with this Secret, and its requests; kinds of `failing` cannot be listed. */
 async function following(
   has: Stored<Secret>,
   {
@@ -61,17 +61,17 @@ async function following(
   return { west, copies, asked, read, found: copies.of(west, "Secret", "team", "a") };
 }
 
-describe("a copy is", () => {
+describe("recognition of copies", () => {
   const { annotations, labels } = ours;
   const unowned = inMember({ labels });
   test.each<[string, Stored<Secret>, boolean | undefined, boolean]>([
-    ["what this host made", inMember(ours), undefined, true],
-    ["nothing of another host's", inMember(copyMetadata(source, { ...HOST, id: "other" })), undefined, false],
-    ["nothing of somebody else's, whatever it says", inMember({ annotations }), undefined, false],
-    ["nothing that has its labels alone: controllers carry them over", unowned, undefined, false],
-    ["what has its labels alone, of a kind of which nobody does so", unowned, true, true],
+    ["accepts what this host created", inMember(ours), undefined, true],
+    ["rejects another host's copy", inMember(copyMetadata(source, { ...HOST, id: "other" })), undefined, false],
+    ["rejects a foreign object, whatever its annotations", inMember({ annotations }), undefined, false],
+    ["rejects an object with the labels alone, since controllers carry them over", unowned, undefined, false],
+    ["accepts the labels alone for a kind with unique names", unowned, true, true],
     [
-      "none of this host's other objects",
+      "rejects other objects of this host",
       inMember({ annotations, labels: { "legation.dev/host": HOST.id } }),
       true,
       false,
@@ -82,26 +82,26 @@ describe("a copy is", () => {
   });
 });
 
-test("of a member nothing is read but this host's copies", async () => {
+test("reads nothing of a member but this host's copies", async () => {
   const { asked } = await following(inMember(ours));
   expect(new Set(asked)).toEqual(new Set([`legation.dev/host=${HOST.id},legation.dev/copy=true`]));
 });
 
-describe("a member's copies are known", () => {
-  test("when all of their kinds have been read", async () => {
+describe("the copies of a member", () => {
+  test("are known when all of their kinds have been read", async () => {
     const { west, copies, read } = await following(inMember(ours));
     expect([copies.read(west), copies.isCurrent(west), copies.failing(west)]).toEqual([true, true, undefined]);
     expect(read).toContain("west");
   });
 
-  test("not while one kind of them cannot be read, and why is told", async () => {
+  test("are unknown, with the reason, while one kind cannot be read", async () => {
     const { west, copies, read } = await following(inMember(ours), { failing: ["configmaps"] });
     expect([copies.read(west), copies.isCurrent(west)]).toEqual([false, false]);
     expect(copies.failing(west)).toContain("not allowed");
     expect(read).toEqual([]);
   });
 
-  test("not of one that is not followed", async () => {
+  test("are unknown for a member that is not followed", async () => {
     const { copies } = await following(inMember(ours));
     const other = { name: "east" } as unknown as Member;
     expect([copies.read(other), copies.isCurrent(other), copies.in(other)]).toEqual([false, false, []]);

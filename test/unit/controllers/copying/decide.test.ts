@@ -37,12 +37,12 @@ const kept = { use: { demand: "kept" } } as const;
 const held = { use: { demand: "held", outlivesSource: true } } as const;
 const unused = { use: { demand: "unused", outlivesSource: true } } as const;
 
-describe("a copy that is not there", () => {
+describe("a missing copy", () => {
   test.each<[string, Partial<Seen>, string[]]>([
-    ["is made when it is needed", {}, ["Copying", "create"]],
-    ["is not made for users that can do without", kept, ["Idle"]],
-    ["is not made for a delegate whose proxy does not name it", held, ["Idle"]],
-    ["is not made when its source is missing", missing, ["Idle"]],
+    ["is created when it is needed", {}, ["Copying", "create"]],
+    ["is not created for users that can do without", kept, ["Idle"]],
+    ["is not created for a delegate whose proxy does not name it", held, ["Idle"]],
+    ["is not created when its source is missing", missing, ["Idle"]],
     ["waits for its source to be read", unknown, ["Idle"]],
     ["waits for its member", { usable: false }, ["Unreachable"]],
     ["waits after a refusal", refused, ["Refused"]],
@@ -50,33 +50,33 @@ describe("a copy that is not there", () => {
     ["is tried again some time after a refusal", { refusedUntil: now }, ["Copying", "create"]],
     ["is left out for a while when another manager keeps deleting it", undone, ["Undone"]],
     ["is refused for a while, though no user needs it any more", { ...unused, refusedUntil: now + 1 }, ["Refused"]],
-    ["is thought of again some time after a refusal", { ...unused, refusedUntil: now }, ["Refused", "reconsider"]],
+    ["is reconsidered some time after a refusal", { ...unused, refusedUntil: now }, ["Refused", "reconsider"]],
   ])("%s", (_, parts, expected) => {
     expect(outcome(parts)).toEqual(expected);
   });
 });
 
-describe("a copy that is there", () => {
+describe("an existing copy", () => {
   const going = { metadata: { ...copy.metadata, deletionTimestamp: "2026-02-03T04:05:06Z" } };
   const over = { idleSince: now - 10_000 };
   test.each<[string, Partial<Seen>, string[]]>([
-    ["is left alone when it is like its source", { drift: "none" }, ["InStep"]],
+    ["is left alone when it equals its source", { drift: "none" }, ["InStep"]],
     ["follows its source", { drift: "content" }, ["Copying", "patch"]],
     ["follows the labels of its source", { drift: "metadata" }, ["Copying", "patch"]],
     ["follows its source while it may be in use", { ...kept, drift: "content" }, ["Copying", "patch"]],
     ["stays as it is for a delegate whose proxy is gone", { ...held, drift: "content" }, ["InStep"]],
-    ["is made anew when a fixed field has to change", { drift: "immutable" }, ["Replacing", "delete"]],
+    ["is created anew when a fixed field has to change", { drift: "immutable" }, ["Replacing", "delete"]],
     [
-      "is not made anew while a running user prevents that",
+      "is not created anew while a running user prevents that",
       { use: { demand: "needed", preventsReplacement: true }, drift: "immutable" },
       ["InUse"],
     ],
     [
-      "is not made anew while users of another host keep it",
+      "is not created anew while users of another host keep it",
       { drift: "immutable", keptUntil: now + 1 },
       ["UsedByOthers"],
     ],
-    ["goes with its source, though users are there", missing, ["Removing", "delete"]],
+    ["is deleted with its source, though it has users", missing, ["Removing", "delete"]],
     [
       "stays without its source for users that cannot do without",
       { ...missing, use: { demand: "needed", outlivesSource: true } },
@@ -84,15 +84,15 @@ describe("a copy that is there", () => {
     ],
     ["stays without its source for a delegate whose proxy is gone", { ...missing, ...held }, ["InStep"]],
     ["stays while the host is being read", unknown, ["Waiting"]],
-    ["is waited for when it goes", { copy: going, drift: "content" }, ["Removing"]],
-    ["is waited for when it goes, though its source is gone", { copy: going, ...missing }, ["Removing"]],
+    ["is waited for while it terminates", { copy: going, drift: "content" }, ["Removing"]],
+    ["is waited for while it terminates, though its source is gone", { copy: going, ...missing }, ["Removing"]],
     ["stays a while without users", { ...unused, idleSince: now - 9_999 }, ["Idle"]],
-    ["goes when that is over", { ...unused, ...over }, ["Removing", "delete"]],
-    ["goes though the host is not read", { ...unused, ...over, ...unknown }, ["Removing", "delete"]],
+    ["is deleted after that", { ...unused, ...over }, ["Removing", "delete"]],
+    ["is deleted although the host has not been read", { ...unused, ...over, ...unknown }, ["Removing", "delete"]],
     ["stays while users of another host keep it", { ...unused, ...over, keptUntil: now + 1 }, ["UsedByOthers"]],
-    ["stays when its member cannot be asked", { ...unused, idleSince: 0, usable: false }, ["Unreachable"]],
+    ["stays when its member does not answer", { ...unused, idleSince: 0, usable: false }, ["Unreachable"]],
     [
-      "is deleted for certain and made anew when its deletion may still happen",
+      "is deleted for certain and created anew when its deletion may still happen",
       { leaving: true, drift: "none" },
       ["Replacing", "delete"],
     ],
@@ -104,11 +104,7 @@ describe("a copy that is there", () => {
     ],
     ["is not changed again soon after a refusal", { drift: "content", ...refused }, ["Refused"]],
     ["may be changed some time after a refusal", { drift: "content", refusedUntil: now }, ["Copying", "patch"]],
-    [
-      "is as good as ever when the refused change is not wanted any more",
-      { drift: "none", ...refused },
-      ["InStep", "reconsider"],
-    ],
+    ["is in step when the refused change is no longer wanted", { drift: "none", ...refused }, ["InStep", "reconsider"]],
     [
       "is left as it is when the member stores no change",
       { drift: "content", held: { reason: "NoEffect", until: now + 1 } },
@@ -118,7 +114,7 @@ describe("a copy that is there", () => {
     expect(outcome({ copy, ...needed, ...parts })).toEqual(expected);
   });
 
-  test("is removed only as it was seen", () => {
+  test("is deleted with the seen uid and version as preconditions", () => {
     expect(decide(see({ copy, ...unused, ...over }), now).actions).toEqual([{ type: "delete", ref, copy }]);
   });
 
@@ -128,7 +124,7 @@ describe("a copy that is there", () => {
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Undone", requeueAt: until });
   });
 
-  test("goes ten seconds after the last user", () => {
+  test("is deleted ten seconds after the last user", () => {
     const observed = see({ copy, ...unused, idleSince: 1_000 });
     expect(decide(observed, 10_999)).toEqual({ actions: [], outcome: "Idle", requeueAt: 11_000 });
     expect(decide(observed, 11_000).actions).toHaveLength(1);

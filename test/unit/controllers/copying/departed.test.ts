@@ -21,7 +21,7 @@ const copy: Stored<object & { metadata: object }> = {
   metadata: { ...copyMetadata(source, HOST), namespace: "team", name: "web", uid: "copy-uid", resourceVersion: "2" },
 };
 
-/** An API server that has one object, of this kind. */
+/** Returns an API server with one object of this kind. */
 function clusterWith(plural?: string): ClusterClient {
   return fakeClient({
     list: (async (resource: Resource<never>) => ({
@@ -41,44 +41,41 @@ test.each([
   ["ConfigMaps", "configmaps", "west/ConfigMap/team/web", DependencyController],
   ["Services", "services", "west/Service/team/web", ServiceController],
   ["NetworkPolicies", "networkpolicies", "west/NetworkPolicy/team/web", NetworkPolicyController],
-] as const)(
-  "what is remembered of copies of %s in a member is forgotten when it leaves",
-  async (_, plural, key, Kind) => {
-    const forget = vi.spyOn(CopyExecutor.prototype, "forget");
-    onTestFinished(() => forget.mockRestore());
-    const clock = new FakeClock();
-    const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-    proxies.synced = true;
-    const west = {
-      name: "west",
-      client: clusterWith(plural),
-      memory: new ByteBudget(1e6),
-      watches: new Set(),
-      // Nothing is done there meanwhile.
-      reachable: false,
-      read: true,
-      delegates: { list: () => [], liveIn: () => 0, usersOf: () => 0, using: () => [] },
-    };
-    let members = [west];
-    const controller = new Kind({
-      host: clusterWith(),
-      identity: HOST,
-      registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
-      family: NAMESPACED,
-      proxies: () => proxies,
-      onProxy: () => {},
-      onRead: () => {},
-      clock,
-      log: createLogger({ level: "silent" }),
-    } as never);
-    onTestFinished(() => controller.stop());
-    controller.onMembers();
-    await clock.advance(1_000);
-    expect(forget).not.toHaveBeenCalledWith(key);
+] as const)("forgets copies of %s in a member when it leaves", async (_, plural, key, Kind) => {
+  const forget = vi.spyOn(CopyExecutor.prototype, "forget");
+  onTestFinished(() => forget.mockRestore());
+  const clock = new FakeClock();
+  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  proxies.synced = true;
+  const west = {
+    name: "west",
+    client: clusterWith(plural),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    // Nothing is done there meanwhile.
+    reachable: false,
+    read: true,
+    delegates: { list: () => [], liveIn: () => 0, usersOf: () => 0, using: () => [] },
+  };
+  let members = [west];
+  const controller = new Kind({
+    host: clusterWith(),
+    identity: HOST,
+    registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+    family: NAMESPACED,
+    proxies: () => proxies,
+    onProxy: () => {},
+    onRead: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  await clock.advance(1_000);
+  expect(forget).not.toHaveBeenCalledWith(key);
 
-    members = [];
-    controller.onMembers();
-    await clock.advance(0);
-    expect(forget).toHaveBeenCalledWith(key);
-  },
-);
+  members = [];
+  controller.onMembers();
+  await clock.advance(0);
+  expect(forget).toHaveBeenCalledWith(key);
+});

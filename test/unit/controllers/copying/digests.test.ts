@@ -10,7 +10,7 @@ function settings(data: Record<string, string>, binaryData: Record<string, strin
 
 const digests = new ContentDigests<DependencyObject>(new Map(Object.entries(DEPENDENCIES)), HOST);
 
-test("the same content is the same in whatever order it is written, and other content is not", () => {
+test("has equal digests for the same content in any order, and others for other content", () => {
   const copy = digests.storedCopy("ConfigMap", settings({ a: "1", b: "2" }));
   const isSame = (source: Stored<DependencyObject>): boolean => digests.isSame("ConfigMap", copy, source);
   expect(isSame(settings({ a: "1", b: "2" }))).toBe(true);
@@ -19,7 +19,7 @@ test("the same content is the same in whatever order it is written, and other co
   expect(isSame(settings({ a: "1", b: "2" }, { c: "Mw==" }))).toBe(false);
 });
 
-test("of a copy no content is stored", () => {
+test("stores no content of a copy", () => {
   const stored = digests.storedCopy("ConfigMap", settings({ a: "secret words" }, { b: "c2VjcmV0" }));
   expect(JSON.stringify(stored)).not.toMatch(/secret words|c2VjcmV0/);
 });

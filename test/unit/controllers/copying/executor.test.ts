@@ -30,7 +30,7 @@ interface Answers {
   readonly there?: readonly Stored<KubeObject>[];
 }
 
-/** An executor for one kind, and its member. */
+/** Returns an executor for one kind, and its member. */
 function executing<T extends KubeObject>(
   kind: CopiedKind<T>,
   source: Stored<T>,
@@ -134,13 +134,13 @@ describe.each([
   const name = NAMES[executes({}).key.split("/")[1] ?? ""] ?? "";
   const refusals = (count: number) => Array(count).fill(["Forbidden", "exceeded quota"] as const);
 
-  test("is told of once when it is refused, and rests until its source changes or a minute is over", async () => {
+  test("has a refusal reported once, and is held until its source changes or a minute has passed", async () => {
     const { message, held, told, woken, clock, executor, key, execute } = executes({ errors: refusals(2) });
     await execute("create");
     const why = `its API server refused ${name}: exceeded quota`;
     expect(message()).toBe(why);
     expect(held()).toEqual({ reason: "Refused", until: 60_000 });
-    // Users hear of it until the other version is there, or refused as well.
+    // Users see the refusal until the other version exists or is refused as well.
     expect([message(), held(later as never)]).toEqual([why, undefined]);
     clock.ms = 60_000;
     expect(held()).toBeUndefined();
@@ -150,7 +150,7 @@ describe.each([
     expect(woken).toHaveLength(2);
   });
 
-  test("is told of again when the event is about to go", async () => {
+  test("has its refusal reported again before the event expires", async () => {
     const { told, clock, execute } = executes({ errors: refusals(4) });
     for (const ms of [0, 49 * 60_000, 50 * 60_000, 51 * 60_000]) {
       clock.ms = ms;
@@ -162,29 +162,26 @@ describe.each([
   test.each([
     ["create", "its API server refused "],
     ["patch", "its API server refused the change of "],
-  ] as const)(
-    "is told of when the member fails to %s it for ten seconds, and rests for half a minute",
-    async (type, words) => {
-      const failing = Array(3).fill(["ServerError", NO_ANSWER] as const);
-      const { message, held, told, woken, clock, execute } = executes({ errors: failing });
-      await expect(execute(type)).rejects.toThrow(NO_ANSWER);
-      expect([message(), woken]).toEqual([undefined, []]);
-      clock.ms = 12_000;
-      await execute(type);
-      expect(message()).toBe(`${words}${name}: ${NO_ANSWER}`);
-      // The version is not the cause.
-      expect([held(), held(later as never)]).toEqual(Array(2).fill({ reason: "Refused", until: 42_000 }));
-      expect([told.length, woken.length]).toEqual([1, 1]);
-      clock.ms = 42_000;
-      await execute(type);
-      expect([held()?.until, told.length]).toEqual([72_000, 1]);
-      clock.ms = 72_000;
-      await execute(type);
-      expect([message(), held()]).toEqual([undefined, undefined]);
-    },
-  );
+  ] as const)("has a failing %s reported after ten seconds, and is held for half a minute", async (type, words) => {
+    const failing = Array(3).fill(["ServerError", NO_ANSWER] as const);
+    const { message, held, told, woken, clock, execute } = executes({ errors: failing });
+    await expect(execute(type)).rejects.toThrow(NO_ANSWER);
+    expect([message(), woken]).toEqual([undefined, []]);
+    clock.ms = 12_000;
+    await execute(type);
+    expect(message()).toBe(`${words}${name}: ${NO_ANSWER}`);
+    // The version is not the cause.
+    expect([held(), held(later as never)]).toEqual(Array(2).fill({ reason: "Refused", until: 42_000 }));
+    expect([told.length, woken.length]).toEqual([1, 1]);
+    clock.ms = 42_000;
+    await execute(type);
+    expect([held()?.until, told.length]).toEqual([72_000, 1]);
+    clock.ms = 72_000;
+    await execute(type);
+    expect([message(), held()]).toEqual([undefined, undefined]);
+  });
 
-  test("fails on, and is told of at once, when it was reconsidered meanwhile", async () => {
+  test("fails again with a report at once if it was reconsidered meanwhile", async () => {
     const { message, held, clock, execute } = executes({ errors: Array(3).fill(["ServerError", NO_ANSWER] as const) });
     await execute("create").catch(() => {});
     clock.ms = 12_000;
@@ -196,7 +193,7 @@ describe.each([
     expect(held()?.until).toBe(72_000);
   });
 
-  test("is not refused any more when it was made in the end, or an earlier attempt had made it", async () => {
+  test("is no longer refused once it was created, or an earlier attempt had created it", async () => {
     const made = executes({ errors: refusals(1) });
     await made.execute("create");
     await made.execute("create");
@@ -208,7 +205,7 @@ describe.each([
     expect([found.message(), found.held()]).toEqual([undefined, undefined]);
   });
 
-  test("wakes its users when nobody has tried it for a minute", async () => {
+  test("wakes its users when no attempt was made for a minute", async () => {
     const { executor, key, woken, execute } = executes({ errors: refusals(1) });
     await execute("create");
     await execute("reconsider");
@@ -234,7 +231,7 @@ describe.each([
     ["was refused", "Forbidden", false],
     ["met another version", "Conflict", false],
   ])(
-    "whose deletion %s is on its way out, or not; users that wait for one that stays hear of it",
+    "leaves or stays after its deletion %s, and wakes users that wait for one that stays",
     async (_case, code, expected) => {
       const { executor, key, copy, woken, execute } = executes({ errors: code === undefined ? [] : [[code, "no"]] });
       await execute("delete").catch(() => {});
@@ -243,7 +240,7 @@ describe.each([
     },
   );
 
-  test("is left so for ten minutes when another manager undoes five writes for one version of its source", async () => {
+  test("is held for ten minutes when another manager undoes five writes for one version of its source", async () => {
     const { executor, key, held, execute } = executes({});
     for (let write = 0; write < 5; write += 1) await execute("create");
     expect(held()).toEqual({ reason: "Undone", until: 600_000 });
@@ -252,12 +249,12 @@ describe.each([
     expect(held()).toBeUndefined();
   });
 
-  test("is not patched again when the member stored no change of what differs", async () => {
+  test("is not patched again when the member stored no change of the difference", async () => {
     const { held, copy, execute } = executes({});
     await execute("patch");
     const seen = (resourceVersion: string) => ({ ...copy, metadata: { ...copy.metadata, resourceVersion } }) as never;
     expect(held(undefined, seen("4"))).toMatchObject({ reason: "NoEffect" });
-    // Another manager changed it since.
+    // Another manager has changed it since.
     expect(held(undefined, seen("5"))).toBeUndefined();
     expect(held(later as never, seen("4"))).toBeUndefined();
   });
@@ -275,14 +272,14 @@ describe("a Service with a traffic distribution that the member does not know", 
   const distributions = (specs: readonly { readonly spec?: ServiceSpec }[]) =>
     specs.map(({ spec }) => spec?.trafficDistribution);
 
-  test("is made without it", async () => {
+  test("is created without it", async () => {
     const { objects, told, message, execute } = executing(SERVICES.Service, service, { errors: [unknown] });
     await execute("create");
     expect(distributions(objects)).toEqual(["PreferSameZone", undefined]);
     expect([told, message()]).toEqual([[], undefined]);
   });
 
-  test("is changed without it, and then left so", async () => {
+  test("is changed without it, and then held", async () => {
     const { patches, told, held, copy, execute } = executing(SERVICES.Service, service, { errors: [unknown] });
     await execute("patch");
     const last = patches.map((patch) => patch.findLast(({ path }) => path === "/spec/trafficDistribution")?.value);
@@ -292,7 +289,7 @@ describe("a Service with a traffic distribution that the member does not know", 
     expect(held(service, seen)).toMatchObject({ reason: "NoEffect" });
   });
 
-  test("is told of when it is refused without it, too", async () => {
+  test("has its refusal reported if it is refused without it, too", async () => {
     const { objects, told, execute } = executing(SERVICES.Service, service, { errors: [unknown, invalid] });
     await execute("create");
     expect(objects).toHaveLength(2);
@@ -300,7 +297,7 @@ describe("a Service with a traffic distribution that the member does not know", 
   });
 });
 
-test("a foreign object that serves users in place is no news", async () => {
+test("records no event about a foreign object that serves users in place", async () => {
   const errors = [["AlreadyExists", "it exists"]] as const;
   const account = { metadata: { ...metadata, name: "builder" } };
   const { executor, key, told, held, execute } = executing(DEPENDENCIES.ServiceAccount, account, {

@@ -8,14 +8,14 @@ function west() {
   return { noted, member, registry };
 }
 
-test("a write is made in the member of the name, and nowhere when it has left", async () => {
+test("writes in the named member, and nowhere once it has left", async () => {
   const { noted, member, registry } = west();
   expect(await inMember(registry, "west", async (found) => found === (member as unknown))).toBe(true);
   expect(await inMember(registry, "east", () => Promise.reject(new Error("not to be asked")))).toBeUndefined();
   expect(noted).toEqual([]);
 });
 
-test("a member hears of the failure of a write, as does who asked for it", async () => {
+test("reports a failed write to the member and to the caller", async () => {
   const { noted, registry } = west();
   const error = new Error("no answer");
   await expect(inMember(registry, "west", () => Promise.reject(error))).rejects.toBe(error);

@@ -15,7 +15,7 @@ function there(metadata: object): Stored<KubeObject> {
   return { metadata: { name: "settings", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
 }
 
-/** Makes the copy in a member that answers so, and has this in its place. */
+/** Creates the copy in a member that answers with this code, and has this object in its place. */
 async function made(
   code: KubeErrorCode | undefined,
   has?: Stored<KubeObject>,
@@ -47,33 +47,33 @@ async function made(
     signal: new AbortController().signal,
   } as never);
   await result.catch(() => {});
-  // Whoever asks whether the member answers counts the wait for this.
+  // Users that wait for the member's answer count this request.
   expect(awaited).toBeInstanceOf(Promise);
   return result;
 }
 
-describe("of a copy that is to be made, it is known afterwards", () => {
+describe("the result of a copy's create", () => {
   const refused = { type: "refused", error: expect.objectContaining({ detail: "no" }) };
   const found = { type: "found", uid: "copy-uid" };
   test.each<[string, KubeErrorCode | undefined, Stored<KubeObject> | undefined, object]>([
-    ["that it is", undefined, undefined, { type: "made", uid: "new-uid" }],
-    ["that it was made before", "AlreadyExists", copy, found],
-    ["that it was made before, where the member refuses one more", "Forbidden", copy, found],
-    ["that it was there a moment ago", "AlreadyExists", undefined, { type: "gone" }],
-    ["that somebody else's is there", "AlreadyExists", there({}), { type: "foreign" }],
+    ["is a new copy", undefined, undefined, { type: "made", uid: "new-uid" }],
+    ["is an existing copy", "AlreadyExists", copy, found],
+    ["is an existing copy, although the member refuses another one", "Forbidden", copy, found],
+    ["is a copy that was there a moment ago", "AlreadyExists", undefined, { type: "gone" }],
+    ["is a foreign object", "AlreadyExists", there({}), { type: "foreign" }],
     [
-      "that another host's is there",
+      "is a foreign object, if it is another host's copy",
       "AlreadyExists",
       there(copyMetadata(source, { ...HOST, id: "x" })),
       { type: "foreign" },
     ],
-    ["that the member refuses it", "Forbidden", undefined, refused],
-    ["that it cannot be: its namespace ends", "NotFound", undefined, refused],
+    ["is the member's refusal", "Forbidden", undefined, refused],
+    ["is a refusal while its namespace terminates", "NotFound", undefined, refused],
   ])("%s", async (_, code, has, expected) => {
     expect(await made(code, has)).toEqual(expected);
   });
 
-  test("nothing when an API server that has just been started denies it, unless it is there", async () => {
+  test("is an error when a starting API server denies it, unless the copy exists", async () => {
     const denial = 'configmaps is forbidden: User "legation" cannot create resource "configmaps" in API group ""';
     await expect(made("Forbidden", undefined, { detail: denial })).rejects.toMatchObject({ code: "Forbidden" });
     expect(await made("Forbidden", copy, { detail: denial })).toEqual(found);
@@ -85,10 +85,10 @@ describe("of a copy that is to be made, it is known afterwards", () => {
   test.each<[string, object, boolean]>([
     ["has lost its labels", { annotations }, true],
     ["has lost its annotations", { labels }, true],
-    ["has lost both, and so may be anybody's,", {}, false],
+    ["has lost both, so that its owner is unknown,", {}, false],
     ["has an annotation that names another object", { annotations: other.annotations }, false],
     ["has the label of another host", { annotations, labels: { "legation.dev/host": "x" } }, false],
-  ])("that it gets its marks back where it %s: %o", async (_, metadata, isMarked) => {
+  ])("is a copy that gets its marks back, or a foreign object, if it %s: %o", async (_, metadata, isMarked) => {
     const patches: Patch[] = [];
     const patched = async (patch: Patch): Promise<object> => {
       patches.push(patch);
@@ -103,13 +103,13 @@ describe("of a copy that is to be made, it is known afterwards", () => {
   test.each([
     ["Conflict", { type: "gone" }],
     ["Forbidden", refused],
-  ] as const)("what the member says when it does not take its marks back: %s", async (code, expected) => {
+  ] as const)("is the member's answer if it refuses the marks: %s", async (code, expected) => {
     const patched = () =>
       Promise.reject(new KubeError("no", { code, cluster: "west", verb: "patch", resource: "configmaps" }));
     expect(await made("AlreadyExists", there({ labels }), { patched })).toEqual(expected);
   });
 
-  test("nothing when no answer came", async () => {
+  test("is an error without a response", async () => {
     await expect(made("AnswerLost", copy)).rejects.toMatchObject({ code: "AnswerLost" });
   });
 });

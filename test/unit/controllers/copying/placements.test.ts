@@ -18,7 +18,7 @@ function words(labels: Readonly<Record<string, string>>): string {
   return JSON.stringify(Object.entries(labels).sort());
 }
 
-test("who is where is what was said last of each pod", () => {
+test("has each pod where it was last placed", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
       const placements = new Placements();
@@ -47,7 +47,7 @@ test("who is where is what was said last of each pod", () => {
   );
 });
 
-test("namespaces with the same beginning are apart", () => {
+test("separates namespaces with a common prefix", () => {
   const placements = new Placements();
   placements.place(pod("p", "team-two", {}), "west");
   expect(placements.any("west", "team")).toBe(false);

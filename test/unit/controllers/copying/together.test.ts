@@ -14,10 +14,10 @@ function having(readiness: Readiness): Needs {
   return { state: "there", in: () => readiness };
 }
 
-describe("what several make for a pod", () => {
+describe("the combined readiness of several copiers", () => {
   test.each<[string, Readiness, Readiness, Readiness]>([
-    ["is there when all of it is", "ready", "ready", "ready"],
-    ["is not there when one lacks something", "ready", "unprepared", "unprepared"],
+    ["is ready when all of it is", "ready", "ready", "ready"],
+    ["is unprepared when one lacks a copy", "ready", "unprepared", "unprepared"],
     ["is refused when one is", "unprepared", { refused: "no" }, { refused: "no" }],
   ])("%s", (_, first, second, expected) => {
     for (const [a, b] of [
@@ -29,18 +29,18 @@ describe("what several make for a pod", () => {
     }
   });
 
-  test("is nothing when nobody makes anything", () => {
+  test("is undefined when no copier has objects for the pod", () => {
     expect(together([one(undefined), one(undefined)]).needs(proxy)).toBeUndefined();
   });
 
-  test("is missing, or not known, when one says so", () => {
+  test("is missing or awaited when one is", () => {
     const missing = { state: "missing", reason: "Failed", message: "gone" } as const;
     const awaited = { state: "awaited" } as const;
     expect(together([one(having("ready")), one(awaited)]).needs(proxy)).toEqual(awaited);
     expect(together([one(awaited), one(missing)]).needs(proxy)).toEqual(missing);
   });
 
-  test("is asked of everyone, whatever the first says", () => {
+  test("asks every copier, whatever the first answers", () => {
     const [a, b] = [one(undefined, false), one(undefined, true)];
     expect(together([a, b]).prepare(objectKey({ namespace: "n", name: "p" }), "u", "west")).toBe(false);
     expect(b.prepare).toHaveBeenCalledOnce();

@@ -16,7 +16,7 @@ function guard(): WriteGuard {
   return new WriteGuard({ clock: { now: () => 0 } });
 }
 
-/** A writer whose member answers deletions with these errors first. */
+/** Returns a writer whose member answers deletions with these errors first. */
 function writing(errors: readonly KubeErrorCode[]) {
   const remaining = [...errors];
   const sent: unknown[] = [];
@@ -44,15 +44,15 @@ test.each<[string, KubeErrorCode[], boolean]>([
   ["got no answer, and was not sent again", ["AnswerLost", "NotSent"], true],
   ["got no answer, and was put off the next time", ["AnswerLost", "TooManyRequests"], true],
   ["got no answer, and met another version the next time", ["AnswerLost", "Conflict"], false],
-])("a copy whose deletion %s is on its way out, or not", async (_, errors, expected) => {
+])("counts a copy as leaving or staying after its deletion %s", async (_, errors, expected) => {
   const { writer, stay, remove } = writing(errors);
   for (let attempt = 0; attempt === 0 || attempt < errors.length; attempt += 1) await remove().catch(() => {});
   expect(writer.isLeaving(KEY, copy)).toBe(expected);
-  // Who waits for one that stays need not wait any longer.
+  // Users that wait for one that stays wait no longer.
   expect(stay).toEqual(expected ? [] : [KEY]);
 });
 
-test("a copy is deleted only as it was seen, and one that is another by now is no failure", async () => {
+test("deletes a copy with preconditions, and accepts that another one is there by now", async () => {
   const { sent, remove } = writing(["Conflict", "NotFound"]);
   await remove();
   await remove();
@@ -60,7 +60,7 @@ test("a copy is deleted only as it was seen, and one that is another by now is n
   expect(sent).toEqual([seen, seen]);
 });
 
-test.each<KubeErrorCode>(["AnswerLost", "Forbidden", "NotSent"])("%s is told to who asked", async (code) => {
+test.each<KubeErrorCode>(["AnswerLost", "Forbidden", "NotSent"])("reports %s to the caller", async (code) => {
   await expect(writing([code]).remove()).rejects.toMatchObject({ code });
 });
 

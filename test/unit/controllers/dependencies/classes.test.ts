@@ -20,7 +20,7 @@ function source(parts: Omit<DependencyObject, "metadata">): Stored<DependencyObj
   return { metadata: { name: "batch", uid: "source-uid", resourceVersion: "7" }, ...parts };
 }
 
-test("a pod's classes are those that it names, but for those that every cluster has", () => {
+test("returns the classes that a pod names, except those that every cluster has", () => {
   const named = (spec: object): string[] => classesOf(pod({ spec })).map(({ kind, name }) => `${kind} ${name}`);
   expect(named({ priorityClassName: "batch", runtimeClassName: "gvisor" })).toEqual([
     "PriorityClass batch",
@@ -29,7 +29,7 @@ test("a pod's classes are those that it names, but for those that every cluster 
   expect(named({ priorityClassName: "system-node-critical", runtimeClassName: "" })).toEqual([]);
 });
 
-test("a copy is never the member's default, and selects none of the host's nodes", () => {
+test("never copies globalDefault, nor a node selection for the host", () => {
   const made = toCopy(DEPENDENCIES.PriorityClass, { ...source({ value: 5 }), globalDefault: true } as never, HOST);
   expect(made).toMatchObject({ apiVersion: "scheduling.k8s.io/v1", value: 5, metadata: { name: "batch" } });
   expect(made).not.toHaveProperty("globalDefault");
@@ -52,7 +52,7 @@ interface Clusters {
   readonly others?: readonly Stored<Pod>[];
 }
 
-/** A proxy that names PriorityClass `batch`, which the host has and the member has not, and what is written in the member. */
+/** Returns a proxy with the host's PriorityClass `batch`, which the member lacks, and the member's writes. */
 async function going({ classSelector, others = [] }: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
@@ -123,7 +123,7 @@ async function going({ classSelector, others = [] }: Clusters) {
     await clock.advance(10);
     return isThere;
   };
-  /** The proxy goes, and the copy has lingered. */
+  /** Ends the proxy, and waits until the copy would be deleted. */
   const end = async (): Promise<void> => {
     proxies.delete(objectKey(proxy.metadata));
     controller.onProxy({ type: "deleted", object: proxy });
@@ -133,7 +133,7 @@ async function going({ classSelector, others = [] }: Clusters) {
 }
 
 describe("a class that the member lacks", () => {
-  test("is copied before the pod is sent, if the Cluster selects it, and goes with the last pod", async () => {
+  test("is copied before the pod is sent, if the Cluster selects it, and deleted with the last pod", async () => {
     const { writes, prepare, end } = await going({ classSelector: { matchLabels: { tier: "low" } } });
     expect(await prepare()).toBe(false);
     expect([await prepare(), writes]).toEqual([true, ["create priorityclasses batch"]]);
@@ -141,18 +141,18 @@ describe("a class that the member lacks", () => {
     expect(writes).toEqual(["create priorityclasses batch", "delete priorityclasses batch"]);
   });
 
-  test("is the member's to judge if the Cluster selects others", async () => {
+  test("is left to the member's judgement if the Cluster selects others", async () => {
     const { writes, prepare } = await going({ classSelector: { matchLabels: { tier: "high" } } });
     expect([await prepare(), await prepare(), writes]).toEqual([true, true, []]);
   });
 
-  test("is not even read on the host if no Cluster lets any follow", async () => {
+  test("is not even read on the host if no Cluster selects any", async () => {
     const { writes, asked, controller, proxy, prepare } = await going({});
     expect([await prepare(), writes, asked]).toEqual([true, [], []]);
     expect(controller.needs(proxy)).toBeUndefined();
   });
 
-  test("stays for as long as pods of another host use the copy", async () => {
+  test("stays as long as pods of another host use the copy", async () => {
     const theirs = { ...pod({ spec: { priorityClassName: "batch" } }), metadata: { name: "theirs", uid: "u" } };
     const { writes, prepare, end } = await going({ classSelector: {}, others: [theirs as never] });
     await prepare();

@@ -9,7 +9,7 @@ const NAMESPACE = "load";
 
 let fleet: Fleet;
 let controllers: RunningControllers | undefined;
-/** Writes in the member, in their order: `POST configmaps`. */
+/** Writes in the member, in order: `POST configmaps`. */
 let writes: string[];
 
 beforeEach(async () => {
@@ -25,10 +25,10 @@ afterEach(async () => {
 
 // Pods, nodes, tokens, and the kinds of copies.
 const READ_IN_A_MEMBER = 9;
-// By then what it answers has been told of by every watch.
+// By then every watch has delivered the member's answer.
 const REACTS_AFTER_MS = 100;
 
-/** In the member, somebody answers each write on these objects of the namespace. */
+/** Lets another client in the member answer each write on these objects of the namespace. */
 function whenWritten(answer: (collection: string, name: string) => void): void {
   for (const member of fleet.members) {
     member.onWrite = (method, { collection, namespace, name }, object) => {
@@ -40,7 +40,7 @@ function whenWritten(answer: (collection: string, name: string) => void): void {
   }
 }
 
-/** A pod that mounts the ConfigMap and is the Service's endpoint. */
+/** Returns a pod that mounts the ConfigMap and is the Service's endpoint. */
 function user(name: string): Json {
   const pod = fleet.pod(name);
   const volumes = [{ name: "settings", configMap: { name: "settings" } }];
@@ -64,11 +64,11 @@ function made(collection: string): number {
   return writes.filter((write) => write === `POST ${collection}`).length;
 }
 
-test("copies that somebody in the member deletes as they come are made five times, and pods that come then say so", async () => {
+test("creates copies that a client in the member deletes at once five times, and later pods report that", async () => {
   const [member] = fleet.members;
   whenWritten((collection, name) => member?.erase(collection, NAMESPACE, name));
   await start();
-  // The fake tells watches nothing of what came before them.
+  // The fake sends watches no events from before they began.
   await eventually(() => (member?.openWatches ?? 0) >= READ_IN_A_MEMBER, { intervalMs: 20 });
   fleet.host.put("pods", user("web-0"));
   await eventually(() => made("configmaps") === 5 && made("services") === 5, { intervalMs: 20 });

@@ -22,11 +22,11 @@ interface Clusters {
   readonly west?: readonly Settings[];
   /** Delegates in `west` that mount it. */
   readonly mounting?: number;
-  /** Who cannot be read. */
+  /** The cluster that cannot be read. */
   readonly unreadable?: "host" | "west";
-  /** Of whom the pods are not known yet. */
+  /** The cluster whose pods are not known yet. */
   readonly unknownPods?: "host" | "west";
-  /** How the member answers a creation. */
+  /** The member's answer to a create. */
   readonly creates?: () => void;
 }
 
@@ -46,7 +46,7 @@ function copyOf(source: Settings, metadata: object = {}): Settings {
   };
 }
 
-/** A pod that waits for `west`, or is what `parts` say. */
+/** Returns a pod that waits for `west`, or is what `parts` say. */
 async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const { host = [], west = [], mounting = 0, unreadable, unknownPods, creates } = clusters;
   const clock = new FakeClock();
@@ -106,29 +106,34 @@ const NOT_FOUND = {
 };
 const MAY_BE_WITHOUT = { spec: { volumes: optional } };
 
-describe("a pod starts in a member", () => {
+describe("a pod", () => {
   test.each<[string, Clusters, PodParts, unknown]>([
-    ["with what it names, as the host has it", { host: [settings], west: [copyOf(settings)] }, {}, "ready"],
-    ["not before that is there", { host: [settings] }, {}, "unprepared"],
-    ["not with what the host had before", { host: [settings], west: [copyOf(changed)] }, {}, "unprepared"],
-    ["not with what is going", { host: [settings], west: [copyOf(settings, ENDING)] }, {}, "unprepared"],
-    ["not without what the host has not", { west: [copyOf(settings)] }, {}, NOT_FOUND],
-    ["without what it can do without", {}, MAY_BE_WITHOUT, "ready"],
+    ["starts with copies that equal their sources", { host: [settings], west: [copyOf(settings)] }, {}, "ready"],
+    ["does not start before the copies exist", { host: [settings] }, {}, "unprepared"],
+    ["does not start with an old copy", { host: [settings], west: [copyOf(changed)] }, {}, "unprepared"],
     [
-      "not before a copy of what the host has no more is gone",
+      "does not start with a copy that is being deleted",
+      { host: [settings], west: [copyOf(settings, ENDING)] },
+      {},
+      "unprepared",
+    ],
+    ["does not start without an object that the host lacks", { west: [copyOf(settings)] }, {}, NOT_FOUND],
+    ["starts without a missing optional object", {}, MAY_BE_WITHOUT, "ready"],
+    [
+      "does not start before the copy of a deleted source is gone",
       { west: [copyOf(settings)] },
       MAY_BE_WITHOUT,
       "unprepared",
     ],
-    ["not without what it could do without, when the host has it", { host: [settings] }, MAY_BE_WITHOUT, "unprepared"],
+    ["does not start without an optional object that the host has", { host: [settings] }, MAY_BE_WITHOUT, "unprepared"],
     [
-      "not without what it could do without, while the host's cannot be read",
+      "does not start without an optional object while the host's cannot be read",
       { unreadable: "host" },
       MAY_BE_WITHOUT,
       { state: "missing", reason: "FailedMount", message: expect.stringContaining("not allowed") },
     ],
     [
-      "not while the member's cannot be read",
+      "does not start while the member's copies cannot be read",
       { host: [settings], unreadable: "west" },
       {},
       { refused: expect.stringContaining("cannot be read yet") },
@@ -138,7 +143,7 @@ describe("a pod starts in a member", () => {
     expect(readiness()).toEqual(expected);
   });
 
-  test("not when the host has not told for a minute what it has, and says why", async () => {
+  test("does not start, with the reason, when the host's objects could not be read for a minute", async () => {
     const { clock, onHost, readiness } = await waiting({ host: [settings], west: [copyOf(settings)], mounting: 1 });
     onHost.breakWith("not allowed");
     await clock.advance(50_000);
@@ -151,7 +156,7 @@ describe("a pod starts in a member", () => {
     });
   });
 
-  test("not with a copy that may be on its way out", async () => {
+  test("does not start with a copy whose deletion may still happen", async () => {
     const { clock, writes, prepare } = await waiting({ host: [settings], west: [copyOf(settings)] });
     await clock.advance(15_000);
     expect(writes).toContain("delete settings");
@@ -159,14 +164,19 @@ describe("a pod starts in a member", () => {
   });
 
   test.each<[string, string, KubeErrorCode, unknown]>([
-    ["not where that is refused, and says why", "settings", "Forbidden", { refused: expect.stringContaining(": no") }],
     [
-      "not with somebody else's",
+      "does not start, with the reason, where a copy is refused",
+      "settings",
+      "Forbidden",
+      { refused: expect.stringContaining(": no") },
+    ],
+    [
+      "does not start with a foreign object",
       "settings",
       "AlreadyExists",
       { refused: expect.stringContaining("not made by Legation") },
     ],
-    ["with the authorities of where it is", "istio-ca-root-cert", "AlreadyExists", "ready"],
+    ["starts with the member's own certificate authorities", "istio-ca-root-cert", "AlreadyExists", "ready"],
   ])("%s", async (_, name, code, expected) => {
     const { uid, resourceVersion } = settings.metadata;
     const metadata = { name, namespace: "team", uid, resourceVersion };
@@ -183,7 +193,7 @@ describe("a pod starts in a member", () => {
 });
 
 describe("a member's copy", () => {
-  test("is made for the pod that was given to the member, and not for an earlier one of its name", async () => {
+  test("is created for the pod that was given to the member, and not for an earlier one of its name", async () => {
     const { writes, prepare } = await waiting({ host: [settings] });
     expect(await prepare("earlier")).toBe(true);
     expect(writes).toEqual([]);
@@ -191,7 +201,7 @@ describe("a member's copy", () => {
     expect(writes).toEqual(["create settings"]);
   });
 
-  test("is tried again at once when its source has changed since the member refused it, and not otherwise", async () => {
+  test("is retried at once when its source has changed since the refusal, and not otherwise", async () => {
     let answer: KubeError | undefined = new KubeError("too long", {
       code: "Forbidden",
       cluster: "west",
@@ -236,13 +246,13 @@ describe("a member's copy", () => {
   const given = { host: [settings], west: [copyOf(settings)] };
   test.each<[string, Clusters, PodParts, string[]]>([
     [
-      "goes when its last pod has ended, however long that stays",
+      "is deleted when its last pod has ended, however long that pod stays",
       given,
       { status: endedStatus(0) },
       ["delete settings"],
     ],
     ["stays while a delegate mounts it", { ...given, mounting: 1 }, { status: endedStatus(0) }, []],
-    ["stays for a pod that runs", given, { status: { phase: "Running" } }, []],
+    ["stays for a running pod", given, { status: { phase: "Running" } }, []],
   ])("%s", async (_, clusters, { status }, expected) => {
     const { clock, writes, put, proxy, prepare } = await waiting(clusters);
     expect(await prepare()).toBe(true);
@@ -261,7 +271,7 @@ describe("a member's copy", () => {
     expect(writes).toEqual([]);
   });
 
-  test("goes when its last pod has ended before it got a node", async () => {
+  test("is deleted when its last pod has ended before it got a node", async () => {
     const { clock, writes, put, proxy, prepare } = await waiting(given);
     expect(await prepare()).toBe(true);
     await put({ ...proxy, status: endedStatus(1) });
@@ -270,7 +280,7 @@ describe("a member's copy", () => {
   });
 });
 
-describe("a member's own service account, which is used in place,", () => {
+describe("a member's own service account, which is used in place", () => {
   const account: Settings = { metadata: { name: "builder", namespace: "team", uid: "account", resourceVersion: "7" } };
   const own: Settings = { metadata: { ...account.metadata, uid: "own" } };
 
@@ -284,7 +294,7 @@ describe("a member's own service account, which is used in place,", () => {
       list: (async (resource: never) => ({ items: only([account], resource), resourceVersion: "1", size: 0 })) as never,
     });
     const client = quietClient([], {
-      // Its watch tells of copies alone.
+      // Its watch shows copies alone.
       list: (async (resource: never, { labelSelector }: { readonly labelSelector?: string }) => {
         return { items: labelSelector === undefined ? only(there, resource) : [], resourceVersion: "1", size: 0 };
       }) as never,
@@ -319,7 +329,7 @@ describe("a member's own service account, which is used in place,", () => {
     return { clock, controller, proxy, prepare, created: () => created, goes: () => (there = []) };
   }
 
-  test("is looked for again when the member says that it is not there, and then copied", async () => {
+  test("is looked up again when the member reports it missing, and is then copied", async () => {
     const { controller, proxy, prepare, created, goes } = await usingIts();
     await prepare();
     expect([await prepare(), created()]).toEqual([true, 1]);
@@ -329,7 +339,7 @@ describe("a member's own service account, which is used in place,", () => {
     expect(created()).toBe(2);
   });
 
-  test("is used on while nobody says so, or of another account only", async () => {
+  test("stays in use while the member reports nothing, or another account only", async () => {
     const { clock, controller, proxy, prepare, created } = await usingIts();
     await prepare();
     const other = { ...proxy, spec: { containers: [], serviceAccountName: "other" } };

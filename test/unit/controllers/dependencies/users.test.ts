@@ -23,8 +23,8 @@ function member(name: string, ...delegates: Stored<Pod>[]) {
   return { name, delegates: { using: () => delegates } };
 }
 
-describe("an object is used in a member", () => {
-  test("by a proxy that is bound to it, until that has ended", () => {
+describe("an object", () => {
+  test("is used by a proxy that is bound to the member, until that has ended", () => {
     proxies.set(proxyPod({ spec: inWest }));
     expect(users.uses(member("west"), key)).toBe(true);
     expect(users.uses(member("east"), key)).toBe(false);
@@ -33,7 +33,7 @@ describe("an object is used in a member", () => {
     expect(users.uses(member("west"), key)).toBe(false);
   });
 
-  test("by a proxy on its way there, which is on its way to one member only", () => {
+  test("is used by a proxy on its way to the member, which is on its way to one member only", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
     expect(users.place(proxy, "west")).toEqual([refIn("west")]);
@@ -45,7 +45,7 @@ describe("an object is used in a member", () => {
     expect(users.uses(member("east"), key)).toBe(false);
   });
 
-  test("and required there by a pod on its way there that cannot be without it", () => {
+  test("is required by a pod on its way to the member that cannot do without", () => {
     const optional = { volumes: [{ name: "v", secret: { secretName: "a", optional: true } }] };
     const [can, cannot] = [proxyPod({ spec: optional }), proxyPod({ name: "web-1", uid: "uid-2", spec })];
     proxies.set(can);
@@ -55,16 +55,16 @@ describe("an object is used in a member", () => {
     expect(["west", "east"].map((name) => users.requires(member(name), key))).toEqual([false, true]);
   });
 
-  test("by a delegate of an earlier leader whose proxy has no node yet", () => {
+  test("is used by a delegate of an earlier leader whose proxy has no node yet", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
     const { metadata } = toDelegate(proxy, { id: "host-id", name: "cern" });
     const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, spec });
     expect(users.uses(member("west", delegate), key)).toBe(true);
-    // What the proxy does not name is not its own, whatever its delegate says.
+    // A delegate cannot add objects that its proxy does not name.
     expect(users.uses(member("west", delegate), other)).toBe(false);
     expect(users.requires(member("west", delegate), key)).toBe(true);
-    // Whoever shows it there while it is elsewhere gets nothing by that.
+    // A member that shows the delegate of a proxy elsewhere gets nothing.
     proxies.set(proxyPod({ spec: { ...spec, nodeName: "legation-east" } }));
     expect(users.uses(member("west", delegate), key)).toBe(false);
     expect(users.requires(member("west", delegate), key)).toBe(false);
@@ -73,7 +73,7 @@ describe("an object is used in a member", () => {
   });
 });
 
-test("proxies without a node wait for what they use, and kinds are used in a namespace", () => {
+test("reports objects that proxies without a node wait for, and kinds in use per namespace", () => {
   proxies.set(proxyPod({ spec }));
   expect(users.waitingFor(key)).toEqual(["team/web-0"]);
   expect(users.anyIn("Secret", "team")).toBe(true);

@@ -19,19 +19,23 @@ function kubeconfig(cluster: object): string {
 describe("the address in Legation's own kubeconfig", () => {
   const server = "https://10.0.0.1:6443";
   test.each<[string, object, string | undefined]>([
-    ["is one for members, too", { server }, server],
-    ["is not when it is this machine's", { server: "https://127.0.0.1:6443" }, undefined],
-    ["is not when it is a Service's", { server: "https://kubernetes.default.svc" }, undefined],
-    ["is not when it has a path", { server: "https://gateway/k8s/clusters/one" }, undefined],
-    ["is not when a proxy leads there", { server, "proxy-url": "http://proxy:3128" }, undefined],
-    ["is not when its certificate has another name", { server, "tls-server-name": "api" }, undefined],
-    ["is not when its certificate is not looked at", { server, "insecure-skip-tls-verify": true }, undefined],
+    ["serves members, too", { server }, server],
+    ["does not serve members if it is a loopback address", { server: "https://127.0.0.1:6443" }, undefined],
+    ["does not serve members if it is a Service's", { server: "https://kubernetes.default.svc" }, undefined],
+    ["does not serve members if it has a path", { server: "https://gateway/k8s/clusters/one" }, undefined],
+    ["does not serve members if a proxy leads there", { server, "proxy-url": "http://proxy:3128" }, undefined],
+    ["does not serve members if its certificate has another name", { server, "tls-server-name": "api" }, undefined],
+    [
+      "does not serve members if its certificate is not verified",
+      { server, "insecure-skip-tls-verify": true },
+      undefined,
+    ],
   ])("%s", (_, cluster, expected) => {
     const credentials = credentialsFromKubeconfigText(kubeconfig(cluster), { allowExec: false, env: {} });
     expect(serverForMembers(credentials)).toBe(expected);
   });
 
-  test("is not in a cluster: pods of others have no way to its Services", () => {
+  test("does not serve members if it is in-cluster", () => {
     const inCluster = {
       server: "https://10.96.0.1:443",
       source: "service account",
@@ -43,7 +47,7 @@ describe("the address in Legation's own kubeconfig", () => {
   });
 });
 
-test("who waits for the host's authority hears that there is none, however late that is known", async () => {
+test("tells callers that wait for the host's authority that there is none, however late", async () => {
   const clock = new FakeClock();
   const onChange = vi.fn<() => void>();
   const answer = Promise.withResolvers<object>();

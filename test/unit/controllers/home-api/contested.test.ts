@@ -14,7 +14,7 @@ const HOUR = 60 * MINUTE;
 
 type Undo = (secret: Stored<Secret>) => Stored<Secret> | undefined;
 
-/** The Secrets of a member in which somebody answers each write with one of their own. */
+/** The Secrets of a member in which another client answers each write. */
 class MemberSecrets {
   undo: Undo;
   #secret: Stored<Secret> | undefined;
@@ -47,7 +47,7 @@ class MemberSecrets {
     watch: this.#watch.bind(this) as never,
   });
 
-  /** What somebody writes once. */
+  /** Applies a change of the other client once. */
   change(change: Undo): void {
     this.#version += 2;
     const left = this.#secret && change(this.#secret);
@@ -76,7 +76,7 @@ class MemberSecrets {
   }
 }
 
-/** A controller whose pod's tokens are asked for, and how often they were. */
+/** Returns a controller of a pod's tokens, and counts their requests. */
 async function controlled(undo: Undo) {
   const clock = new FakeClock();
   const { proxy, delegate } = podWithTokens(HOST);
@@ -112,14 +112,11 @@ function withRenewal(at: string): Undo {
 }
 
 test.each<[string, Undo]>([
-  ["writes a time that has passed", withRenewal("2020-01-01T00:00:00Z")],
-  [
-    "takes the annotations off",
-    ({ metadata: { annotations: _, ...metadata }, ...secret }) => ({ ...secret, metadata }),
-  ],
+  ["writes a past time", withRenewal("2020-01-01T00:00:00Z")],
+  ["removes the annotations", ({ metadata: { annotations: _, ...metadata }, ...secret }) => ({ ...secret, metadata })],
   ["takes the labels off", ({ metadata: { labels: _, ...metadata }, ...secret }) => ({ ...secret, metadata })],
   ["deletes it", () => undefined],
-])("somebody who %s after each write gets five tokens in ten minutes, and the author hears of it", async (_, undo) => {
+])("issues five tokens in ten minutes, and reports it, if a client %s after each write", async (_, undo) => {
   const { controller, clock, issued, told, there } = await controlled(undo);
   for (let at = 0; at < 9 * MINUTE; at += 1000) await clock.advance(1000);
   expect(issued.count).toBe(5);

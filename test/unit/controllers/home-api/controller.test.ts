@@ -11,7 +11,7 @@ import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
 const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
 
-/** A member's API server that keeps one Secret, and tells its watch of it. */
+/** Returns a member's API server that keeps one Secret, with a watch. */
 function keeper(): ClusterClient {
   let kept: Stored<Secret> | undefined;
   let tell: () => void = () => {};
@@ -38,7 +38,7 @@ function keeper(): ClusterClient {
   });
 }
 
-/** A delegate in `west` that mounts tokens of an hour, as `issue` gives them. */
+/** Returns a controller for a delegate in `west` that mounts tokens of an hour, from `issue`. */
 async function controllerWith(
   clock: FakeClock,
   issue: () => void,
@@ -79,7 +79,7 @@ async function controllerWith(
   return { told, logged };
 }
 
-test("tokens that ran out while the machine was suspended are replaced soon after, though no timer is due", async () => {
+test("replaces tokens that expired while the machine was suspended soon after, though no timer is due", async () => {
   const clock = new FakeClock();
   let issued = 0;
   await controllerWith(clock, () => {
@@ -95,7 +95,7 @@ test("tokens that ran out while the machine was suspended are replaced soon afte
   expect(issued).toBe(2);
 });
 
-test("a token that is refused again and again is told of once, in the log as on the pod", async () => {
+test("reports a token that is refused repeatedly once, in the log and on the pod", async () => {
   const clock = new FakeClock();
   let attempts = 0;
   const { told, logged } = await controllerWith(clock, () => {

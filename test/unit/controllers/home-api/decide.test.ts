@@ -13,7 +13,7 @@ const host = { id: "host-id", name: "cern" };
 const home: ApiAccess = { mode: "host", address: { host: "10.0.0.1", port: "443" } };
 const volumes = [{ name: "kube-api-access-x", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
 
-/** A proxy that is bound to west, unless told otherwise. */
+/** Returns a proxy that is bound to west by default. */
 function proxy(parts: PodParts = {}): Stored<Pod> {
   return proxyPod({ ...parts, spec: { volumes, nodeName: "legation-west", ...parts.spec } });
 }
@@ -51,16 +51,16 @@ describe("a delegate that mounts tokens of its proxy", () => {
     expect(decided(of, view(of))).toEqual({ actions: [{ ...issue, proxy: of }], outcome: "Issuing" });
   });
 
-  test("keeps them until they are to be renewed, and is looked at again then", () => {
+  test("keeps them until their renewal is due, and is looked at again then", () => {
     const of = proxy();
     const found = decided(of, view(of, { secret: secret(NOW + MINUTE) }));
     expect(found).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
   });
 
   test.each([
-    ["their time has come", secret(NOW)],
-    ["their time has passed", secret(NOW - MINUTE)],
-    ["nobody knows their time", secret(undefined)],
+    ["they are due", secret(NOW)],
+    ["they are overdue", secret(NOW - MINUTE)],
+    ["their time is unknown", secret(undefined)],
     ["they belong to an earlier delegate", secret(NOW + MINUTE, "earlier")],
   ])("gets new ones in the same Secret when %s", (_, found) => {
     const of = proxy();
@@ -80,20 +80,20 @@ describe("a delegate that mounts tokens of its proxy", () => {
     ["of another proxy", proxy({ uid: "uid-2" }), () => view(proxy())],
     ["in another member than its proxy was given to", proxy({ spec: { nodeName: "legation-east" } }), view],
     ["of a proxy that a node of the host has", proxy({ spec: { nodeName: "west" } }), view],
-  ])("gets none, nor new ones: %s", (_, of, make) => {
+  ])("gets none, and no new ones: %s", (_, of, make) => {
     const without = make(of);
     expect(decided(of, without)).toEqual({ actions: [], outcome: "Idle" });
     expect(decided(of, { ...without, secret: secret(NOW - MINUTE) })).toEqual({ actions: [], outcome: "Idle" });
   });
 
-  test("gets new ones, but no first ones, while its proxy is being deleted: its containers have time to end", () => {
+  test("gets new ones, but no first ones, while its proxy is being deleted and its containers end", () => {
     const of = proxy({ status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
     expect(decided(of, view(of, { secret: secret(NOW) })).actions).toHaveLength(1);
-    // Its Secret goes before its delegate is seen to have gone.
+    // Its Secret goes before the delegate is seen to be gone.
     expect(decided(of, view(of)).actions).toEqual([]);
   });
 
-  test("does not get them while a refusal is fresh", () => {
+  test("does not get them while a refusal is recent", () => {
     const of = proxy();
     const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of)], notBefore: NOW + MINUTE };
     expect(decide(observed, NOW)).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
@@ -107,7 +107,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
   });
 });
 
-test("who has no token, and did not choose that, hears of it", () => {
+test("reports a pod that has no token against its author's choice", () => {
   const of = proxy();
   const untold = { member: "west", message: "no way" };
   const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of, {}, { mode: "none" })], untold };
@@ -121,12 +121,12 @@ const issuedFor = (ms: number): NonNullable<Parameters<typeof decide>[0]["issued
   noted: new Date(NOW + ms).toISOString(),
 });
 
-describe("tokens are renewed", () => {
+describe("the renewal of tokens", () => {
   test.each([
-    ["at 80 % of an hour", 60 * MINUTE, 0, 48 * MINUTE],
-    ["up to a tenth of that earlier", 60 * MINUTE, 1, 43.2 * MINUTE],
-    ["at 80 % of the shortest life there is", 10 * MINUTE, 0, 8 * MINUTE],
-    ["after a day at the latest", 365 * 24 * 60 * MINUTE, 0, 24 * 60 * MINUTE],
+    ["is due at 80 % of an hour", 60 * MINUTE, 0, 48 * MINUTE],
+    ["is due up to a tenth of that earlier", 60 * MINUTE, 1, 43.2 * MINUTE],
+    ["is due at 80 % of the shortest lifetime", 10 * MINUTE, 0, 8 * MINUTE],
+    ["is due after a day at the latest", 365 * 24 * 60 * MINUTE, 0, 24 * 60 * MINUTE],
   ])("%s", (_, life, random, age) => {
     expect(renewalAge(life, random)).toBe(age);
   });
@@ -146,20 +146,20 @@ describe("tokens are renewed", () => {
       60,
     ],
     ["set back by an hour since", observed, -60],
-  ])("after a time of the process's own that issued them, when the machine's clock is %s", (_, seen, ahead) => {
+  ])("counts by the process's own clock since the issue, when the machine's clock is %s", (_, seen, ahead) => {
     const jump = ahead * MINUTE;
     expect(decide(seen, NOW, NOW + jump)).toMatchObject({ actions: [], requeueAt: NOW + 40 * MINUTE });
     expect(decide(seen, NOW + 41 * MINUTE, NOW + 41 * MINUTE + jump).actions).toMatchObject([{ type: "issue" }]);
   });
 
   test.each([
-    ["at once where their time has come", 50, { outcome: "Issuing" }],
-    ["that much earlier", 30, { actions: [], requeueAt: NOW + 10 * MINUTE }],
-  ])("after the machine was suspended, while only its clock went on: %s", (_, asleep, expected) => {
+    ["is due at once", 50, { outcome: "Issuing" }],
+    ["comes that much earlier", 30, { actions: [], requeueAt: NOW + 10 * MINUTE }],
+  ])("counts the time of a suspended machine: %s", (_, asleep, expected) => {
     expect(decide(observed, NOW + MINUTE, NOW + (1 + asleep) * MINUTE)).toMatchObject(expected);
   });
 
-  test("when somebody writes another time into their Secret", () => {
+  test("is due when a client writes another time into their Secret", () => {
     const of = proxy();
     const delegates = [view(of, { secret: secret(NOW - MINUTE) })];
     const observed = { ref: { name: "web-0" }, proxy: of, delegates, issued: issuedFor(40 * MINUTE) };

@@ -15,14 +15,14 @@ interface Token {
   readonly expirationSeconds?: number;
 }
 
-/** A pod of the account `robot` that mounts these. */
+/** Returns a pod of the account `robot` that mounts these tokens. */
 function mounting(tokens: readonly Token[], serviceAccountName: string | undefined = "robot"): Stored<Pod> {
   const sources = tokens.map((serviceAccountToken) => ({ serviceAccountToken }));
   const account = serviceAccountName === "" ? {} : { serviceAccountName };
   return proxyPod({ spec: { ...account, volumes: [{ name: "api", projected: { sources } }] } });
 }
 
-/** What was asked of the host, which gives tokens of the length that was asked for. */
+/** Returns the token requests to the host, which grants the requested lifetimes. */
 async function issued(proxy: Stored<Pod>, authority?: string) {
   const asked: { readonly account: string; readonly spec: object }[] = [];
   const createSubresource = async (
@@ -41,7 +41,7 @@ async function issued(proxy: Stored<Pod>, authority?: string) {
 }
 
 describe("a pod's token", () => {
-  test("is of its own account, for the audience that it names, and worth nothing without that very pod", async () => {
+  test("is its own account's, for the named audience, and void without that very pod", async () => {
     const { asked, data } = await issued(mounting([{ path: "vault", audience: "vault.example" }, { path: "token" }]));
     const boundObjectRef = { apiVersion: "v1", kind: "Pod", name: "web-0", uid: "uid-1" };
     expect(asked).toEqual([
@@ -54,12 +54,12 @@ describe("a pod's token", () => {
     expect(Object.values(data).map((text) => atob(text))).toEqual(["token 1", "token 2"]);
   });
 
-  test("is of the account `default` where the pod names none", async () => {
+  test("is the account `default`'s if the pod names none", async () => {
     const { asked } = await issued(mounting([{ path: "token" }], ""));
     expect(asked.map(({ account }) => account)).toEqual(["serviceaccounts/team/default/token"]);
   });
 
-  test("is replaced in time for the one that ends first", async () => {
+  test("is renewed in time for the one that ends first", async () => {
     const { expiresAt, lifetimeMs } = await issued(
       mounting([
         { path: "long", expirationSeconds: 7200 },
@@ -70,14 +70,14 @@ describe("a pod's token", () => {
   });
 });
 
-test("who mounts the authority alone gets it anew each day", async () => {
+test("renews the authority of a pod without tokens each day", async () => {
   const { asked, data, expiresAt, lifetimeMs } = await issued(mounting([]), AUTHORITY);
   expect(asked).toEqual([]);
   expect(data).toEqual({ "ca.crt": btoa(AUTHORITY) });
   expect([expiresAt, lifetimeMs]).toEqual([NOW + 24 * HOUR_MS, 24 * HOUR_MS]);
 });
 
-test("a delegate's Secret goes with that delegate, and says whose it is", () => {
+test("lets a delegate own its Secret", () => {
   const { metadata } = apiSecret(proxyPod(), HOST, { delegateUid: "delegate-uid", data: {}, renewAt: "later" });
   expect(metadata).toMatchObject({
     name: "legation-api-uid-1",

@@ -24,7 +24,7 @@ interface Token {
   readonly node: string | undefined;
 }
 
-/** A host with one pod name, two members, and a controller whose view of them may be behind. */
+/** A host with one pod name, two members, and a controller whose stores may lag. */
 class World {
   proxy = proxyOf(1);
   readonly delegates = new Map<Member, Stored<Pod>>();
@@ -76,7 +76,7 @@ class World {
 
   #issue({ member, proxy, delegateUid }: IssueAction): void {
     const { metadata, spec } = this.proxy;
-    // TokenRequest: the API server compares the uid, and reads the node of the pod as it is now.
+    // TokenRequest: the API server compares the uid, and reads the pod's present node.
     if (metadata.uid !== proxy.metadata.uid) return;
     const at = MEMBERS.find((name) => name === member);
     if (at === undefined || this.delegates.get(at)?.metadata.uid !== delegateUid) return;
@@ -131,7 +131,7 @@ const steps = fc.array(
   { maxLength: 40 },
 );
 
-test("every token names its member's virtual node, whatever is seen late, and a bound pod's delegate gets one", () => {
+test("names its member's virtual node in every token, however late events arrive, and gives a bound pod's delegate one", () => {
   fc.assert(
     fc.property(steps, (all) => {
       const world = new World();

@@ -68,15 +68,15 @@ async function without({
 
 describe("a pod without a token in a member that does not know the host's address", () => {
   test.each<[string, Parts, number]>([
-    ["says so", {}, 1],
-    ["says nothing when its author did not want one", { mode: "none" }, 0],
-    ["says nothing when it has no use for one", { proxy: proxyPod({ spec: { nodeName: "legation-west" } }) }, 0],
+    ["has one event", {}, 1],
+    ["has no event if its author did not want one", { mode: "none" }, 0],
+    ["has no event if it mounts none", { proxy: proxyPod({ spec: { nodeName: "legation-west" } }) }, 0],
   ])("%s", async (_, parts, times) => {
     const { told } = await without(parts);
     expect(told).toEqual(Array(times).fill(expect.stringMatching(/^NoHomeAPI: .*spec.homeAPI.server of Cluster west/)));
   });
 
-  test("says so once an hour", async () => {
+  test("has one event an hour", async () => {
     const { told, enqueue, clock } = await without({});
     await enqueue();
     expect(told).toHaveLength(1);
@@ -91,25 +91,25 @@ const forbidden = async (): Promise<never> => {
 };
 const known = { certificateAuthorityData: CERTIFICATE };
 
-describe("pods of a member find the host", () => {
+describe("the host's address for pods of a member", () => {
   test.each<[string, Parts, object]>([
     [
-      "where its Cluster says",
+      "is its Cluster's",
       { server: "https://10.0.0.9:443", homeAPI: { ...known, server: "https://10.0.0.1:6443" } },
       { state: "known", address: { host: "10.0.0.1", port: "6443" } },
     ],
     [
-      "where the controller was told",
+      "is the controller's flag",
       { server: "https://10.0.0.9:443", homeAPI: known },
       { state: "known", address: { host: "10.0.0.9", port: "443" } },
     ],
     [
-      "nowhere, when who vouches for it is no certificate",
+      "is invalid if its authority is no certificate",
       { server: "https://10.0.0.9:443", homeAPI: { certificateAuthorityData: btoa("x") } },
       { state: "unknown", message: expect.stringContaining("is not the base64 of a PEM certificate") },
     ],
     [
-      "not before the member's Secrets can be read",
+      "is pending before the member's Secrets can be read",
       { server: "https://10.0.0.9:443", homeAPI: known, client: quietClient([], { list: forbidden }) },
       {
         state: "pending",

@@ -16,9 +16,13 @@ function secretOf(proxyUid: string): Stored<Secret> {
 }
 
 test.each<[string, string, Write[]]>([
-  ["that lost its labels gets them back, and tokens, if it is still the same", "uid-1", [demanding("there")]],
-  ["of another pod is left alone", "uid-0", []],
-])("a Secret %s", async (_, owner, expected) => {
+  [
+    "restores the labels and tokens of a Secret that lost its labels, if it is still the same",
+    "uid-1",
+    [demanding("there")],
+  ],
+  ["leaves a Secret of another pod alone", "uid-0", []],
+])("%s", async (_, owner, expected) => {
   const writes: Write[] = [];
   const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
   const client = fakeClient({
@@ -33,7 +37,7 @@ test.each<[string, string, Write[]]>([
   expect(writes).toHaveLength(expected.length);
 });
 
-test("a Secret that was there a moment ago, and has gone, is not taken for written", async () => {
+test("does not count a Secret as written that was there and has gone", async () => {
   const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
   const error = new KubeError("already exists", taken);
   const client = fakeClient({

@@ -25,7 +25,7 @@ const account = {
 };
 
 describe("the token of a member's kubeconfig", () => {
-  test("says whose it is and when it ends", () => {
+  test("has its account and expiration read", () => {
     expect(tokenClaims(kubeconfig(token(account)))).toEqual({
       namespace: "legation-system",
       name: "legation-host",
@@ -43,7 +43,7 @@ describe("the token of a member's kubeconfig", () => {
     ["a node's token", kubeconfig(token({ ...account, sub: "system:node:worker:1" }))],
     ["a token beside another user's", `${kubeconfig(token(account))}- name: other\n  user: {token: abc}\n`],
     ["a token without an end", kubeconfig(token({ sub: account.sub }))],
-  ])("is not Legation's to renew when there is %s", (_, text) => {
+  ])("is not renewed if the kubeconfig has %s", (_, text) => {
     expect(tokenClaims(text)).toBeUndefined();
   });
 
@@ -55,7 +55,7 @@ describe("the token of a member's kubeconfig", () => {
     expect(warned).not.toHaveBeenCalled();
   });
 
-  test("is replaced, and nothing else", () => {
+  test("is replaced alone", () => {
     expect(withToken(kubeconfig(token(account)), "new.to.ken")).toBe(kubeconfig("new.to.ken"));
   });
 });
@@ -77,17 +77,17 @@ describe("a member's token", () => {
     ]);
   });
 
-  test("waits for its member to come back", () => {
+  test("waits for its member to return", () => {
     expect(decide({ claims, reachable: false }, now + 16 * day)).toEqual({ actions: [], outcome: "Unreachable" });
   });
 
-  test("is not asked for again and again by a controller whose clock is ahead", () => {
+  test("is not requested repeatedly by a controller whose clock is ahead", () => {
     const hour = { ...claims, expiresAt: now + 3_600_000 };
     const observed = { claims: hour, reachable: true, renewedAt: now };
     expect(decide(observed, now, now + 3_600_000)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
   });
 
-  test("never asks for a timer that Node cannot keep", () => {
+  test("never needs a timer beyond Node's limit", () => {
     const year = { ...claims, expiresAt: now + 365 * day };
     expect(decide({ claims: year, reachable: true }, now).requeueAt).toBe(now + 20 * day);
   });
@@ -95,8 +95,8 @@ describe("a member's token", () => {
 
 describe("a renewal", () => {
   /**
-   * The patch of a Secret with these annotations, whose token is in the second half of its life; how long the new one was asked to
-   * live, and how often one was asked for when the Secret was told of twice more.
+   * Returns the patch of a Secret with these annotations and a token in the second half of its life, the requested lifetime
+   * of the new token, and the number of requests after two more events.
    */
   async function renewed(annotations: Record<string, string>, next = "new.to.ken") {
     const text = kubeconfig(token(account));
@@ -136,7 +136,7 @@ describe("a renewal", () => {
   }
   const data = { kubeconfig: btoa(kubeconfig("new.to.ken")) };
 
-  test("says in the Secret that `legation join` made when the new token ends", async () => {
+  test("records the new expiration in the Secret that `legation join` made", async () => {
     const { patch } = await renewed({ "legation.dev/token-expires": "2026-03-05T00:00:00Z" });
     expect(patch).toEqual({
       metadata: { resourceVersion: "7", annotations: { "legation.dev/token-expires": "2026-03-20T00:00:00Z" } },
@@ -144,7 +144,7 @@ describe("a renewal", () => {
     });
   });
 
-  test("leaves a Secret that somebody keeps himself without that annotation, which would make it Legation's", async () => {
+  test("leaves the operator's own Secret without that annotation, which would make it Legation's", async () => {
     const { patch } = await renewed({ "example.com/owner": "ops" });
     expect(patch).toEqual({ metadata: { resourceVersion: "7" }, data });
   });

@@ -28,7 +28,7 @@ function copyOf(source: Policy, metadata: object = {}): Policy {
   return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3", ...metadata } };
 }
 
-/** A pod that waits for `west`, where the host has these policies and the member those. */
+/** Returns a pod that waits for `west`, with these policies on the host and in the member. */
 async function waiting(
   host: readonly Policy[],
   west: readonly Policy[],
@@ -75,21 +75,21 @@ async function waiting(
 const ENDING = { deletionTimestamp: "2024-01-01T00:00:00Z" };
 const FOR_HOST = { annotations: { "legation.dev/copy": "false" } };
 
-describe("a pod starts in a member", () => {
+describe("a pod", () => {
   test.each<[string, readonly Policy[], readonly Policy[], boolean]>([
     ["where its namespace has no policy", [], [], true],
-    ["where its policies are", [rules], [copyOf(rules)], true],
-    ["without one that stays on the host", [policy({}, FOR_HOST)], [], true],
-    ["not before they are there", [rules], [], false],
-    ["not under other rules", [rules], [copyOf(other)], false],
-    ["not under one that is going", [rules], [copyOf(rules, ENDING)], false],
+    ["starts where its policies are", [rules], [copyOf(rules)], true],
+    ["starts without a policy that stays on the host", [policy({}, FOR_HOST)], [], true],
+    ["does not start before its policies are there", [rules], [], false],
+    ["does not start under other rules", [rules], [copyOf(other)], false],
+    ["does not start under a policy that is being deleted", [rules], [copyOf(rules, ENDING)], false],
     ["not before all of them are there", [rules, policy({}, { name: "more", uid: "more" })], [copyOf(rules)], false],
   ])("%s", async (_, host, west, expected) => {
     const { prepare } = await waiting(host, west);
     expect(prepare()).toBe(expected);
   });
 
-  test("not while the member does not tell what becomes of its policies, and says why", async () => {
+  test("does not start, with the reason, while the member does not answer the writes of its policies", async () => {
     const { clock, inMember, readiness } = await waiting([rules], [copyOf(rules)]);
     expect(readiness()).toBe("ready");
     inMember.breakWith("not allowed");
@@ -97,7 +97,7 @@ describe("a pod starts in a member", () => {
     expect(readiness()).toEqual({ refused: expect.stringContaining("not allowed") });
   });
 
-  test("not when the host has not told for a minute what its policies are", async () => {
+  test("does not start when the host's policies could not be read for a minute", async () => {
     const { clock, onHost, readiness } = await waiting([rules], [copyOf(rules)], { live: 1 });
     onHost.breakWith("not allowed");
     await clock.advance(50_000);
@@ -110,14 +110,14 @@ describe("a pod starts in a member", () => {
     });
   });
 
-  test("not while its policies there cannot be read", async () => {
+  test("does not start while its policies there cannot be read", async () => {
     const { readiness } = await waiting([rules], [copyOf(rules)], { unreadable: true });
     expect(readiness()).toEqual({ refused: expect.stringContaining("its NetworkPolicies cannot be read yet") });
   });
 });
 
 describe("a member's copies", () => {
-  test("are made for the first pod, and not for an earlier one of its name", async () => {
+  test("are created for the first pod, and not for an earlier one of its name", async () => {
     const { clock, writes, prepare } = await waiting([rules], []);
     expect(prepare("earlier")).toBe(true);
     await clock.advance(10);
@@ -128,20 +128,20 @@ describe("a member's copies", () => {
   });
 
   test.each([
-    ["go some time after the last pod", {}, true, ["delete rules.legation-host-id"]],
+    ["are deleted some time after the last pod", {}, true, ["delete rules.legation-host-id"]],
     ["stay for a delegate, whatever is known of its proxy", { live: 1 }, true, []],
     ["stay before the member's pods are known", { read: false }, true, []],
-    ["stay before the host's are", {}, false, []],
+    ["stay before the host's pods are known", {}, false, []],
   ])("%s", async (_, parts, synced, expected) => {
     const { clock, writes, proxies, controller, member } = await waiting([rules], [copyOf(rules)], parts);
     proxies.synced = synced;
     controller.onProxies(member);
     await clock.advance(30_000);
-    // The watch never tells of its end, so it is tried again.
+    // The watch never shows its end, so the deletion is retried.
     expect([...new Set(writes)]).toEqual(expected);
   });
 
-  test("that may be on their way out are none for a pod that comes then", async () => {
+  test("do not count for a new pod while their deletion may still happen", async () => {
     const { clock, controller, member, writes, prepare } = await waiting([rules], [copyOf(rules)]);
     controller.onProxies(member);
     await clock.advance(15_000);

@@ -18,7 +18,7 @@ const rules: Stored<NetworkPolicy> = {
   spec: { podSelector: {} },
 };
 
-test("pods that wait for a policy are woken when its member fails to take it in other words, not with other numbers", async () => {
+test("wakes pods that wait for a policy after another message of the member, and not after other amounts", async () => {
   const clock = new FakeClock();
   const told: string[] = [];
   let attempts = 0;

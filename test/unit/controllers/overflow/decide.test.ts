@@ -44,7 +44,7 @@ describe("a pod in overflow mode", () => {
     expect(actions).toMatchObject([{ type: "overflow", member: "west", uid: "uid-1", resourceVersion: "1" }]);
   });
 
-  test("that is bound to a virtual node, and no proxy, is made one, though it is being deleted", () => {
+  test("is made a proxy if it is bound to a virtual node without the marks, even while it is being deleted", () => {
     const spec = { nodeName: "legation-west" };
     for (const metadata of [{}, { deletionTimestamp: since }]) {
       expect(decide(observed({ spec, metadata }), due).actions).toEqual([
@@ -66,17 +66,17 @@ describe("a pod in overflow mode", () => {
     ["that is being deleted", { metadata: { deletionTimestamp: since } }],
     ["that has failed", { status: { ...unschedulable(), phase: "Failed" } }],
     ["of a namespace that is not opted in any more", {}, { optedIn: false }],
-  ])("%s is left alone", (_, parts, others) => {
+  ])("is left alone if it is one %s", (_, parts, others) => {
     expect(decide(observed(parts, others), due + 3_600_000).actions).toEqual([]);
   });
 
-  test("stays where the host's API server cannot make it a proxy in its Binding", () => {
+  test("stays if the host's API server cannot make it a proxy in its Binding", () => {
     expect(JSON.stringify(decide(observed({}, { supported: false }), due).actions)).toContain(
       "Kubernetes 1.35 or newer",
     );
   });
 
-  test("of a group with pods on the host's nodes stays with them; of one whose place is not known, that is found out first", () => {
+  test("stays with pods of its group on the host's nodes, and waits until unknown places of its group are known", () => {
     const group = (onHost?: boolean): Partial<Observed> => ({
       group: () => ({ text: "group flow", ...(onHost === undefined ? {} : { onHost }) }),
     });
@@ -87,7 +87,7 @@ describe("a pod in overflow mode", () => {
     expect(actions(group())).toEqual([{ type: "seek", uid: "uid-1" }]);
     expect(actions(group(false))).toMatchObject([{ type: "overflow", member: "west" }]);
     expect(decide(observed({}, group(true)), due).requeueAt).toBeGreaterThan(due);
-    // Where no member has room, nothing has to be found out.
+    // Without room in any member, unknown places do not matter.
     const full = { ...group(), view: () => world(observed().pod, []) };
     expect(actions(full)).toMatchObject([
       { type: "tell", message: expect.stringContaining("no member cluster has room") },
@@ -97,7 +97,7 @@ describe("a pod in overflow mode", () => {
   test.each([
     ["a claim", { persistentVolumeClaim: { claimName: "data" } }],
     ["a claim of its own", { ephemeral: { volumeClaimTemplate: { spec: {} } } }],
-  ])("with %s stays, and its author hears so once", (_, source) => {
+  ])("stays with %s, and its author is told once", (_, source) => {
     const spec = { volumes: [{ name: "data", ...source }] };
     expect(decide(observed({ spec }), due).actions).toEqual([
       {
@@ -114,7 +114,7 @@ describe("a pod for which no member has room either", () => {
   const full = { cpu: 1, pods: 0 };
   const candidate = { name: "west", labels: {}, allocatable: full, largestNode: full, used: {} };
 
-  test("stays, and its author hears why, once", () => {
+  test("stays, and its author is told why, once", () => {
     const view: Observed["view"] = () => world(observed().pod, [member("west", { candidate })]);
     const [told] = decide(observed({}, { view }), due).actions;
     expect(told).toMatchObject({ type: "tell" });
@@ -122,7 +122,7 @@ describe("a pod for which no member has room either", () => {
     expect(decide(observed({}, { view, told: true }), due).actions).toEqual([]);
   });
 
-  test("is tried again where one was refused for a while, and goes elsewhere meanwhile", () => {
+  test("is tried again in a member that refused it after a while, and goes elsewhere meanwhile", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
     const refusedBefore = (name: string) => (name === "west" ? { refusal, until: due + 30_000 } : undefined);
     const both: Observed["view"] = () => world(observed().pod, [member("west"), member("east")], { refusedBefore });
@@ -134,29 +134,29 @@ describe("a pod for which no member has room either", () => {
     });
   });
 
-  test("waits quietly while an earlier pod's delegate is under its name", () => {
+  test("waits silently while an earlier pod's delegate has its name", () => {
     const held = member("west", { delegate: delegateOf(pod({ uid: "earlier" })) });
     const view: Observed["view"] = () => world(observed().pod, [held]);
     expect(decide(observed({}, { view }), due)).toEqual({ actions: [], outcome: "Waiting", requeueAt: due + 1000 });
   });
 
-  test("follows the others of its group", () => {
+  test("follows its group", () => {
     const view: Observed["view"] = () => world(observed().pod, [member("west")], { follows: true });
     expect(decide(observed({}, { view }), due)).toMatchObject({ actions: [], requeueAt: due + 1000 });
   });
 });
 
-describe("the clock of a pod without a place", () => {
+describe("the waiting time of a pod without a node", () => {
   const waiting = pod({ status: unschedulable() });
   test.each([
-    ["is its condition's, when nothing else was seen", { unplacedAt: start + 90_000 }, start],
+    ["counts from its condition by default", { unplacedAt: start + 90_000 }, start],
     [
-      "starts when a gate was lifted, which the condition does not tell",
+      "counts from the removal of a gate, which the condition does not show",
       { otherwiseAt: start + 60_000, unplacedAt: start + 61_000 },
       start + 60_000,
     ],
     [
-      "is not behind by another machine's clock",
+      "is not shortened by another machine's clock",
       { otherwiseAt: start - 9_000, unplacedAt: start - 8_000 },
       start - 8_000,
     ],
@@ -164,7 +164,7 @@ describe("the clock of a pod without a place", () => {
     expect(unschedulableSince(waiting, seen)).toBe(expected);
   });
 
-  test("starts anew when the host may place it after all, and survives a clock that is set back", () => {
+  test("starts over when the host may place the pod, and survives a clock that is set back", () => {
     const sightings = new Sightings();
     sightings.see(pod(), 1000);
     sightings.see(waiting, 2000);

@@ -25,25 +25,25 @@ const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west" } as c
 const MARK = { type: "mark", uid, member: "west" } as const;
 
 interface Setting {
-  /** The pod that has found no node. */
+  /** The pod without a node. */
   readonly waiting?: Stored<Pod>;
-  /** What lists find in the member, and on the host; an error: that they fail with it. */
+  /** Results of lists in the member and on the host, or their error. */
   readonly inMember?: readonly KubeObject[] | KubeError;
   readonly onHost?: readonly KubeObject[];
-  /** The pod as the host shows it after its Binding; absent: it is gone. */
+  /** The pod as the host shows it after its Binding; absent if it is gone. */
   readonly stored?: Stored<Pod>;
   readonly reserve?: OverflowPlacement["reserve"];
-  /** The member is given the classes that the pod names. */
+  /** The member gets the classes that the pod names. */
   readonly provided?: boolean;
-  /** What the member answers to a dry run, when a test waits for that. */
+  /** The member's answer to a dry-run, if a test waits for that. */
   readonly trial?: Promise<object>;
-  /** Why the member cannot have the rules that the pod is under. */
+  /** Why the member cannot have the pod's NetworkPolicies. */
   readonly rules?: string;
-  /** What comes of the Binding, and then of patches, in this order; nothing: they succeed. */
+  /** Errors of the Binding and of patches, in order; none means success. */
   readonly failures?: Partial<Record<"binding" | "patch", KubeError[]>>;
 }
 
-/** An executor whose host notes what is written to it. */
+/** Returns an executor whose host records its writes. */
 function executing(setting: Setting) {
   const { waiting = WAITING, inMember = [], onHost = [], stored, reserve = () => true, failures = {} } = setting;
   const writes: string[] = [];
@@ -137,7 +137,7 @@ describe("a pod that is bound to a virtual node", () => {
   test.each<[string, Stored<Pod> | undefined]>([
     ["its Binding has made it a proxy", bound("true")],
     ["it is gone", undefined],
-  ])("is written to no more when %s", async (_, stored) => {
+  ])("gets no further write when %s", async (_, stored) => {
     const { execute, writes, unmarked } = executing(stored === undefined ? {} : { stored });
     await execute(OVERFLOW);
     expect(unmarked.get(KEY)?.spec?.nodeName).toBe("legation-west");
@@ -146,7 +146,7 @@ describe("a pod that is bound to a virtual node", () => {
     expect(unmarked.get(KEY)).toBeUndefined();
   });
 
-  test("is made a proxy by hand where an API server has not copied the Binding's labels, until that succeeds", async () => {
+  test("is patched into a proxy if an API server has not copied the Binding's labels, until that succeeds", async () => {
     const { execute, writes, unmarked } = executing({
       stored: bound("overflow"),
       failures: { patch: [failure("ServerError")] },
@@ -159,7 +159,7 @@ describe("a pod that is bound to a virtual node", () => {
     expect(unmarked.get(KEY)).toBeUndefined();
   });
 
-  test("by a Binding that nobody has answered is made a proxy, too", async () => {
+  test("is made a proxy after a Binding without a response, too", async () => {
     const { execute, writes, unmarked } = executing({
       stored: bound("overflow"),
       failures: { binding: [failure("AnswerLost")] },
@@ -171,10 +171,10 @@ describe("a pod that is bound to a virtual node", () => {
   });
 
   test.each<[string, Stored<Pod> | undefined, string[]]>([
-    ["was not bound after all", WAITING, []],
+    ["was not bound", WAITING, []],
     ["has a node of the host", bound("overflow", "node-1"), []],
-    ["is gone, and what was kept for it is given up", undefined, [uid]],
-  ])("is not touched when it %s", async (_, stored, givenUp) => {
+    ["is gone, and its reservation is released", undefined, [uid]],
+  ])("is left alone when it %s", async (_, stored, givenUp) => {
     const { execute, writes, given } = executing(stored === undefined ? {} : { stored });
     await execute(MARK);
     expect(writes).toEqual([]);
@@ -188,8 +188,8 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
   test.each<[string, (scene: ReturnType<typeof executing>) => void]>([
     ["is leaving", ({ west }) => (west.cluster.metadata.deletionTimestamp = "2026-11-24T00:00:00Z")],
     ["has left", ({ registry }) => (registry.west = undefined)],
-    ["was made anew", ({ registry, west }) => (registry.west = { ...west })],
-  ])("does not get it once it %s", async (_, change) => {
+    ["was created anew", ({ registry, west }) => (registry.west = { ...west })],
+  ])("does not get the pod once it %s", async (_, change) => {
     const scene = executing({ trial: trial.promise });
     const done = scene.execute(OVERFLOW);
     change(scene);
@@ -197,7 +197,7 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
     const shown = await done;
     expect(scene.writes).toEqual([]);
     expect(scene.given).toEqual([uid]);
-    // It is decided on again at once.
+    // The pod is decided on again at once.
     expect(shown?.({ pod: WAITING } as never)).toBe(true);
   });
 
@@ -225,14 +225,14 @@ describe("a Cluster that is deleted while its member is asked about a pod", () =
 });
 
 test.each([
-  ["is bound where the class follows", true, ["binding", "Overflowed"], []],
+  ["binds it where the class follows", true, ["binding", "Overflowed"], []],
   [
-    "is refused where it does not",
+    "refuses it where the class does not follow",
     false,
     [],
     ["west: RefusedByMember: its API server refused the pod: no PriorityClass with name batch was found"],
   ],
-] as const)("a pod whose class the member lacks %s", async (_, provided, written, refused) => {
+] as const)("handles a pod whose class the member lacks: %s", async (_, provided, written, refused) => {
   const fields = { code: "Forbidden", cluster: "west", verb: "create", resource: "pods" } as const;
   const lacking = new KubeError("no PriorityClass with name batch was found", fields);
   const { execute, writes, refusals } = executing({ trial: Promise.reject(lacking), provided });
@@ -240,13 +240,13 @@ test.each([
   expect([writes, refusals]).toEqual([written, refused]);
 });
 
-test("a pod that the host's scheduler was faster with is not looked at for marks", async () => {
+test("looks for no marks on a pod that the host's scheduler has placed first", async () => {
   const { execute, unmarked } = executing({ failures: { binding: [failure("Conflict")] } });
   await execute(OVERFLOW);
   expect(unmarked.get(KEY)).toBeUndefined();
 });
 
-test("room is kept for what the delegate requests, as overrides make it", async () => {
+test("reserves room for the delegate's requests, as overrides make it", async () => {
   const kept: Pod[] = [];
   const reserve: OverflowPlacement["reserve"] = (_pod, _member, delegate) => {
     kept.push(delegate);
@@ -258,7 +258,7 @@ test("room is kept for what the delegate requests, as overrides make it", async 
   expect(writes).toEqual([]);
 });
 
-test("pods that an earlier leader has left bound and unmarked are found on the virtual nodes", async () => {
+test("finds bound pods without marks of an earlier leader on the virtual nodes", async () => {
   const asked: (string | undefined)[] = [];
   const host = fakeClient({
     list: (async (_resource: object, { fieldSelector }: { fieldSelector?: string }) => {
@@ -292,15 +292,15 @@ describe("a pod that needs a ConfigMap", () => {
   }
 
   test.each<[string, KubeObject]>([
-    ["somebody's", configMap],
+    ["a foreign one", configMap],
     ["another host's copy", elsewhere],
-  ])("is not bound to a member where there is %s of that name", async (_, there) => {
+  ])("is not bound to a member that has %s of that name", async (_, there) => {
     const { execute, writes, refusals, given, asked } = executing({ waiting, inMember: [there], onHost: [configMap] });
     await execute(OVERFLOW);
     expect(writes).toEqual([]);
     expect(refusals).toEqual([FOREIGN]);
     expect(given).toEqual([uid]);
-    // Its service account is used as it is.
+    // Its service account is used in place.
     expect(asked).toEqual(["ConfigMap team metadata.name=settings"]);
   });
 
@@ -319,7 +319,7 @@ describe("a pod that needs a ConfigMap", () => {
     expect(refusals).toEqual([]);
   });
 
-  test("is not bound to a member that does not let them be read", async () => {
+  test("is not bound to a member whose ConfigMaps cannot be read", async () => {
     const { execute, writes, refusals } = executing({ waiting, inMember: unread("Forbidden") });
     await execute(OVERFLOW);
     expect(writes).toEqual([]);
@@ -339,17 +339,22 @@ describe("a pod that needs a ConfigMap", () => {
   }
 });
 
-test("a pod whose rules a member cannot have is not bound to it", async () => {
+test("binds no pod to a member that cannot have its NetworkPolicies", async () => {
   const { execute, writes, refusals } = executing({ rules: "its API server refused NetworkPolicy rules" });
   await execute(OVERFLOW);
   expect(writes).toEqual([]);
   expect(refusals).toEqual(["west: RefusedByMember: its API server refused NetworkPolicy rules"]);
 });
 
-describe("a pod is made a proxy only", () => {
+describe("a pod that becomes a proxy", () => {
   test.each<[string, Action, string, object]>([
-    ["as it was when the host had no node for it", OVERFLOW, "host create binding", { uid, resourceVersion }],
-    ["when it is the one that was bound", MARK, "host patch", { uid }],
+    [
+      "is bound in the version for which the host had no node",
+      OVERFLOW,
+      "host create binding",
+      { uid, resourceVersion },
+    ],
+    ["is patched by the uid that was bound", MARK, "host patch", { uid }],
   ])("%s", async (_, action, to, demands) => {
     const { execute, demanded } = executing({ stored: bound("overflow") });
     await execute(action);

@@ -16,7 +16,7 @@ function owned(uid: string, kind: string, owner: string, phase = "Running"): Sto
 const byOwner = (one: Stored<Pod>, find: FindPod): string | undefined =>
   groupOf(one, { groupBy: { by: "owner" } }, find)?.id;
 
-/** The host's nodes have these pods, a page of them at a time, of which each takes so long to come. */
+/** Returns groups over these pods on the host's nodes, read in pages that take so long each. */
 function hosting(pages: readonly (readonly Stored<Pod>[])[], eachMs = 0) {
   const clock = new FakeClock();
   const asked: (string | undefined)[] = [];
@@ -32,7 +32,7 @@ function hosting(pages: readonly (readonly Stored<Pod>[])[], eachMs = 0) {
 }
 
 describe("the groups on the host's nodes", () => {
-  test("are read page by page, and once for all pods of a namespace that are due together", async () => {
+  test("are read in pages, once for all pods of a namespace that are due together", async () => {
     const { clock, asked, groups } = hosting([[owned("a", "Job", "sum")], [owned("b", "Job", "other")]]);
     const reads = ["team", "team", "team"].map((namespace) => groups.read(namespace, signal));
     await clock.advance(0);
@@ -42,7 +42,7 @@ describe("the groups on the host's nodes", () => {
     expect(["sum", "other", "none"].map((id) => groups.has("team", `team/owner/${id}`))).toEqual([true, true, false]);
   });
 
-  test("are known for a while from the end of the read on, however long that took", async () => {
+  test("stay known for a while from the end of the read, however long that took", async () => {
     const { clock, groups } = hosting([[owned("a", "Job", "sum")]], 8000);
     const read = groups.read("team", signal);
     await clock.advance(8000);
@@ -53,7 +53,7 @@ describe("the groups on the host's nodes", () => {
     expect(groups.pod("team", "a")).toBeUndefined();
   });
 
-  test("are asked for again when a read has failed", async () => {
+  test("are read again after a failure", async () => {
     let failures = 1;
     const host = fakeClient({
       list: (async () => {
@@ -67,7 +67,7 @@ describe("the groups on the host's nodes", () => {
     expect(groups.has("team", "team/owner/sum")).toBe(false);
   });
 
-  test("hold what a pod there owns, as far up as its owners are known", async () => {
+  test("include pods by their owners' owners, as far as these are known", async () => {
     const driver = owned("driver", "Pod", "submitter");
     const failed = owned("submitter", "Job", "sum", "Failed");
     const { clock, groups } = hosting([[driver, failed]]);
@@ -79,7 +79,7 @@ describe("the groups on the host's nodes", () => {
     expect(groups.has("team", executor ?? "")).toBe(true);
   });
 
-  test("are held nowhere by what has failed", async () => {
+  test("are not held by failed pods", async () => {
     const { clock, groups } = hosting([[owned("a", "Job", "sum", "Failed")]]);
     const read = groups.read("team", signal);
     await clock.advance(0);

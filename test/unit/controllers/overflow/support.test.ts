@@ -8,6 +8,6 @@ test.each([
   [{ major: "1", minor: "34" }, false],
   [{ major: "1", minor: "" }, false],
   ["unexpected", false],
-])("an API server that answers %j copies a Binding's labels: %j", (answer, expected) => {
+])("reports whether an API server that answers %j copies a Binding's labels: %j", (answer, expected) => {
   expect(copiesLabels(answer)).toBe(expected);
 });

@@ -16,28 +16,28 @@ describe("a member's answer to a trial", () => {
     ],
     ["an invalid pod", "Unprocessable", "spec: wrong", "its API server refused the pod: spec: wrong"],
     ["a name that is taken", "AlreadyExists", "exists", "a pod of that name is there"],
-  ])("that tells of %s is a refusal", (_, code, detail, message) => {
+  ])("is a refusal for %s", (_, code, detail, message) => {
     expect(trialRefusal("west", failure(code, detail), true)).toMatchObject({ refusal: { cluster: "west", message } });
   });
 
   test.each<[string, KubeErrorCode, string]>([
     ["a namespace that will be made", "NotFound", 'namespaces "team" not found'],
     [
-      "an account that will be made",
+      "an account that will be created",
       "Forbidden",
       'error looking up service account team/x: serviceaccount "x" not found',
     ],
     ["a webhook that cannot try", "BadRequest", "admission webhook w does not support dry run"],
-  ])("that tells of %s is none", (_, code, detail) => {
+  ])("is no refusal for %s", (_, code, detail) => {
     expect(trialRefusal("west", failure(code, detail), true)).toBeUndefined();
   });
 
-  test("that tells of a namespace which nobody makes is a refusal", () => {
+  test("is a refusal for a namespace that nothing creates", () => {
     const { refusal } = trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
     expect(refusal?.message).toContain("spec.createNamespaces of Cluster west is false");
   });
 
-  test("that says nothing of the pod is thrown again", () => {
+  test("is thrown again if it does not concern the pod", () => {
     const error = failure("ServerError", "etcd is away");
     expect(() => trialRefusal("west", error, true)).toThrow(error);
   });

@@ -12,7 +12,7 @@ import { FaultServer } from "../../../support/fault-server/fault-server.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { delegateOf } from "../delegation/world.ts";
 
-// As many as one member may have, and one more.
+// One more than a member may have.
 const MANY = 1_001;
 
 interface FakeMember {
@@ -35,7 +35,7 @@ afterEach(async () => {
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-test("events of pods of others in one member push out none that come before their delegate in another", async () => {
+test("keeps events that come before their delegate, despite many events of foreign pods in another member", async () => {
   const proxy = proxyPod();
   const delegates = new Map<string, Stored<Pod>>();
   const asked = new Map<string, number>();
@@ -90,7 +90,7 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
   ["of what the member calls the delegate of a pod that is placed elsewhere", { node: "legation-east" }, 0],
   ["of the delegate of an earlier pod of that name", { owner: "uid-0" }, 0],
   ["that is larger than any that a kubelet writes", { event: { message: "x".repeat(32 * 1024) } }, 0],
-])("an event %s is told on the proxy, or not", async (_which, { event, node, owner = "uid-1" }, times) => {
+])("copies an event to the proxy, or not: %s", async (_which, { event, node, owner = "uid-1" }, times) => {
   const proxy = proxyPod(node === undefined ? {} : { spec: { nodeName: node } });
   const delegate = delegateOf(proxyPod({ uid: owner }));
   const seen = Promise.withResolvers<void>();

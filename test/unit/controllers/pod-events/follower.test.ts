@@ -37,7 +37,7 @@ function put(name: string, parts: EventParts = {}): void {
   server.world.put(kubeletEvent({ name, ...parts }));
 }
 
-/** An event that happened this many seconds ago, and was made when the member was. */
+/** Returns an event of this many seconds ago, created at that time in the member. */
 function ago(seconds: number, parts: EventParts = {}): EventParts {
   return { lastTimestamp: new Date(clock.now() - seconds * 1000).toISOString(), ...parts };
 }
@@ -54,8 +54,8 @@ async function untilWatching(): Promise<void> {
     .toBe(1);
 }
 
-describe("following a member's events", () => {
-  test("tells of the last minute at first, and never of the hour before", async () => {
+describe("the follower of a member's events", () => {
+  test("delivers the last minute at first, and never the hour before", async () => {
     put("old", ago(3_000));
     put("recent", ago(30));
     put("again", ago(5, { count: 7 }));
@@ -74,7 +74,7 @@ describe("following a member's events", () => {
     expect(told).toHaveLength(3);
   });
 
-  test("tells what happens, what happens again, and nothing of an end", async () => {
+  test("delivers new and repeated events, and no deletion", async () => {
     follower.start();
     await watching();
     put("one", ago(0));
@@ -84,7 +84,7 @@ describe("following a member's events", () => {
     await expect.poll(() => told).toEqual(["new one 1", "again one 2", "new two 1"]);
   });
 
-  test("goes on where it was after a lost connection, once it knows that the server has not gone back", async () => {
+  test("continues after a lost connection, once it knows that the server has not gone back", async () => {
     follower.start();
     await watching();
     put("one", ago(0));
@@ -99,7 +99,7 @@ describe("following a member's events", () => {
     expect(server.requests[3]?.query.get("resourceVersion")).toBe("2");
   });
 
-  test("begins anew where a lost connection was that to a server which has gone back in time", async () => {
+  test("starts over after a lost connection to a server that has gone back in time", async () => {
     follower.start();
     await watching();
     const restore = server.world.backUp();
@@ -113,7 +113,7 @@ describe("following a member's events", () => {
     await expect.poll(() => told.at(-1)).toBe("new later 1");
   });
 
-  test("tells what was missed when the history is gone, and nothing from long before", async () => {
+  test("delivers missed events when the history is gone, and nothing from long before", async () => {
     follower.start();
     await watching();
     put("one", ago(0));
@@ -132,7 +132,7 @@ describe("following a member's events", () => {
     expect(told.slice(1).sort()).toEqual(["new missed 1", "new one 1"]);
   });
 
-  test("waits no longer when the server is known to answer again", async () => {
+  test("stops waiting when the server is known to answer again", async () => {
     server.faults.push(...Array.from({ length: 8 }, () => only("list", refuse(403, "Forbidden"))));
     follower.start();
     for (let attempt = 0; attempt < 7; attempt += 1) {

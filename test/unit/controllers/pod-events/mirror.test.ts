@@ -6,7 +6,7 @@ import { kubeletEvent } from "../../../support/builders/event.ts";
 const proxy = { cluster: "cern", namespace: "team", name: "web-0", uid: "proxy-uid" };
 
 describe("a delegate's event on its proxy", () => {
-  test("is what the member was told, but for whom it is about and its name", () => {
+  test("has the member's content, except for its name and the object that it is about", () => {
     const event = { ...kubeletEvent({ related: { kind: "Node", name: "node-1" } }), fieldOfTheFuture: [1] };
     const { metadata: _, involvedObject: __, related: ___, ...told } = event;
     expect(mirror(event, proxy, "west")).toEqual({
@@ -23,7 +23,7 @@ describe("a delegate's event on its proxy", () => {
     });
   });
 
-  test("has the time in its name that the member's has, by which a pod's events are listed in their order", () => {
+  test("has the time of the member's event in its name, by which events of a pod are sorted", () => {
     const names = ["web-0.18bb5c5a1f0e2d3c", "web-0.18bb5c5a1f0e2d3d"];
     const mirrored = names.map((name, index) =>
       mirror(kubeletEvent({ name, uid: `${9 - index}-rest` }), proxy, "west"),
@@ -35,11 +35,11 @@ describe("a delegate's event on its proxy", () => {
     ["of another pod's name", "web-00.18bb5c5a1f0e2d3c"],
     ["with an end that is no time", "web-0.started"],
     ["with an end that is longer", "web-0.18bb5c5a1f0e2d3c0"],
-  ])("gets digits of its uid in place of a name %s", (_, name) => {
+  ])("has digits of its uid in place of a name %s", (_, name) => {
     expect(mirror(kubeletEvent({ name }), proxy, "west").metadata.name).toBe("web-0.0f8fad5bd9cb469f");
   });
 
-  test("has a name that an API server takes, however long the pod's is", () => {
+  test("has a valid name, however long the pod's is", () => {
     const name = `${"a".repeat(235)}-${"b".repeat(17)}`;
     const mirrored = mirror(kubeletEvent(), { ...proxy, name }, "west");
     expect(mirrored.metadata.name).toBe(`${"a".repeat(235)}.0f8fad5bd9cb469f`);
@@ -53,21 +53,21 @@ describe("a delegate's event on its proxy", () => {
     ["Scheduled", true],
     ["BackOff", true],
     ["Preempted", true],
-  ])("with reason %s is told: %s", (reason, told) => {
+  ])("is copied for the reason %s: %s", (reason, told) => {
     expect(concernsHost(kubeletEvent({ reason }))).toBe(told);
   });
 });
 
-describe("an event that happens again", () => {
+describe("the repetition of an event", () => {
   test.each<[string, EventParts, boolean]>([
     ["the first time", {}, false],
     ["with a count", { count: 2 }, true],
     ["in a series", { series: { count: 2, lastObservedTime: "2024-01-01T00:00:00.000000Z" } }, true],
-  ])("%s", (_, parts, expected) => {
+  ])("is recognised %s", (_, parts, expected) => {
     expect(recurs(kubeletEvent(parts))).toBe(expected);
   });
 
-  test("changes what counts it, and nothing else", () => {
+  test("changes only the fields that count it", () => {
     const event = kubeletEvent({ count: 3, lastTimestamp: "2024-01-01T00:00:09Z", message: "again" });
     expect(JSON.parse(JSON.stringify(recurrence(event)))).toEqual({
       count: 3,
@@ -85,6 +85,6 @@ test.each<[string, EventParts, string]>([
     "2024-01-01T02:00:00Z",
   ],
   ["when it was made, by the API server's clock", { lastTimestamp: "2023-12-31T00:00:00Z" }, "2024-01-01T00:00:00Z"],
-])("an event is as old as %s", (_, parts, expected) => {
+])("is dated by %s", (_, parts, expected) => {
   expect(observedAt(kubeletEvent(parts))).toBe(Date.parse(expected));
 });

@@ -6,7 +6,7 @@ import { kubeletEvent } from "../../../support/builders/event.ts";
 const KIBIBYTE = 1_024;
 const any = (): boolean => true;
 
-/** Puts an event of a member; returns how many were lost. */
+/** Puts an event of a member. Returns the number of dropped events. */
 function put(queue: EventQueue, member: string, name: string, message = "Container started"): number {
   const event = kubeletEvent({ name, message });
   return queue.put(objectKey({ namespace: "team", name }), { member, event, isNew: true, attempts: 0 });
@@ -20,7 +20,7 @@ function drain(queue: EventQueue): (string | undefined)[] {
   return taken;
 }
 
-test("members take turns, each with its events in their order", () => {
+test("serves members in turn, each with its events in order", () => {
   const queue = new EventQueue();
   for (const name of ["w1", "w2", "w3", "w4"]) put(queue, "west", name);
   for (const name of ["e1", "e2"]) put(queue, "east", name);
@@ -38,7 +38,7 @@ test("skips an event that may not be written yet, and keeps it", () => {
   expect(drain(queue)).toEqual(["w1"]);
 });
 
-test("an event that waits is replaced where it is", () => {
+test("replaces a waiting event in its place", () => {
   const queue = new EventQueue();
   for (const name of ["w1", "w2"]) put(queue, "west", name);
   put(queue, "west", "w1", "again");
@@ -47,7 +47,7 @@ test("an event that waits is replaced where it is", () => {
   expect(drain(queue)).toEqual(["w1", "w2"]);
 });
 
-test("who has most waiting loses the oldest, by their size, and nobody else loses one", () => {
+test("drops the oldest events of the member with the most waiting bytes, and no others", () => {
   const queue = new EventQueue();
   for (let number = 0; number < 1_000; number += 1) put(queue, "east", `e${number}`);
   let lost = 0;
@@ -60,7 +60,7 @@ test("who has most waiting loses the oldest, by their size, and nobody else lose
   expect(names).not.toContain("w0");
 });
 
-test("has room again for what was taken or thrown away", () => {
+test("has room again after events were taken or dropped", () => {
   const queue = new EventQueue();
   for (let round = 0; round < 3; round += 1) {
     let lost = 0;
@@ -71,7 +71,7 @@ test("has room again for what was taken or thrown away", () => {
   }
 });
 
-test("an event that is replaced again and again takes the room of one", () => {
+test("counts an event that is replaced repeatedly once", () => {
   const queue = new EventQueue();
   put(queue, "west", "w0");
   let lost = 0;

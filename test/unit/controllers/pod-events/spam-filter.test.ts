@@ -8,7 +8,7 @@ function accepted(filter: SpamFilter, count: number, now: number, event = kubele
   return Array.from({ length: count }, () => filter.accepts(member, event, now)).filter((accepts) => accepts).length;
 }
 
-/** An event about a proxy of its own. */
+/** Returns an event about its own proxy. */
 function about(number: number): ReturnType<typeof kubeletEvent> {
   return kubeletEvent({ involvedObject: { kind: "Pod", namespace: "team", name: "web", uid: `proxy-${number}` } });
 }
@@ -18,7 +18,7 @@ function acceptedOfEach(filter: SpamFilter, count: number, now: number, member: 
   return events.filter((event) => filter.accepts(member, event, now)).length;
 }
 
-test("a member may tell 50 events of a pod at once, and then two in five minutes", () => {
+test("lets a member send 50 events of a pod at once, and then two in five minutes", () => {
   const filter = new SpamFilter();
   expect(accepted(filter, 100, 0)).toBe(50);
   expect(accepted(filter, 10, 2 * minute)).toBe(0);
@@ -26,14 +26,14 @@ test("a member may tell 50 events of a pod at once, and then two in five minutes
   expect(accepted(filter, 10, 16 * minute)).toBe(4);
 });
 
-test("an hour of silence gives 24 again, and a day no more than 50", () => {
+test("allows 24 more after an hour of silence, and no more than 50 after a day", () => {
   const filter = new SpamFilter();
   accepted(filter, 50, 0);
   expect(accepted(filter, 100, 60 * minute)).toBe(24);
   expect(accepted(filter, 100, 24 * 60 * minute)).toBe(50);
 });
 
-test("pods and types do not limit each other, nor members", () => {
+test("limits pods, types and members separately", () => {
   const filter = new SpamFilter();
   accepted(filter, 100, 0);
   expect(accepted(filter, 100, 0, about(2))).toBe(50);
@@ -41,14 +41,14 @@ test("pods and types do not limit each other, nor members", () => {
   expect(accepted(filter, 100, 0, kubeletEvent(), "east")).toBe(50);
 });
 
-test("a kubelet, a scheduler and a network of one pod tell as much as each of them may in its cluster", () => {
+test("limits a kubelet, a scheduler and a network of one pod as each of them is in its cluster", () => {
   const filter = new SpamFilter();
   expect(accepted(filter, 25, 0)).toBe(25);
   expect(accepted(filter, 1, 0, kubeletEvent({ source: { component: "default-scheduler" } }))).toBe(1);
   expect(accepted(filter, 24, 0, kubeletEvent({ source: { component: "multus" } }))).toBe(24);
 });
 
-test("fields of an event do not raise the member's limit", () => {
+test("does not raise the member's limit by fields of an event", () => {
   const filter = new SpamFilter();
   const forged = Array.from({ length: 500 }, (_, number) =>
     kubeletEvent({
@@ -61,14 +61,14 @@ test("fields of an event do not raise the member's limit", () => {
   expect(forged.filter((event) => filter.accepts("west", event, 0))).toHaveLength(50);
 });
 
-test("a member may tell 10,000 events of many pods at once, and then 200 a second", () => {
+test("lets a member send 10,000 events of many pods at once, and then 200 a second", () => {
   const filter = new SpamFilter();
   expect(acceptedOfEach(filter, 12_000, 0, "west")).toBe(10_000);
   expect(acceptedOfEach(filter, 1_000, 1_000, "west")).toBe(200);
   expect(acceptedOfEach(filter, 1_000, 1_000, "east")).toBe(1_000);
 });
 
-test("a hundred new pods a second are told of for half a minute", () => {
+test("covers a hundred new pods a second for half a minute", () => {
   const filter = new SpamFilter();
   let told = 0;
   for (let second = 0; second < 30; second += 1) {
@@ -77,7 +77,7 @@ test("a hundred new pods a second are told of for half a minute", () => {
   expect(told).toBe(30 * 100 * 4);
 });
 
-test("no more than 50,000 pods are remembered: who has been silent for longest starts anew", () => {
+test("remembers 50,000 pods at most, and forgets the longest silent ones", () => {
   const filter = new SpamFilter();
   accepted(filter, 100, 0);
   for (let number = 0; number < 49_999; number += 1) filter.accepts("east", about(number), 0);

@@ -15,12 +15,12 @@ let client: ClusterClient;
 let clock: FakeClock;
 let outcomes: string[];
 let writer: EventWriter;
-/** Names of the events that the host has. */
+/** Names of the host's events. */
 let present: Set<string>;
 
 const proxy = { cluster: "cern", namespace: "team", name: "web-0", uid: "proxy-uid" };
 
-/** The host's answers to what is written of events. */
+/** Answers the host's event writes. */
 const host: Fault = ({ method, path, body }, response) => {
   const object: KubeEvent = JSON.parse(body);
   const name = method === "POST" ? (object.metadata.name ?? "") : (path.split("/").at(-1) ?? "");
@@ -53,12 +53,12 @@ afterEach(async () => {
   await server.stop();
 });
 
-/** A delegate's event on its proxy; `number` makes it one of its own. */
+/** Returns a delegate's event on its proxy; `number` makes it unique. */
 function event(number: number, parts: EventParts = {}): KubeEvent {
   return mirror(kubeletEvent({ uid: `${String(number).padStart(16, "0")}-rest`, ...parts }), proxy, "west");
 }
 
-/** An event of a pod of its own. */
+/** Returns an event of its own pod. */
 function eventOfPod(number: number, parts: EventParts = {}): KubeEvent {
   const told = event(number, parts);
   return { ...told, involvedObject: { ...told.involvedObject, uid: String(number) } };
@@ -67,15 +67,15 @@ function eventOfPod(number: number, parts: EventParts = {}): KubeEvent {
 const writes = (): string[] =>
   server.requests.map(({ method, body }) => `${method} ${(JSON.parse(body) as KubeEvent).count}`);
 
-describe("an event is written once", () => {
-  test("as it was told", async () => {
+describe("the writer of events", () => {
+  test("writes an event once, as the member has it", async () => {
     writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
     expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual(event(1));
     expect(server.requests[0]?.path).toBe("/api/v1/namespaces/team/events");
   });
 
-  test("also by a controller that starts anew, and then only counted on", async () => {
+  test("counts an existing event on after a restart", async () => {
     writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
     writer.write("west", event(1), true);
@@ -85,7 +85,7 @@ describe("an event is written once", () => {
     expect(present.size).toBe(1);
   });
 
-  test("when it happens again it is counted on, in one request", async () => {
+  test("counts a repeated event in one request", async () => {
     writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
     writer.write("west", event(1, { count: 2 }), false);
@@ -93,15 +93,15 @@ describe("an event is written once", () => {
     expect(writes()).toEqual(["POST 1", "PATCH 2"]);
   });
 
-  test("when the host has forgotten it, it is made again", async () => {
+  test("creates an event again that the host has deleted", async () => {
     writer.write("west", event(1, { count: 2 }), false);
     await expect.poll(() => outcomes).toEqual(["created"]);
     expect(writes()).toEqual(["PATCH 2", "POST 2"]);
   });
 });
 
-describe("the host is not pressed", () => {
-  /** Answers nothing until it is let go. */
+describe("the load on the host", () => {
+  /** Answers no request until it is released. */
   function held(): { fault: Fault; release: () => void } {
     const waiting: (() => void)[] = [];
     let open = false;
@@ -117,7 +117,7 @@ describe("the host is not pressed", () => {
     return { fault, release };
   }
 
-  test("never more than eight requests at once", async () => {
+  test("never exceeds eight requests at once", async () => {
     const { fault, release } = held();
     server.always = fault;
     for (let number = 0; number < 20; number += 1) writer.write("west", eventOfPod(number), true);
@@ -126,7 +126,7 @@ describe("the host is not pressed", () => {
     await expect.poll(() => outcomes).toHaveLength(20);
   });
 
-  test("events of one pod are written one after another, and those of others meanwhile", async () => {
+  test("has events of one pod written in turn, and those of others meanwhile", async () => {
     const { fault, release } = held();
     server.always = fault;
     for (const number of [1, 2, 3]) writer.write("west", event(number), true);
@@ -140,7 +140,7 @@ describe("the host is not pressed", () => {
     expect(names().filter((name) => name !== event(4).metadata.name)).toEqual(inOrder);
   });
 
-  test("writes an event that changes while queued once, in its last state", async () => {
+  test("has an event that changes while queued written once, in its last state", async () => {
     const { fault, release } = held();
     server.always = fault;
     writer.write("west", event(1), true);
@@ -151,7 +151,7 @@ describe("the host is not pressed", () => {
     expect(writes()).toEqual(["POST 1", "PATCH 9"]);
   });
 
-  test("events of one pod are limited, whatever their source", async () => {
+  test("has events of one pod limited, whatever their source", async () => {
     for (let number = 0; number < 60; number += 1) {
       writer.write("west", event(number, { source: { component: `source-${number}` } }), true);
     }
@@ -159,14 +159,14 @@ describe("the host is not pressed", () => {
     expect(outcomes.filter((outcome) => outcome === "limited")).toHaveLength(10);
   });
 
-  /** Events of as many pods, one each. */
+  /** Sends events of as many pods, one each. */
   function flood(member: string, count: number, message: string): void {
     for (let number = 0; number < count; number += 1) {
       writer.write(member, eventOfPod(number, { message }), true);
     }
   }
 
-  test("drops events beyond a queue of ten megabytes", async () => {
+  test("has events beyond a queue of ten megabytes dropped", async () => {
     const { fault } = held();
     server.always = fault;
     flood("west", 1_000, "x".repeat(2 ** 15));
@@ -174,7 +174,7 @@ describe("the host is not pressed", () => {
     expect(new Set(outcomes)).toEqual(new Set(["overflowed"]));
   });
 
-  test("a member's flood neither pushes out another's events nor goes before them", async () => {
+  test("keeps a member's flood behind another's events, and drops none of these", async () => {
     const { fault, release } = held();
     server.always = fault;
     writer.write("east", eventOfPod(2_001), true);
@@ -188,7 +188,7 @@ describe("the host is not pressed", () => {
     expect(names()).toContain(event(2_001).metadata.name);
   });
 
-  test("after a refusal that may pass, everything waits, and then it is tried again", async () => {
+  test("pauses after a transient refusal, and then has the writes repeated", async () => {
     server.faults.push(refuse(503, "ServiceUnavailable"));
     writer.write("west", event(1), true);
     await expect.poll(() => clock.pending).toBe(1);
@@ -198,7 +198,7 @@ describe("the host is not pressed", () => {
     expect(present.size).toBe(2);
   });
 
-  test("a write that met another one is tried again", async () => {
+  test("has a conflicting write repeated", async () => {
     present.add(event(1).metadata.name ?? "");
     server.faults.push(refuse(409, "Conflict"));
     writer.write("west", event(1, { count: 2 }), false);
@@ -207,7 +207,7 @@ describe("the host is not pressed", () => {
     await expect.poll(() => outcomes).toEqual(["updated"]);
   });
 
-  test("gives up an event after repeated failures", async () => {
+  test("has an event given up after repeated failures", async () => {
     server.always = refuse(500, "InternalError");
     writer.write("west", event(1), true);
     for (let attempt = 0; attempt < 5; attempt += 1) {
@@ -217,7 +217,7 @@ describe("the host is not pressed", () => {
     await expect.poll(() => outcomes).toEqual(["failed"]);
   });
 
-  test("is not given up for a host that is away, and told when it is back", async () => {
+  test("has no event given up while the host is away, and writes it afterwards", async () => {
     await server.stop();
     writer.write("west", event(1), true);
     for (let attempt = 0; attempt < 8; attempt += 1) {
@@ -227,7 +227,7 @@ describe("the host is not pressed", () => {
     expect(outcomes).toEqual([]);
   });
 
-  test("a namespace that is going takes no events, and nothing is tried again", async () => {
+  test("drops events of a terminating namespace without retries", async () => {
     server.faults.push(refuse(403, "Forbidden"));
     writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["refused"]);

@@ -20,7 +20,7 @@ const REQUESTS = { pods: 1 };
 const ALL = { rebalance: true, clusters: { "*": { weight: 1, minReplicas: 0 } } };
 const NOW = 1_000;
 
-/** What may happen to a member. */
+/** The state of a member. */
 interface State {
   readonly closed: boolean;
   readonly late: boolean;
@@ -74,7 +74,7 @@ class ChurnMember implements PlacementMember {
 /** One ReplicaSet on three members: its pods are placed, evicted, lost and replaced. */
 class Churn {
   readonly members = NAMES.map((name) => new ChurnMember(name));
-  /** Evictions for which there was no place when they were decided on. */
+  /** Evictions without a free place at the time of the decision. */
   readonly homeless: string[] = [];
   evictions = 0;
   replicas = 0;
@@ -105,7 +105,7 @@ class Churn {
     return counts;
   }
 
-  /** The ReplicaSet makes and ends pods, those that have no place are placed, and Legation moves what is to move. */
+  /** Runs the ReplicaSet controller, placement and rebalancing once. */
   turn(): void {
     for (let missing = this.replicas - this.#proxies.list().length; missing > 0; missing--) this.#make();
     const surplus = this.#proxies.list().length - this.replicas;
@@ -114,7 +114,7 @@ class Churn {
     this.#rebalance();
   }
 
-  /** Kubernetes evicts what a lost member has. */
+  /** Evicts the pods of a lost member, as Kubernetes does. */
   failOver(name: string): void {
     for (const proxy of this.#proxies.list()) if (memberOf(proxy) === name) this.#remove(proxy);
   }
@@ -210,8 +210,8 @@ const event = fc.record({
   turns: fc.integer({ min: 1, max: 5 }),
 });
 
-describe("members that are lost, late, full, at their limit and well again", () => {
-  test("have nothing evicted for which there is no place, and come to rest, divided", () => {
+describe("members that are lost, late, full, at their limit and healthy again", () => {
+  test("lose no pod without a free place for it, and end divided", () => {
     fc.assert(
       fc.property(fc.array(event, { minLength: 1, maxLength: 12 }), (events) => {
         const churn = new Churn();
@@ -247,11 +247,11 @@ describe("members that are lost, late, full, at their limit and well again", () 
 
   test.each<[string, Partial<State>]>([
     ["is at its limit", { limit: 4 }],
-    ["has more than its limit by now", { limit: 2 }],
+    ["exceeds its limit", { limit: 2 }],
     ["has its nodes renewed", { renewed: true }],
     ["is late", { late: true }],
     ["is full", { room: 4 }],
-  ])("keep what they have while one of them %s", (_, parts) => {
+  ])("keep their pods while one of them %s", (_, parts) => {
     const churn = new Churn();
     churn.replicas = 12;
     for (let turn = 0; turn < 3; turn++) churn.turn();

@@ -27,12 +27,12 @@ let clock: FakeClock;
 let store: Store<Pod>;
 let owned: OwnedProxies;
 let evicted: string[];
-/** What the host must find there, or evict nothing. */
+/** The preconditions of evictions. */
 let demanded: object[];
-/** What the host answers to an eviction; undefined: it evicts. */
+/** The host's answer to an eviction; undefined if it evicts. */
 let refusedWrites: string[];
 let refusal: KubeError | undefined;
-/** The annotations that were written, by what they were written over; the host may be ahead of the store. */
+/** The written annotations and their preconditions; the host may be ahead of the store. */
 let written: { readonly name: string; readonly metadata: { readonly resourceVersion?: string } }[];
 let ahead: Set<string>;
 let members: string[];
@@ -121,7 +121,7 @@ async function pass(ms: number): Promise<void> {
   }
 }
 
-test("replicas whose data is in a member are not moved: they would come back there, again and again", async () => {
+test("does not move replicas whose data is in a member, since they would return there", async () => {
   for (let index = 0; index < 12; index += 1) {
     put(index, { volumes: [{ name: "data", persistentVolumeClaim: { claimName: `data-db-${index}` } }] });
   }
@@ -133,7 +133,7 @@ test("replicas whose data is in a member are not moved: they would come back the
 test.each([
   ["Job", "batch/v1"],
   ["Workflow", "argoproj.io/v1alpha1"],
-])("replicas of a %s are not moved: it would begin its work anew", async (kind, apiVersion) => {
+])("does not move replicas of a %s, whose work would start anew", async (kind, apiVersion) => {
   owner = { ...STATEFUL_SET, kind, apiVersion };
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(30_000);
@@ -151,9 +151,9 @@ test("evicts the observed replica by uid, never another of its name", async () =
 
 test.each<[string, number | undefined, number]>([
   ["ten seconds", undefined, 10],
-  ["as long as the host says", 25_000, 25],
+  ["the host's Retry-After", 25_000, 25],
 ])(
-  "a budget that allows no disruption is asked again after %s, and nothing counts as moved",
+  "retries an eviction that a budget forbids after %s, and counts nothing as moved",
   async (_for, retryAfterMs, seconds) => {
     const fields = { code: "TooManyRequests", cluster: "host", verb: "create", resource: "pods/eviction" } as const;
     refusal = new KubeError("not now", { ...fields, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
@@ -171,7 +171,7 @@ test.each<[string, number | undefined, number]>([
   },
 );
 
-test("an eviction that has failed is no move: it is told, and tried again", async () => {
+test("reports and retries a failed eviction, and counts nothing as moved", async () => {
   refusal = new KubeError("no", { code: "ServerError", cluster: "host", verb: "create", resource: "pods/eviction" });
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(5_000);
@@ -181,7 +181,7 @@ test("an eviction that has failed is no move: it is told, and tried again", asyn
   await controller.stop();
 });
 
-test("the next replica of a StatefulSet is moved when the one before it is back, however long that takes to end", async () => {
+test("moves the next replica of a StatefulSet when the one before it has returned, however long that takes to end", async () => {
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(10_000);
   expect(evicted).toHaveLength(1);
@@ -197,7 +197,7 @@ test("the next replica of a StatefulSet is moved when the one before it is back,
   await controller.stop();
 });
 
-test("members that did not get what was moved for them are left alone, also when a replica is not ready meanwhile", async () => {
+test("leaves members alone that did not get a moved replica, also when a replica is not ready meanwhile", async () => {
   for (let index = 0; index < 12; index += 1) put(index);
   for (const moves of [1, 2]) {
     await pass(70_000);
@@ -215,10 +215,10 @@ test("members that did not get what was moved for them are left alone, also when
   await controller.stop();
 });
 
-test("a member that again and again does not get what was moved for it is left alone twice as long each time, until it does", async () => {
+test("doubles the pause for a member that repeatedly does not get a moved replica, until it does", async () => {
   members = ["west", "east"];
   for (let index = 0; index < 12; index += 1) put(index);
-  /** After how many minutes the next is moved; its replacement goes to the member. */
+  /** Returns after how many minutes the next replica is moved; its replacement goes to the member. */
   const nextMove = async (replacement: string): Promise<number> => {
     const before = evicted.length;
     const start = clock.now();
@@ -237,7 +237,7 @@ test("a member that again and again does not get what was moved for it is left a
   await controller.stop();
 });
 
-test("a deletion cost is written over what was looked at, and not over one that its author has just written", async () => {
+test("writes a deletion cost over the observed one, and not over one that the author has just written", async () => {
   members = ["west"];
   ahead.add("db-0");
   put(0, { costed: true, metadata: { resourceVersion: "7" } });
@@ -249,7 +249,7 @@ test("a deletion cost is written over what was looked at, and not over one that 
   await controller.stop();
 });
 
-test("a deletion cost that its author has written over Legation's stays", async () => {
+test("keeps a deletion cost that the author has written over Legation's", async () => {
   members = ["west", "east"];
   const mine = [-1, -2, -3, -4];
   for (const [index, cost] of mine.entries()) {
@@ -261,7 +261,7 @@ test("a deletion cost that its author has written over Legation's stays", async 
   await controller.stop();
 });
 
-test("a member has not failed to get a replica while its replacement still waits for a place", async () => {
+test("does not blame a member while the replacement still waits for a place", async () => {
   members = ["west", "east"];
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(10_000);
@@ -279,9 +279,9 @@ test("a member has not failed to get a replica while its replacement still waits
 });
 
 test.each([
-  ["is scaled down meanwhile says nothing of the member", 4, 2],
-  ["does not replace what was moved counts as that of a member that did not get it", 0, 1],
-])("a workload that %s", async (_, fewer, moves) => {
+  ["ignores a member's result if the workload is scaled down meanwhile", 4, 2],
+  ["counts a replica that is not replaced as a failed move", 0, 1],
+])("%s", async (_, fewer, moves) => {
   members = ["west", "east"];
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(10_000);

@@ -53,7 +53,7 @@ function moves(actions: readonly Action[]): string[] {
 }
 
 describe("rebalancing", () => {
-  test("moves what a member has too much, the youngest first, one of ten at a time", () => {
+  test("moves the surplus of a member, the youngest first, one of ten at a time", () => {
     const observed = world({ replicas: [...replicas("west", 10), ...replicas("east", 0)] });
     expect(moves(decide(observed, NOW).actions)).toEqual(["team/west-9 west east"]);
     expect(moves(decide(world({ replicas: replicas("west", 30) }), NOW).actions)).toEqual([
@@ -81,8 +81,8 @@ describe("rebalancing", () => {
     ["the other member gets no more", { full: new Set(["east"]) }],
     ["the other member is lost", { candidates: [candidate("west")], closed: new Set(["east"]) }],
     ["the member that has too much is lost", { candidates: [candidate("east")], closed: new Set(["west"]) }],
-    ["the other member did not get what was moved for it", { heldMoves: held }],
-    ["all is as it should be", { replicas: [...replicas("west", 5), ...replicas("east", 5)] }],
+    ["the other member did not get a moved replica", { heldMoves: held }],
+    ["the division is right", { replicas: [...replicas("west", 5), ...replicas("east", 5)] }],
   ])("moves nothing when %s", (_, parts) => {
     expect(decide(world({ replicas: crooked, ...parts }), NOW).actions).toEqual([]);
   });
@@ -91,7 +91,7 @@ describe("rebalancing", () => {
     const others = { placed: [{ east: 6 }], unready: 0, larger: false };
     const own = replicas("west", 9);
 
-    test("moves for all ReplicaSets together, and for what an update is not off by itself", () => {
+    test("moves for all ReplicaSets together, except what the update itself causes", () => {
       const weights = { west: 1, east: 1, south: 1 };
       expect(moves(decide(world({ replicas: own, others }), NOW).actions)).toEqual([]);
       expect(moves(decide(world({ replicas: own, others, weights }), NOW).actions)).toEqual(["team/west-8 west south"]);
@@ -119,7 +119,7 @@ describe("rebalancing", () => {
       expect(decision.requeueAt).toBeGreaterThan(NOW);
     });
 
-    test("moves by weights what is off together, though each ReplicaSet is near its own division", () => {
+    test("moves a common surplus by weights, though each ReplicaSet is near its own division", () => {
       const weights = { north: 3, east: 8, south: 1, west: 3 };
       const larger = Object.entries({ north: 4, east: 4, south: 1, west: 4 });
       const observed = world({
@@ -140,7 +140,7 @@ describe("rebalancing", () => {
       expect(decision.requeueAt).toBeGreaterThan(NOW);
     });
 
-    test("leaves deletion costs in the order of coming", () => {
+    test("leaves deletion costs in the order of creation", () => {
       const crooked = replicas("west", 9, (nth) => ({ costed: true, cost: -9 + nth }));
       const balanced = { ...others, placed: [{ east: 9 }] };
       expect(decide(world({ replicas: crooked, others: balanced }), NOW).actions).toEqual([]);
@@ -148,7 +148,7 @@ describe("rebalancing", () => {
     });
   });
 
-  test("tries a member again when it has had time", () => {
+  test("tries a member again after a pause", () => {
     expect(decide(world({ replicas: crooked, heldMoves: held }), NOW).requeueAt).toBe(NOW + 1);
     expect(moves(decide(world({ replicas: crooked, heldMoves: held }), NOW + 1).actions)).toHaveLength(1);
   });
@@ -158,7 +158,7 @@ describe("rebalancing", () => {
     expect(moves(decide(observed, NOW).actions)).toEqual(["team/west-0 west east"]);
   });
 
-  test("ends, wherever it began, and then moves nothing more", () => {
+  test("ends from any start, and then moves nothing more", () => {
     const start = fc.record({
       west: fc.nat({ max: 30 }),
       east: fc.nat({ max: 30 }),
@@ -195,7 +195,7 @@ describe("deletion costs", () => {
     preferences: { rebalance: false, clusters: world({ weights: { west: 2, east: 1 } }).preferences.clusters },
   };
 
-  /** Applies what is decided until nothing is, as the stores would show it. */
+  /** Applies decisions until there are none, as the stores would show it. */
   function written(observed: Observed): { readonly replicas: readonly Replica[]; readonly writes: number } {
     let writes = 0;
     let current = observed.replicas;
@@ -210,7 +210,7 @@ describe("deletion costs", () => {
     }
   }
 
-  /** Who is left when an owner ends all but so many: those that cost least go first. */
+  /** Returns the remaining replicas after an owner has deleted the cheapest ones. */
   function left(all: readonly Replica[], count: number): Record<string, number> {
     const kept = [...all].sort((a, b) => (b.cost ?? 0) - (a.cost ?? 0)).slice(0, count);
     return {
@@ -219,7 +219,7 @@ describe("deletion costs", () => {
     };
   }
 
-  test("make an owner that shrinks keep its division, however many it had of each", () => {
+  test("make a shrinking owner keep its division, however many replicas each member had", () => {
     fc.assert(
       fc.property(fc.nat({ max: 40 }), fc.nat({ max: 40 }), (west, east) => {
         const costed = (): Partial<Replica> => ({ costed: true });
@@ -237,14 +237,17 @@ describe("deletion costs", () => {
   test.each([
     [10, 70, 50, { west: 10, east: 40 }],
     [30, 0, 1, { west: 1, east: 0 }],
-  ])("of %i and %i by equal weights leave of %i what is below its share", (west, east, count, expected) => {
-    const costed = (): Partial<Replica> => ({ costed: true });
-    const all = [...replicas("west", west, costed), ...replicas("east", east, costed)];
-    const { preferences } = world({});
-    expect(
-      left(written(world({ preferences: { ...preferences, rebalance: false }, replicas: all })).replicas, count),
-    ).toEqual(expected);
-  });
+  ])(
+    "leave the replica below its share, of %i and %i by equal weights, at a size of %i",
+    (west, east, count, expected) => {
+      const costed = (): Partial<Replica> => ({ costed: true });
+      const all = [...replicas("west", west, costed), ...replicas("east", east, costed)];
+      const { preferences } = world({});
+      expect(
+        left(written(world({ preferences: { ...preferences, rebalance: false }, replicas: all })).replicas, count),
+      ).toEqual(expected);
+    },
+  );
 
   test("are not written again while they are in order, though replicas have gone", () => {
     const all = [...replicas("west", 8, () => ({ costed: true })), ...replicas("east", 4, () => ({ costed: true }))];
@@ -254,7 +257,7 @@ describe("deletion costs", () => {
     expect(decide(world({ ...still, replicas: fewer }), NOW).actions).toEqual([]);
   });
 
-  test("of an author, or of owners that do not heed them, are left alone", () => {
+  test("are left alone if they are an author's, or their owner ignores them", () => {
     const all = [...replicas("west", 3), ...replicas("east", 3)];
     expect(decide(world({ ...still, replicas: all }), NOW).actions).toEqual([]);
   });

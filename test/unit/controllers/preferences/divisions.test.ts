@@ -23,7 +23,7 @@ function owned(uid: string, { metadata, ...parts }: PodParts = {}, kind = "Repli
   return proxyPod({ ...parts, name: `web-${uid}`, uid, metadata: { ownerReferences: [owner], ...metadata } });
 }
 
-/** Where the next one goes, told to the divisions as its placing is. */
+/** Places the next pod, and tells the divisions. Returns its member. */
 function place(divisions: Divisions, proxy: Stored<Pod>, candidates = [candidate("west"), candidate("east")]): string {
   const rules = [divisions.rule(proxy, preferences, candidates)];
   const [best = "none"] = rank({ requests: { pods: 1 }, rules, candidates }).fitting;
@@ -43,14 +43,14 @@ function countOf(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-describe("a division that is kept pod by pod", () => {
-  test("counts what is on its way, so that a burst is divided", () => {
+describe("a division that is tracked pod by pod", () => {
+  test("counts pods on their way, so that a burst is divided", () => {
     const divisions = new Divisions();
     expect(countOf(created(divisions, 9).map((proxy) => place(divisions, proxy)))).toEqual({ west: 6, east: 3 });
     expect(divisions.proxies.placed("owner")).toEqual({ west: 6, east: 3 });
   });
 
-  test("lets go of what has ended, is being deleted, or is gone", () => {
+  test("releases ended, deleted and terminating pods", () => {
     const divisions = new Divisions();
     const [one, two, three] = created(divisions, 3);
     if (one === undefined || two === undefined || three === undefined) throw new Error("three were made");
@@ -63,7 +63,7 @@ describe("a division that is kept pod by pod", () => {
     expect(divisions.proxies.owners()).toEqual([]);
   });
 
-  test("does not count the pod itself where it is tried, and gives what has no room to others", () => {
+  test("does not count the pod itself where it is tried, and passes shares without room on", () => {
     const divisions = new Divisions();
     const [first, ...rest] = created(divisions, 4);
     if (first === undefined) throw new Error("four were made");
@@ -73,7 +73,7 @@ describe("a division that is kept pod by pod", () => {
     expect(rest.map((proxy) => place(divisions, proxy, full))).toEqual(["east", "east", "east"]);
   });
 
-  test("believes a Binding more than a plan, and a plan more than a delegate that is seen elsewhere", () => {
+  test("trusts a Binding more than a reservation, and that more than a delegate that is seen elsewhere", () => {
     const divisions = new Divisions();
     const [proxy] = created(divisions, 1);
     if (proxy === undefined) throw new Error("one was made");
@@ -87,7 +87,7 @@ describe("a division that is kept pod by pod", () => {
     expect(divisions.proxies.placed("owner")).toEqual({ east: 1 });
   });
 
-  test("writes with each Binding when the pod goes: the last that was placed first", () => {
+  test("writes a deletion cost with each Binding: the last placed pod goes first", () => {
     const divisions = new Divisions();
     const costs = created(divisions, 6).map((proxy) => {
       place(divisions, proxy);
@@ -97,7 +97,7 @@ describe("a division that is kept pod by pod", () => {
     expect(costs.every((annotations) => annotations[COST] === annotations[OWN_COST])).toBe(true);
   });
 
-  test("writes no costs for owners that do not heed them, nor over an author's own", () => {
+  test("writes no costs for owners that ignore them, nor over an author's own", () => {
     const divisions = new Divisions();
     const authored = owned("authored", { metadata: { annotations: { [COST]: "7" } } });
     divisions.update(authored);

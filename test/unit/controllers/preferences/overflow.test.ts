@@ -15,7 +15,7 @@ test.each<[string, Stored<Pod>, boolean]>([
   ["of proxies is divided", proxyPod({ metadata }), true],
   ["in overflow mode is not", pod({ metadata: waiting }), false],
   ["that has overflowed is not", proxyPod({ metadata, spec: bound }), false],
-])("a workload with preferences %s", (_, proxy, divided) => {
+])("divides a workload with preferences, or not: %s", (_, proxy, divided) => {
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const { view } = new PlacementState({

@@ -14,13 +14,13 @@ interface Update {
   readonly seed: number;
 }
 
-/** What was seen of some updates: the greatest error at any moment, and after the last of each. */
+/** The greatest deviations of some updates, at any moment and at the end of each. */
 interface Seen {
   readonly worst: number;
   readonly end: number;
 }
 
-/** What happens to a Deployment between two rests. */
+/** The events of a Deployment between two rests. */
 type Story = (deployment: SimulatedDeployment, random: () => number) => void;
 
 const updated: Story = (deployment) => deployment.update();
@@ -49,7 +49,7 @@ function seenIn({ clusters, seed, ...sizes }: Update, stories: readonly Story[],
   const random = randomFrom(seed);
   const deployment = new SimulatedDeployment({ preferences, clusters: names, random, ready, ...sizes });
   const ideals = new Map<number, Replicas>();
-  /** By how many replicas these are off the division of as many as they are, in the cluster where it is most. */
+  /** Returns by how many replicas the worst cluster is off the division of the present number. */
   const errorOf = (placed: Replicas): number => {
     const total = Object.values(placed).reduce((sum, one) => sum + one, 0);
     const ideal = ideals.get(total) ?? divide({ total, preferences, clusters: names, key: "team/web" }).replicas;
@@ -102,7 +102,7 @@ const limits = fc.array(
     }),
   { minLength: 1, maxLength: 3 },
 );
-// One takes what the others do not.
+// One cluster takes the rest.
 const limited = limits.map((others) => [{ weight: 1, minReplicas: 0 }, ...others]);
 
 describe("all ReplicaSets of a Deployment that is updated", () => {
@@ -122,7 +122,7 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
     },
   );
 
-  test("stay within one, whatever the weights of up to three clusters are, and in whatever order things happen", () => {
+  test("stay within one for any weights of up to three clusters, in any order of events", () => {
     fc.assert(
       fc.property(weights(3), sizes, seed, (clusters, size, from) => {
         const { worst, end } = seenIn({ clusters, ...size, seed: from }, [updated, updated]);
@@ -133,7 +133,7 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
     );
   });
 
-  test("stay within one when the update is rolled back in the middle", () => {
+  test("stay within one when the update is rolled back midway", () => {
     fc.assert(
       fc.property(weights(3), sizes, seed, (clusters, size, from) => {
         const { worst, end } = seenIn({ clusters, ...size, seed: from }, [rolledBack, updated], true);
@@ -144,7 +144,7 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
     );
   });
 
-  test("stay within two with more clusters, also when they are scaled or updated again in the middle", () => {
+  test("stay within two with more clusters, also when they are scaled or updated again midway", () => {
     fc.assert(
       fc.property(weights(6), sizes, seed, (clusters, size, from) => {
         const { worst } = seenIn({ clusters, ...size, seed: from }, [updated, scaled, twice], true);
@@ -154,7 +154,7 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
     );
   });
 
-  test("are off by no more than come and go at once, and by one at the end, where there are limits", () => {
+  test("deviate by no more than the replicas in motion, and by one at the end, if there are limits", () => {
     fc.assert(
       fc.property(limited, quarters, seed, (clusters, size, from) => {
         const { worst, end } = seenIn({ clusters, ...size, seed: from }, [updated, updated]);
@@ -170,7 +170,7 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
   };
   test.each<[string, Update]>([
     [
-      "much is given before weights count",
+      "most replicas are given before weights count",
       {
         clusters: [own(1), own(0, 4), own(0, 4), own(1, 5, 6)],
         replicas: 22,
@@ -180,14 +180,14 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
       },
     ],
     [
-      "two have their least alone",
+      "only minReplicas count for two clusters",
       { clusters: [own(1), own(0, 1), own(0, 3)], replicas: 19, maxSurge: 5, maxUnavailable: 4, seed: 1837070489 },
     ],
     [
-      "one has its least alone",
+      "only minReplicas count for one cluster",
       { clusters: [own(1), own(1), own(0, 4)], replicas: 13, maxSurge: 4, maxUnavailable: 3, seed: 2113929212 },
     ],
-  ])("are off by no more than that where %s", (_, update) => {
+  ])("deviate by no more than that where %s", (_, update) => {
     const { worst, end } = seenIn(update, [updated, updated]);
     expect(worst).toBeLessThanOrEqual(1 + update.maxSurge + update.maxUnavailable);
     expect(end).toBeLessThanOrEqual(1);

@@ -50,7 +50,7 @@ class ReplicaSets {
     this.#preferences = { rebalance: false, clusters };
   }
 
-  /** Makes or ends replicas until there are so many. */
+  /** Creates or deletes replicas until the ReplicaSet has this size. */
   resize(set: string, replicas: number, labels: Record<string, string>): void {
     const pods = this.#pods.get(set) ?? [];
     const made = Array.from({ length: Math.max(0, replicas - pods.length) }, () =>
@@ -90,7 +90,7 @@ function costOf({ metadata }: Stored<Pod>): number {
   return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0);
 }
 
-/** Two ReplicaSets of one Deployment or Rollout, which go through these sizes: the old one's, the new one's. */
+/** Runs two ReplicaSets of one Deployment or Rollout through these sizes of the old and the new one. */
 function sizes(label: string, clusters: Record<string, ClusterPreferences>, steps: readonly [number, number][]) {
   const sets = new ReplicaSets(clusters);
   const seen = steps.map(([old, fresh]) => {
@@ -167,7 +167,7 @@ describe("the ReplicaSets of a Rollout", () => {
   });
 
   test.each([DEPLOYMENT, ROLLOUT])(
-    "are within one at the end where many go at once, whatever the steps were: %s",
+    "are within one at the end after any steps, where many replicas go at once: %s",
     (label) => {
       for (const clusters of [AT_MOST, AT_LEAST]) {
         for (const steps of [blueGreen, preview, routed]) {
@@ -177,7 +177,7 @@ describe("the ReplicaSets of a Rollout", () => {
     },
   );
 
-  test("are not those of a Deployment that has the same name, nor other ReplicaSets' that are named alike", () => {
+  test("do not include those of a Deployment of the same name, nor others with similar names", () => {
     const strangers: readonly [string, Record<string, string>][] = [
       ["web-old", { [DEPLOYMENT]: "old" }],
       ["web-other", { [ROLLOUT]: "x" }],
@@ -201,7 +201,7 @@ test.each<[string, Record<string, string>, ReturnType<typeof updatedOf>, string]
   ["web-5f7", { [ROLLOUT]: "f7" }, undefined, "team/web-5f7"],
   ["web-5f7", {}, undefined, "team/web-5f7"],
   ["web-", { [ROLLOUT]: "" }, undefined, "team/web-"],
-])("ReplicaSet %s with pods' labels %j is of %j", (set, labels, updated, workload) => {
+])("assigns ReplicaSet %s with pods' labels %j to %j", (set, labels, updated, workload) => {
   const pod = podOf(set, `${set}-0`, labels);
   expect(updatedOf(pod)).toEqual(updated);
   expect(workloadOf(pod)).toBe(workload);

@@ -12,13 +12,13 @@ import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts
 import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
 
-/** Lets a controller try, and try again if it will, and says what it has made of the error. */
+/** Lets a controller try and retry, and returns what it has made of the error. */
 async function outcomeOf(
   clock: FakeClock,
   controller: { stop(): Promise<void> },
   { attempts, isRefused }: { readonly attempts: () => number; readonly isRefused: () => boolean },
 ): Promise<Outcome> {
-  // Less than anything waits for that is left alone, and more than the first few pauses.
+  // Less than any hold, and more than the first pauses.
   for (let step = 0; step < 10; step += 1) await clock.advance(100);
   await controller.stop();
   if (attempts() === 0) throw new Error("nothing was written");
@@ -26,7 +26,7 @@ async function outcomeOf(
   return attempts() > 1 ? "tried again" : "settled";
 }
 
-/** What members say of an export, told on the host's. */
+/** The conditions of members' ServiceExports on the host's. */
 export const anExportsStatus: Site = async (error) => {
   const clock = new FakeClock();
   const conditions = [{ type: "Valid", status: "True", reason: "Fine", message: "it is" }];
@@ -89,7 +89,7 @@ export const aSecretOfTokens: Site = async (error) => {
   return outcomeOf(clock, controller, { attempts: () => attempts, isRefused: () => told.includes("NoToken") });
 };
 
-/** The virtual node of a member, which is made. */
+/** The virtual node of a member, which is created. */
 export const aVirtualNode: Site = async (error) => {
   const clock = new FakeClock();
   const cluster = {

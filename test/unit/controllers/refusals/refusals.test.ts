@@ -33,8 +33,8 @@ const sites: readonly [string, Site, Expected][] = [
   ["a virtual node", aVirtualNode, { refused: ALL, settled: ["AlreadyExists"] }],
 ];
 
-describe("what an error of an API server means for", () => {
-  test.each(sites)("%s", async (_, site, { refused = [], settled = [] }) => {
+describe("an error of an API server", () => {
+  test.each(sites)("is classified for %s", async (_, site, { refused = [], settled = [] }) => {
     const outcomes: Partial<Record<KubeErrorCode, string>> = {};
     const expected: Partial<Record<KubeErrorCode, string>> = {};
     for (const code of CODES) {
@@ -52,7 +52,7 @@ test.each<[string, Site]>([
   ["a larger claim", aLargerClaim],
   ["a new ServiceExport", aNewExport],
   ["a Secret of tokens", aSecretOfTokens],
-])("%s is tried again when an API server denies it that has just been started", async (_, site) => {
+])("repeats the write of %s that a starting API server denies", async (_, site) => {
   const detail =
     'things is forbidden: User "legation" cannot write resource "things" in API group "" in the namespace "team"';
   const error = new KubeError(detail, { code: "Forbidden", cluster: "west", verb: "write", resource: "things" });

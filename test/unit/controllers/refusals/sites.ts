@@ -19,12 +19,12 @@ import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 /**
- * What becomes of a write that failed. `refused`: the author is told, or others are tried, and the same write rests; `settled`:
- * there is nothing left to do, or what the watch tells decides; `tried again`: the reconcile fails, and is repeated.
+ * The result of a failed write. `refused`: it is reported, or others are tried, and the same write is held; `settled`: nothing
+ * is left to do, or the watch decides; `tried again`: the reconcile fails, and is repeated.
  */
 export type Outcome = "refused" | "settled" | "tried again";
 
-/** A place where errors of writes are told apart: writes once, with this error as the answer. */
+/** A place where errors of writes are classified: writes once, with this error as the response. */
 export type Site = (error: KubeError) => Promise<Outcome>;
 
 export const HOST = { id: "host-id", name: "cern" };
@@ -34,7 +34,7 @@ const clock = { now: () => 0, wall: () => 0 };
 const REF = { member: "west", namespace: "team", name: "web" } as const;
 const object = { metadata: { namespace: "team", name: "web", uid: "uid-1", resourceVersion: "1" } };
 
-/** A member all of whose writes fail with the error, and that has nothing. */
+/** Returns an empty member whose writes all fail with the error. */
 function memberFailing(error: KubeError): never {
   const fail = (async () => {
     throw error;
@@ -78,7 +78,7 @@ export const aNewCopy: Site = async (error) => {
   );
 };
 
-/** What stands in the place of a copy, before a pod overflows. */
+/** An object in the place of a copy, before a pod overflows. */
 export const whatIsInTheWay: Site = async (error) => {
   const envFrom = [{ configMapRef: { name: "settings" } }];
   const waiting = pod({ spec: { containers: [{ name: "main", image: "work:1", envFrom }] } });
@@ -116,7 +116,7 @@ export const aChangedCopy: Site = async (error) => {
   );
 };
 
-/** A claim that is to become larger. */
+/** A claim that is to grow. */
 export const aLargerClaim: Site = async (error) => {
   let refused = false;
   const onRefusedSize = (): void => {
@@ -136,7 +136,7 @@ export const aLargerClaim: Site = async (error) => {
   return outcomeOf(executor.execute(action, context), () => refused);
 };
 
-/** A ServiceExport that is made beside a copy. */
+/** A ServiceExport that is created beside a copy. */
 export const aNewExport: Site = async (error) => {
   const told: unknown[] = [];
   const recorder = { record: (_about: unknown, news: unknown) => told.push(news) };

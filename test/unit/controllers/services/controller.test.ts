@@ -22,7 +22,7 @@ interface Clusters {
   readonly copies?: Objects;
   /** Live delegates of the namespace in `west`. */
   readonly live?: number;
-  /** Whether the host's pods are known. */
+  /** The host's pods are known. */
   readonly synced?: boolean;
 }
 
@@ -46,7 +46,7 @@ function copyOf(source: Stored<ServiceObject>, metadata: object = {}) {
   return { ...copy, metadata: { ...copy.metadata, name, uid: `copy of ${name}`, resourceVersion: "3", ...metadata } };
 }
 
-/** A pod of `web` that is to go to `west`, and what is written there. */
+/** Returns a pod of `web` that is to go to `west`, and the writes there. */
 async function going({ services = [], slices = [], copies = [], live = 0, synced = true }: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
@@ -99,17 +99,17 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   };
 }
 
-describe("a member gets for a pod", () => {
+describe("a member that gets a pod", () => {
   const imported = { ownerReferences: [{ apiVersion: "v1", kind: "ServiceImport", name: "x", uid: "x" }] };
   const other = service("other", { selector: { app: "other" } });
   test.each<[string, Clusters, string[]]>([
     [
-      "the Services that it is an endpoint of, and those without a selector",
+      "gets the Services that have it as an endpoint, and those without a selector",
       { services: [web, other, db] },
       ["web", "db"],
     ],
     [
-      "no Service that another cluster's was imported as",
+      "gets no Service that was imported from another cluster",
       { services: [{ ...db, metadata: { ...db.metadata, ...imported } }] },
       [],
     ],
@@ -121,42 +121,46 @@ describe("a member gets for a pod", () => {
 
   test.each<[string, Clusters, string[]]>([
     [
-      "endpoints of the host, where it has the Service's copy",
+      "gets endpoints of the host where it has the Service's copy",
       { copies: [copyOf(db)] },
       ["create endpointslices db-1"],
     ],
-    ["none for a Service of the member's own", { copies: [service("db")] }, ["create services db"]],
-    ["none for a Service that is not there yet", {}, ["create services db"]],
+    ["gets no endpoints for its own Service", { copies: [service("db")] }, ["create services db"]],
+    ["gets no endpoints before the Service", {}, ["create services db"]],
   ])("%s", async (_, clusters, expected) => {
     const { writes, prepare } = await going({ services: [db], slices: [slice], ...clusters });
     await prepare();
     expect(writes).toEqual(expected);
   });
 
-  test("none for a Service whose endpoints are pods", async () => {
+  test("gets no endpoints for a Service whose endpoints are pods", async () => {
     const { writes, prepare } = await going({ services: [web], slices: [sliceOf("web")], copies: [copyOf(web)] });
     await prepare();
     expect(writes).toEqual([]);
   });
 
-  test("nothing, when it is an earlier one of that name", async () => {
+  test("gets nothing for an earlier pod of that name", async () => {
     const { writes, prepare } = await going({ services: [web] });
     expect(await prepare("earlier")).toBe(true);
     expect(writes).toEqual([]);
   });
 });
 
-describe("a pod starts in a member", () => {
+describe("a pod", () => {
   test.each<[string, Objects, boolean]>([
-    ["with its Services", [copyOf(web)], true],
-    ["not before they are there", [], false],
-    ["not with one that is going", [copyOf(web, { deletionTimestamp: "2024-01-01T00:00:00Z" })], false],
+    ["starts with its Services", [copyOf(web)], true],
+    ["does not start before they are there", [], false],
+    [
+      "does not start with one that is being deleted",
+      [copyOf(web, { deletionTimestamp: "2024-01-01T00:00:00Z" })],
+      false,
+    ],
   ])("%s", async (_, copies, expected) => {
     const { prepare } = await going({ services: [web], copies });
     expect(await prepare()).toBe(expected);
   });
 
-  test("without them when it has waited for five seconds", async () => {
+  test("starts without them after five seconds", async () => {
     const { clock, prepare } = await going({ services: [web] });
     expect(await prepare()).toBe(false);
     await clock.advance(5_000);
@@ -167,9 +171,9 @@ describe("a pod starts in a member", () => {
 describe("a Service's copy", () => {
   const given = { services: [web], copies: [copyOf(web)] };
   test.each<[string, Clusters, string[]]>([
-    ["goes some time after the last pod has ended", given, ["delete services web"]],
+    ["is deleted some time after the last pod has ended", given, ["delete services web"]],
     ["stays while a delegate runs there", { ...given, live: 1 }, []],
-    ["stays before it is known who is there", { ...given, synced: false }, []],
+    ["stays before the pods there are known", { ...given, synced: false }, []],
   ])("%s", async (_, clusters, expected) => {
     const { clock, writes, proxy, put, prepare } = await going(clusters);
     expect(await prepare()).toBe(true);

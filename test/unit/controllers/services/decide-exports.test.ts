@@ -36,20 +36,20 @@ ofLegation.metadata.managedFields = [
 ];
 
 test.each<[string, Partial<ObservedExport>, string, number?]>([
-  ["a first report is written at once", {}, "Reporting"],
-  ["what is shown already is not written", { exported: exported(...conditions) }, "InStep"],
-  ["nothing is written of nothing", { reports: [] }, "InStep"],
-  ["a change waits until all members may have been heard", { exported: exported(old) }, "Waiting", now + 10_000],
-  ["a change is written then", { exported: exported(old), since: now - 10_000 }, "Reporting"],
+  ["writes a first report at once", {}, "Reporting"],
+  ["does not write conditions that are shown already", { exported: exported(...conditions) }, "InStep"],
+  ["writes nothing without reports", { reports: [] }, "InStep"],
+  ["delays a change until all members may have reported", { exported: exported(old) }, "Waiting", now + 10_000],
+  ["writes a change after that", { exported: exported(old), since: now - 10_000 }, "Reporting"],
   [
-    "what no member says any more is taken back",
+    "removes a condition that no member reports any more",
     { exported: ofLegation, since: now - 10_000, reports: [] },
     "Reporting",
   ],
-  ["one that changes all the time is written every five seconds", last(1_000, "6", {}), "Waiting", now + 4_000],
-  ["what the host did not take is left for a while", last(6_000, "7"), "Waiting", now + 594_000],
-  ["what the host did not take is tried again", last(600_000, "7"), "Reporting"],
-  ["what the host did not take is tried again when it has changed there", last(6_000, "6"), "Reporting"],
+  ["writes a condition that changes constantly every five seconds", last(1_000, "6", {}), "Waiting", now + 4_000],
+  ["holds a condition that the host does not store", last(6_000, "7"), "Waiting", now + 594_000],
+  ["repeats a condition that the host did not store after a while", last(600_000, "7"), "Reporting"],
+  ["repeats a condition that the host did not store when the export has changed there", last(6_000, "6"), "Reporting"],
 ])("%s", (_, parts, outcome, requeueAt) => {
   const decision = decideReport({ exported: exported(), reports, since: now, last: [], ...parts }, now);
   expect(decision).toMatchObject({ outcome, actions: outcome === "Reporting" ? [{}] : [] });
@@ -67,7 +67,7 @@ test.each<[string, Partial<ObservedCopy>, string[]]>([
   ["is no longer exported when the host does not", { copy: marked }, ["Exporting", "unexport"]],
   ["stays exported while the host is being read", { copy: marked, exported: { state: "unknown" } }, ["InStep"]],
   ["is left alone when the host does not export it", {}, ["InStep"]],
-])("a Service's copy %s", (_, parts, expected) => {
+])("%s, as a Service's copy", (_, parts, expected) => {
   const ref = { member: "west", kind: "Service", namespace: "team", name: "web" };
   const observed: ObservedCopy = {
     ref,

@@ -17,7 +17,7 @@ const source = { metadata: { name: "web", namespace: "team", uid: "service", res
 const onHost: Stored<ServiceExport> = { metadata: { ...source.metadata, uid: "export", resourceVersion: "9" } };
 const valid: ExportCondition = { type: "Valid", status: "True", reason: "Ok", message: "fine" };
 
-/** The ServiceExport that this host made in a member, or what the parts make of it. */
+/** Returns the ServiceExport that this host created in a member, changed by the parts. */
 function made({
   labels = {},
   annotations = {},
@@ -45,12 +45,12 @@ function made({
 
 interface Scene {
   readonly members: Readonly<Record<string, readonly Stored<ServiceExport>[]>>;
-  /** Of the members, those that have pods of the namespace. */
+  /** The members with pods of the namespace. */
   readonly withPods?: readonly string[];
   readonly state?: "present" | "missing" | "unknown";
 }
 
-/** What is written on the host where members have these ServiceExports, and by what each member was asked for them. */
+/** Returns the writes on the host for these ServiceExports of members, and the members' list requests. */
 async function telling({ members, withPods = Object.keys(members), state = "present" }: Scene) {
   const clock = new FakeClock();
   const log = createLogger({ level: "silent" });
@@ -105,37 +105,37 @@ async function telling({ members, withPods = Object.keys(members), state = "pres
 
 const told = (words: string): string[] => [`team/web status export: Valid True ${words}`];
 
-describe("on the host's ServiceExport is told what is said", () => {
+describe("the status of the host's ServiceExport", () => {
   test.each<[string, Scene, string[]]>([
-    ["of the one that this host made", { members: { west: [made()] } }, told("west: fine")],
-    ["of no other host's", { members: { west: [made({ labels: { [HOST_LABEL]: "other-id" } })] } }, []],
+    ["has the conditions of the one that this host created", { members: { west: [made()] } }, told("west: fine")],
+    ["ignores another host's", { members: { west: [made({ labels: { [HOST_LABEL]: "other-id" } })] } }, []],
     [
-      "of no other host's beside its own in another member",
+      "ignores another host's beside this host's in another member",
       { members: { east: [made({ labels: { [HOST_LABEL]: "other-id" } })], west: [made()] } },
       told("west: fine"),
     ],
-    ["of none that is the member's own", { members: { west: [{ ...onHost, status: { conditions: [valid] } }] } }, []],
-    ["of none that is no copy", { members: { west: [made({ labels: { [COPY_LABEL]: "no" } })] } }, []],
+    ["ignores the member's own", { members: { west: [{ ...onHost, status: { conditions: [valid] } }] } }, []],
+    ["ignores one that is no copy", { members: { west: [made({ labels: { [COPY_LABEL]: "no" } })] } }, []],
+    ["ignores one without an owner", { members: { west: [made({ annotations: { [OWNER_ANNOTATION]: "" } })] } }, []],
     [
-      "of none that does not say whose it is",
-      { members: { west: [made({ annotations: { [OWNER_ANNOTATION]: "" } })] } },
-      [],
-    ],
-    [
-      "by members that have pods of the namespace",
+      "has the conditions of members that have pods of the namespace",
       { members: { east: [made()], west: [made()] }, withPods: ["east"] },
       told("east: fine"),
     ],
     ["of none by another name", { members: { west: [made({ name: "db" })] } }, []],
     ["of none in another namespace", { members: { west: [made({ namespace: "other" })] } }, []],
-    ["of none once the host exports it no more", { members: { west: [made()] }, state: "missing" }, []],
-    ["of none before it is known whether the host exports it", { members: { west: [made()] }, state: "unknown" }, []],
+    ["is left alone once the host no longer exports it", { members: { west: [made()] }, state: "missing" }, []],
+    [
+      "is left alone before it is known whether the host exports it",
+      { members: { west: [made()] }, state: "unknown" },
+      [],
+    ],
   ])("%s", async (_, scene, expected) => {
     expect((await telling(scene)).writes).toEqual(expected);
   });
 });
 
-test("members are asked for the copies that this host made, and for no others", async () => {
+test("asks members for the copies that this host created, and for no others", async () => {
   const { asked } = await telling({ members: { west: [made()] } });
   expect(asked).toEqual([`${HOST_LABEL}=${HOST.id},${COPY_LABEL}=true`]);
 });

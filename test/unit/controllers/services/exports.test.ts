@@ -21,7 +21,7 @@ function exported(object: KubeObject): Stored<KubeObject> {
   return { ...object, metadata: { ...object.metadata, name: "web", uid: "export", resourceVersion: "4" } };
 }
 
-describe("a Service that is not exported any more", () => {
+describe("a Service that is no longer exported", () => {
   const unmarked = { to: "west patch", demands: { uid: "copy" } };
   const own = exported({ metadata: { name: "web", namespace: "team" } });
   test.each<[string, Stored<KubeObject>[], Write[]]>([
@@ -30,7 +30,7 @@ describe("a Service that is not exported any more", () => {
       [exported(toExport(copy, source, HOST, "multicluster.x-k8s.io/v1beta1"))],
       [{ to: "west delete", demands: { uid: "export" } }, unmarked],
     ],
-    ["leaves an export that is the member's own", [own], [unmarked]],
+    ["leaves the member's own export alone", [own], [unmarked]],
     ["has none", [], [unmarked]],
   ])("%s", async (_, there, expected) => {
     const writes: Write[] = [];
@@ -49,7 +49,7 @@ describe("a Service that is not exported any more", () => {
   });
 });
 
-test("a Service keeps the mark of its export as long as a member that has just been started denies to be read", async () => {
+test("keeps the mark of a Service's export while a starting member denies the read", async () => {
   const detail = 'serviceexports is forbidden: User "legation" cannot list resource "serviceexports" in API group "x"';
   const denied = new KubeError(detail, {
     code: "Forbidden",
@@ -85,13 +85,13 @@ describe("a Service that is exported", () => {
   };
   test.each<[string, Stored<KubeObject>, KubeErrorCode | undefined, string[]]>([
     [
-      "is marked before its export is made, so that whoever leads then can remove it",
+      "is marked before its export is created, so that the next leader can remove it",
       copy,
       undefined,
       ["mark", "make"],
     ],
     ["is not marked twice", marked, undefined, ["make"]],
-    ["gets no export when it is another by now", copy, "Conflict", ["mark"]],
+    ["gets no export if it is another one by now", copy, "Conflict", ["mark"]],
   ])("%s", async (_, there, problem, expected) => {
     const done: string[] = [];
     const exports = new Exports({ host: HOST, clock: { now: () => 0 }, onMade: () => {} } as never);
@@ -109,7 +109,7 @@ describe("a Service that is exported", () => {
     await exports.make({ client } as never, { type: "export", ref, copy: there, source }, context);
     expect(done).toEqual(expected);
     const isMade = expected.includes("make");
-    // A copy that is made anew has none.
+    // A copy that is created anew has none.
     expect([exports.due(key, "copy"), exports.due(key, "another")]).toEqual([isMade ? 600_000 : 0, 0]);
   });
 });

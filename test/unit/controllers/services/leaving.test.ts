@@ -10,7 +10,7 @@ import { eventually } from "../../../support/harness/wait.ts";
 const NAMESPACE = "load";
 // Pods, nodes, tokens, and the kinds of copies.
 const READ_IN_A_MEMBER = 9;
-// What lingers for ten seconds lingers for two, and pods are patient for one.
+// Delays of ten seconds take two here, and pods wait for one.
 const FASTER = 5;
 const BEGUN = realClock.now();
 const after: Clock["after"] = (ms, callback) => realClock.after(ms / FASTER, callback);
@@ -35,7 +35,7 @@ afterEach(async () => {
   await fleet.close();
 });
 
-/** The client, but the answer to the first deletion of a Service is lost, and whether it is done is open. */
+/** Returns the client, but loses the response to the first deletion of a Service, which may happen or not. */
 function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
   let lost = false;
   const remove: ClusterClient["delete"] = async (resource, ref, options) => {
@@ -53,7 +53,7 @@ function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
   });
 }
 
-test("a pod that comes while it is open whether its Service's copy goes starts with one that stays", async () => {
+test("starts a pod with a Service's copy that stays, if it comes while the deletion of an earlier copy is uncertain", async () => {
   const { host, members } = fleet;
   const [member] = members;
   if (member === undefined) throw new Error("no member");

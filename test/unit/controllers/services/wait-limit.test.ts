@@ -11,7 +11,7 @@ function patience() {
   return { clock, onChange, made: new WaitLimit({ clock, onChange }) };
 }
 
-test("a pod waits five seconds for its Services, whatever it tries meanwhile", async () => {
+test("lets a pod wait five seconds for its Services, whatever it tries meanwhile", async () => {
   const { clock, onChange, made } = patience();
   made.wait(key, "u");
   await clock.advance(3000);
@@ -22,7 +22,7 @@ test("a pod waits five seconds for its Services, whatever it tries meanwhile", a
   expect([made.over("u"), onChange.mock.calls]).toEqual([true, [[key]]]);
 });
 
-test("pods that wait are woken with their namespace, and none that has waited long enough", async () => {
+test("wakes waiting pods with their namespace, and none that has waited long enough", async () => {
   const { clock, onChange, made } = patience();
   made.wait(key, "u");
   made.wake("other");
@@ -37,7 +37,7 @@ test("pods that wait are woken with their namespace, and none that has waited lo
   expect(onChange).not.toHaveBeenCalled();
 });
 
-test("a pod that is where it is to be waits for nothing", async () => {
+test("lets a placed pod wait for nothing", async () => {
   const { clock, onChange, made } = patience();
   made.wait(key, "u");
   made.forget("u");

@@ -8,12 +8,12 @@ import { eventually } from "../../../support/harness/wait.ts";
 
 const CLUSTER = "member-0";
 const NODE = virtualNodeName(CLUSTER);
-// As long as all that a test waits for may take together.
+// Limits all waits of a test together.
 const WAITS = { timeout: 90_000 };
 
 let fleet: Fleet;
 let controllers: RunningControllers | undefined;
-/** Pods that were bound, in their order. */
+/** Pods that were bound, in order. */
 let bound: string[];
 
 beforeEach(async () => {
@@ -49,23 +49,19 @@ function messageOf(pod: string): string {
   return JSON.stringify(fleet.host.get("pods", "load", pod)?.status ?? {});
 }
 
-test(
-  "a member whose node the host does not have gets no pod, says why, and gets the pod when the node is there",
-  WAITS,
-  async () => {
-    fleet.host.put("nodes", foreignNode());
-    await start();
-    await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
-    expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
-    fleet.host.put("pods", fleet.pod("early"));
-    await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
-    expect(bound).toEqual([]);
-    fleet.host.erase("nodes", "", NODE);
-    await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
-  },
-);
+test("gives a member without its node on the host no pod, with the reason, until the node exists", WAITS, async () => {
+  fleet.host.put("nodes", foreignNode());
+  await start();
+  await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
+  expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
+  fleet.host.put("pods", fleet.pod("early"));
+  await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
+  expect(bound).toEqual([]);
+  fleet.host.erase("nodes", "", NODE);
+  await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
+});
 
-test("a virtual node that has lost its label has it again at once, and stays cordoned meanwhile", WAITS, async () => {
+test("restores the label of a virtual node at once, which stays cordoned meanwhile", WAITS, async () => {
   await start();
   await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
   const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
@@ -81,7 +77,7 @@ test("a virtual node that has lost its label has it again at once, and stays cor
   expect(bound).toEqual([]);
 });
 
-/** A Cluster that is being deleted, whose credentials are gone, before a controller begins to lead. */
+/** Creates a terminating Cluster without credentials before a controller leads. */
 async function leaving(proxies: number): Promise<void> {
   await fleet.close();
   fleet = await fleetOf(1, proxies);
@@ -103,7 +99,7 @@ function finalizersOf(cluster: string): unknown {
 }
 
 test(
-  "a Cluster that is being deleted keeps its node while pods are bound to it, whichever controller leads",
+  "keeps the node of a terminating Cluster while pods are bound to it, whichever controller leads",
   WAITS,
   async () => {
     await leaving(1);
@@ -115,7 +111,7 @@ test(
 );
 
 test(
-  "a Cluster that is being deleted goes as soon as a new leader knows that no pod is bound to its node",
+  "lets a terminating Cluster go as soon as a new leader knows that no pod is bound to its node",
   WAITS,
   async () => {
     await leaving(0);
@@ -128,7 +124,7 @@ test(
     await start();
     await eventually(() => fleet.host.get("nodes", "", NODE) === undefined, { intervalMs: 20 });
     await eventually(() => fleet.host.get("clusters", "", CLUSTER) === undefined, { intervalMs: 20 });
-    // Neither a node that somebody has made anew goes, nor what others hold the Cluster by since.
+    // Neither a recreated node goes, nor later finalizers of the Cluster.
     expect(changes).toMatchObject([
       { preconditions: { uid: node?.metadata.uid } },
       { metadata: { finalizers: [], resourceVersion: expect.any(String) } },
@@ -136,7 +132,7 @@ test(
   },
 );
 
-test("members whose credentials are gone when a controller starts count among those that are lost", WAITS, async () => {
+test("counts members without credentials at the controller's start among the lost ones", WAITS, async () => {
   await fleet.close();
   fleet = await fleetOf(3, 0);
   const conditions = (index: number): { reason?: string }[] => {
@@ -154,7 +150,7 @@ test("members whose credentials are gone when a controller starts count among th
   await expect.poll(reasons, { timeout: 30_000 }).toEqual(Array(3).fill("MostMembersUnreachable"));
 });
 
-test("a virtual node that is deleted while it is drained comes back cordoned and tainted", WAITS, async () => {
+test("restores a virtual node that is deleted while it is drained as cordoned and tainted", WAITS, async () => {
   await start();
   await expect.poll(() => readyOf(CLUSTER)?.reason, { timeout: 30_000 }).toBe("ProbeSucceeded");
   const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
@@ -174,11 +170,11 @@ test("a virtual node that is deleted while it is drained comes back cordoned and
 });
 
 test(
-  "a Cluster that is being deleted, and cannot be asked, keeps its node while a pod without a node may have its delegate there",
+  "keeps the node of a terminating Cluster that does not answer while it may have the delegate of an unbound pod",
   WAITS,
   async () => {
     const [member] = fleet.members;
-    // Its scheduler says nothing.
+    // Its scheduler does not answer.
     if (member !== undefined) member.onPod = (pod) => pod;
     await start();
     await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });

@@ -62,7 +62,7 @@ function observed(parts: Partial<Observed> = {}): Observed {
   };
 }
 
-/** The node as the API server holds it: quantities in its own spelling. */
+/** Returns the node as the API server stores it, with canonical quantities. */
 function stored(
   parts: { spec?: KubeNode["spec"]; labels?: Record<string, string>; annotations?: Record<string, string> } = {},
 ): Stored<KubeNode> {
@@ -101,7 +101,7 @@ function types(actions: readonly Action[]): string[] {
 }
 
 describe("a member's virtual node", () => {
-  test("is made with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
+  test("is created with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
     const [action] = decide(observed(), now).actions;
     expect(action).toMatchObject({
       type: "createNode",
@@ -147,19 +147,19 @@ describe("a member's virtual node", () => {
     ["v1.36.3", ["ExtendWebSocketsToKubelet", "Other"], undefined, ["Other"]],
     ["v1.36.3", ["Other", "Another"], endpoint, ["Another", "ExtendWebSocketsToKubelet", "Other"]],
   ])(
-    "of a member of version %s whose nodes declare %j, with kubelet API %j, declares %j",
+    "declares the features of a member of version %s whose nodes declare %j, with kubelet API %j: %j",
     (version, features, at, all) => {
       const status = desiredNode(observed({ facts: facts({ version, features }), endpoint: at }), now).status;
       expect(status?.declaredFeatures).toEqual(all);
     },
   );
 
-  test("keeps what it declares while its member has not been asked", () => {
+  test("keeps its declared features while its member has not been read", () => {
     const { version: _, ...unknown } = facts();
     expect(desiredNode(observed({ facts: unknown }), now).status).not.toHaveProperty("declaredFeatures");
   });
 
-  test("calls the address of its kubelet API as it was told to", () => {
+  test("publishes the address of its kubelet API as configured", () => {
     const endpoint = { address: "10.0.0.6", addressType: "ExternalIP", port: 10250 } as const;
     const { status } = desiredNode(observed({ endpoint }), now);
     expect(status?.addresses).toEqual([{ type: "ExternalIP", address: "10.0.0.6" }]);
@@ -183,7 +183,7 @@ describe("a member's virtual node", () => {
         { type: "Hostname", address: "legation.example" },
       ],
     ],
-  ])("publishes where its kubelet API is found: %s, and no address of before", (address, addresses) => {
+  ])("publishes its kubelet API's address %s, and no earlier address", (address, addresses) => {
     const moved = observed({
       node: stored(),
       cluster: cluster({ labels: { region: "eu" } }, ready),
@@ -211,12 +211,12 @@ describe("a member's virtual node", () => {
     expect(status?.capacity).toMatchObject({ pods: "10000" });
   });
 
-  test("has room for no pods from its creation on, before the member's nodes are read", () => {
+  test("has no room for pods from its creation on, before the member's nodes are read", () => {
     const unread = facts({ nodesRead: false, capacity: {}, allocatable: {} });
     expect(desiredNode(observed({ facts: unread }), now).status?.allocatable).toEqual({ pods: "0" });
   });
 
-  test("of a member whose nodes take no pods has nothing to allocate, and is not reported again for that", () => {
+  test("has nothing allocatable if no node of the member takes pods, and is not reported again for that", () => {
     const none = facts({ allocatable: {} });
     const nothing = { cpu: "0", memory: "0", pods: "0" };
     expect(desiredNode(observed({ facts: none }), now).status?.allocatable).toEqual(nothing);
@@ -259,7 +259,7 @@ describe("a member's virtual node", () => {
     expect(actions[2]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
   });
 
-  test("gives up what the node controller says of a kubelet that it has not heard of, once it answers", () => {
+  test("drops the node controller's Unknown conditions once it reports again", () => {
     const { status, ...rest } = stored();
     const unknown = { type: "DiskPressure", status: "Unknown", reason: "NodeStatusNeverUpdated" };
     const theirs = [
@@ -287,7 +287,7 @@ describe("a member's virtual node", () => {
     expect(decide(relabelled, now).actions[0]).not.toHaveProperty(["patch", "metadata", "labels", "theirs"]);
   });
 
-  test("gets back within five minutes the note of its labels that somebody has taken off", () => {
+  test("gets its record of labels back within five minutes", () => {
     const { [NODE_LABELS_ANNOTATION]: keys, ...annotations } = stored().metadata.annotations ?? {};
     expect(keys).toContain("region");
     const stripped = observed({
@@ -295,7 +295,7 @@ describe("a member's virtual node", () => {
       cluster: cluster({ labels: { region: "eu" } }, ready),
       renewedAt: now + 299_999,
     });
-    // Not sooner: whoever keeps taking it off is not fought.
+    // Not sooner, so that no fight with another manager begins.
     expect(decide(stripped, now + 299_999).actions).toEqual([]);
     expect(decide({ ...stripped, renewedAt: now + 300_000 }, now + 300_000).actions).toContainEqual({
       type: "patchNode",
@@ -305,14 +305,14 @@ describe("a member's virtual node", () => {
     });
   });
 
-  test("is alive whatever becomes of a change that its Cluster's author wants: it comes last", () => {
+  test("stays alive before it applies its Cluster's changes, which may fail", () => {
     const taints = [{ key: "d", value: "refused", effect: "NoSchedule" as const }];
     const tainted = cluster({ labels: { region: "eu" } }, ready);
     const due = observed({ node: stored(), cluster: { ...tainted, spec: { ...tainted.spec, taints } } });
     expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
   });
 
-  test("that the API server refuses to make is told of, and tried again after that", () => {
+  test("has a refused creation reported, and tried again", () => {
     const lacking = observed({ refused: "taint: invalid value" });
     const { actions } = decide(lacking, now);
     expect(types(actions)).toEqual(["patchClusterStatus", "createNode"]);
@@ -323,7 +323,7 @@ describe("a member's virtual node", () => {
     });
   });
 
-  test("keeps its taint beside those that the node controller puts there", () => {
+  test("keeps its taint beside those of the node controller", () => {
     const theirs = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
     const node = stored({ spec: { taints: [theirs] } });
     expect(decide(observed({ node }), now).actions.at(-1)).toMatchObject({
@@ -331,7 +331,7 @@ describe("a member's virtual node", () => {
     });
   });
 
-  test("counts of pods are told with a pause, the member's loss at once", () => {
+  test("has pod counts reported with a pause, and the member's loss at once", () => {
     const counted = observed({
       node: stored(),
       facts: facts({ proxies: 7 }),
@@ -347,7 +347,7 @@ describe("a member's virtual node", () => {
 describe("a Cluster that is being deleted", () => {
   const going = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" });
 
-  test("waits for its proxies behind a cordon, its node as alive as before", () => {
+  test("waits for its proxies behind a cordon, with its node alive", () => {
     const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
     const { actions, outcome } = decide(draining, now + 10_000);
     expect(outcome).toBe("Draining");
@@ -358,7 +358,7 @@ describe("a Cluster that is being deleted", () => {
   test.each([
     ["that answers", true, 500, "are being withdrawn"],
     ["that does not answer", false, 10_000, "`legation unjoin west --force` gives them up"],
-  ])("waits for delegates without a node in a member %s, and says so", (_which, reachable, afterMs, message) => {
+  ])("waits for delegates without a node in a member %s, and reports that", (_which, reachable, afterMs, message) => {
     const waiting = observed({ cluster: going, node: stored(), facts: facts({ waiting: 2, reachable }) });
     const { actions, outcome, requeueAt } = decide(waiting, now);
     expect({ outcome, requeueAt }).toEqual({ outcome: "Draining", requeueAt: now + afterMs });
@@ -373,7 +373,7 @@ describe("a Cluster that is being deleted", () => {
     });
   });
 
-  test("gives up delegates without a node when somebody says that nothing runs there, its node last", () => {
+  test("gives up delegates without a node when its node is out of service, and deletes the node last", () => {
     const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" as const }] };
     const lost = observed({
       cluster: going,
@@ -385,7 +385,7 @@ describe("a Cluster that is being deleted", () => {
     expect(types(decide(answering, now).actions)).not.toContain("removeFinalizer");
   });
 
-  test("says which pods on its node it waits for", () => {
+  test("reports which pods on its node it waits for", () => {
     const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
     const written = decide(draining, now).actions.find((action) => action.type === "patchClusterStatus");
     expect(written?.status).toMatchObject({
@@ -393,7 +393,7 @@ describe("a Cluster that is being deleted", () => {
     });
   });
 
-  test("stays while the host's pods have still to be read, and what was counted before stands", () => {
+  test("stays, with its earlier counts, while the host's pods have not been read", () => {
     const told = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" }, { pods: 7, heldDelegates: 2 });
     const { proxies: _, ...rest } = facts();
     const unread = observed({ cluster: told, node: stored(), facts: { ...rest, proxies: undefined } });
@@ -405,19 +405,19 @@ describe("a Cluster that is being deleted", () => {
     expect(written?.status).not.toHaveProperty("heldDelegates");
   });
 
-  test("goes with its node when none is left", () => {
+  test("goes with its node when no pod is left", () => {
     expect(types(decide(observed({ cluster: going, node: stored() }), now).actions)).toEqual([
       "deleteNode",
       "removeFinalizer",
     ]);
   });
 
-  test("that is gone leaves no node", () => {
+  test("leaves no node when it is gone", () => {
     expect(types(decide(observed({ cluster: undefined, node: stored() }), now).actions)).toEqual(["deleteNode"]);
   });
 });
 
-test("a member in whose place another cluster answers is lost, and its node and Cluster say why", () => {
+test("reports a member as lost on node and Cluster when another cluster answers in its place", () => {
   const lost = facts({ reachable: false, notMember: "AnotherCluster", message: "another cluster answers" });
   const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
   expect(actions).toContainEqual({
@@ -453,7 +453,7 @@ describe("the taints of a node that its Cluster has written", () => {
       wanted: [upkeep],
       written: [VIRTUAL, upkeep],
     },
-  ])("$named, over the list that was looked at", ({ noted, there, wanted, written }) => {
+  ])("$named, with the observed list as precondition", ({ noted, there, wanted, written }) => {
     const { cluster: west = cluster() } = observed();
     const tainted = { ...west, spec: { ...west.spec, taints: wanted } };
     const node = stored({ annotations: noted, spec: { taints: there } });
@@ -465,7 +465,7 @@ describe("the taints of a node that its Cluster has written", () => {
   });
 });
 
-test("keeps a member's capacity while its nodes are still to be read", () => {
+test("keeps a member's capacity while its nodes have not been read", () => {
   const unread = facts({ nodesRead: false, nodes: 0, capacity: {}, allocatable: {} });
   const { actions } = decide(observed({ node: stored(), facts: unread, heartbeatAt: 0 }), now);
   const [report] = actions.flatMap((action) => (action.type === "patchNodeStatus" ? [action.patch] : []));
@@ -474,13 +474,13 @@ test("keeps a member's capacity while its nodes are still to be read", () => {
   expect(report).not.toHaveProperty("status.allocatable");
 });
 
-test("a Cluster that is being deleted gets no finalizer any more, which the API server would refuse", () => {
+test("adds no finalizer to a terminating Cluster, which the API server would refuse", () => {
   const leaving = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z", finalizers: ["example.com/other"] });
   const { actions } = decide(observed({ cluster: leaving, node: stored(), facts: facts({ proxies: 1 }) }), now);
   expect(types(actions)).not.toContain("addFinalizer");
 });
 
-describe("a virtual node that somebody deletes", () => {
+describe("a deleted virtual node", () => {
   const own = { key: "example.com/pool", effect: "NoSchedule" } as const;
   const byHand = { key: "example.com/upkeep", effect: "NoSchedule" } as const;
   const lost = {
@@ -493,7 +493,7 @@ describe("a virtual node that somebody deletes", () => {
     return { ...cluster(), spec: { ...cluster().spec, taints } };
   }
 
-  test("comes back cordoned, and with the taints that it had", () => {
+  test("is restored cordoned, with the taints that it had", () => {
     const deleted = stored({ spec: { unschedulable: true, taints: [VIRTUAL, byHand, lost] } });
     const { spec } = desiredNode(observed({ deleted }), now);
     expect(spec).toEqual({
@@ -503,7 +503,7 @@ describe("a virtual node that somebody deletes", () => {
     });
   });
 
-  test("has its Cluster's taints as they are now", () => {
+  test("is restored with its Cluster's present taints", () => {
     const before = desiredNode(observed({ cluster: tainted([own]) }), now);
     const deleted = {
       ...before,
@@ -516,7 +516,7 @@ describe("a virtual node that somebody deletes", () => {
   });
 });
 
-describe("the label by which cluster autoscalers leave the resources of virtual nodes out of their limits", () => {
+describe("the label by which cluster autoscalers ignore the resources of virtual nodes", () => {
   const labelOf = (labels: Record<string, string>): string | undefined =>
     desiredNode(observed({ cluster: cluster({ labels }) }), now).metadata?.labels?.type;
 
@@ -524,11 +524,11 @@ describe("the label by which cluster autoscalers leave the resources of virtual 
     expect(labelOf({ region: "eu" })).toBe("virtual-kubelet");
   });
 
-  test("is that of the node also where the Cluster has a label of that key", () => {
+  test("is the node's also where the Cluster has a label of that key", () => {
     expect(labelOf({ type: "edge" })).toBe("virtual-kubelet");
   });
 
-  test("comes to a node that has none yet, and stays when the Cluster loses one of that key", () => {
+  test("is added to a node without it, and stays when the Cluster loses one of that key", () => {
     const node = stored({ labels: { type: "edge" } });
     const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": "type" };
     const before = { ...node, metadata: { ...node.metadata, annotations } };
@@ -542,7 +542,7 @@ describe("the label by which cluster autoscalers leave the resources of virtual 
   });
 });
 
-test("labels by which tools know what they applied do not come to the node, and go from one that has them", () => {
+test("keeps labels by which tools find their objects off the node, and removes them", () => {
   const labels = {
     region: "eu",
     "app.kubernetes.io/instance": "clusters",

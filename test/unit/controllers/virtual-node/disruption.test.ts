@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { looksLikeOurOwnTrouble } from "../../../../src/controllers/virtual-node/disruption.ts";
 
 test.each([
-  // Lost, of all, and whether nothing is evicted.
+  // Lost members, all members, and the expected result.
   [0, 0, false],
   [0, 5, false],
   [1, 1, false],
@@ -14,6 +14,6 @@ test.each([
   [3, 6, false],
   [11, 20, true],
   [10, 20, false],
-])("%i lost of %i members is trouble of the host's own: %s", (lost, all, expected) => {
+])("blames the host, or not, for %i lost of %i members: %s", (lost, all, expected) => {
   expect(looksLikeOurOwnTrouble(lost, all)).toBe(expected);
 });

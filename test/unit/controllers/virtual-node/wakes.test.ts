@@ -17,7 +17,7 @@ beforeEach(async () => {
   server = await FaultServer.start();
   client = connect(server);
   woken = [];
-  // Not read yet: there is nothing to write of its node.
+  // Not read yet: its node needs no write.
   const west = { settling: true, read: false, setVirtualNode: () => false };
   controller = new VirtualNodeController({
     host: client,
@@ -43,7 +43,7 @@ function put({ spec, status }: Pick<KubeNode, "spec" | "status">): void {
   } as KubeNode);
 }
 
-test("proxies are looked at when their node's readiness or taints change, and not for its heartbeats", async () => {
+test("wakes proxies when their node's readiness or taints change, and not for its heartbeats", async () => {
   const ready = { type: "Ready", status: "True" };
   put({ status: { conditions: [ready] } });
   await controller.start(new AbortController().signal);

@@ -21,7 +21,7 @@ const OPEN = { unschedulable: false, taints: [] };
 
 let clock: FakeClock;
 let writes: Write[];
-/** Writes that the host answers with an error, by what they are to. */
+/** Writes that the host answers with an error. */
 let failures: Map<string, KubeErrorCode>;
 let found: Stored<KubeNode>[];
 let tell: (event: WatchEvent<KubeNode>) => void;
@@ -72,7 +72,7 @@ beforeEach(() => {
   tell = (event) => events.shift()?.(event);
   const host = fakeClient({
     list: (async (_resource: unknown, { labelSelector }: { labelSelector?: string }) => {
-      // One that has lost its label is found by its name alone.
+      // A node without its label is found by its name alone.
       const items = found.filter(({ metadata }) => labelSelector === undefined || metadata.labels !== undefined);
       return { items, resourceVersion: "1", size: 0 };
     }) as never,
@@ -138,7 +138,7 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
   ["answers, and whose pods cannot be read,", { read: false }, "Unknown"],
   ["does not answer", { reachable: false }, "Unknown"],
   ["has still to be read since the controller began", { settling: true, read: false }, undefined],
-])("the node of a member that %s is Ready as it must be", async (_which, state, ready) => {
+])("sets Ready correctly on the node of a member that %s", async (_which, state, ready) => {
   member = { ...HEARD, ...state };
   found = [node()];
   await start();
@@ -157,7 +157,7 @@ test("sends node heartbeats out of turn, ahead of thousands of pod writes", asyn
   for (const to of urgent) expect(writes).toContainEqual(expect.objectContaining({ to, outOfTurn: true }));
 });
 
-test("a node that has lost its label is given it again as that node, and no other that has taken its place", async () => {
+test("restores the label of a node with its uid, and of no other node in its place", async () => {
   const { labels: _labels, ...metadata } = node().metadata;
   found = [{ ...node(), metadata }];
   failures.set("create nodes", "AlreadyExists");
@@ -176,9 +176,9 @@ test("reports a refused node write in the status of its Cluster", async () => {
 });
 
 test.each([
-  ["of the same Cluster is", "c", true],
-  ["of a Cluster that was made anew is not", "another", undefined],
-])("the node %s cordoned as the one that was deleted", async (_which, uid, unschedulable) => {
+  ["restores the cordon for the same Cluster", "c", true],
+  ["restores no cordon for a Cluster that was created anew", "another", undefined],
+])("restores a deleted node: %s", async (_which, uid, unschedulable) => {
   found = [node({ unschedulable: true })];
   await start();
   member = { ...HEARD, settling: true, read: false };
@@ -193,7 +193,7 @@ test.each([
   expect(made?.spec?.unschedulable).toBe(unschedulable);
 });
 
-test("the node of a Cluster that was made anew is not cordoned as that of the one before, though its end is heard of last", async () => {
+test("does not cordon the node of a recreated Cluster like the earlier one's, even if that deletion is seen last", async () => {
   found = [node({ unschedulable: true })];
   await start();
   cluster = clusterOf("another", "2026-11-01T10:00:01Z");
