@@ -15,12 +15,12 @@ beforeAll(async () => {
   pems = (await Promise.all(authorities)).map(({ cert }) => cert);
 });
 
-test("certificates are found between comments, and without a line's end", () => {
+test("finds certificates between comments, and without a final newline", () => {
   expect(certificatesOf(`# ours\r\n${at(0)}\n\n# theirs\n${at(1).trimEnd()}`)).toEqual([at(0), `${at(1).trimEnd()}\n`]);
   expect(certificatesOf("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")).toEqual([]);
 });
 
-test("replicas with different CAs converge on one bundle after one write each", () => {
+test("converges on one bundle after one write of each replica with another CA", () => {
   const first = addToBundle("", at(0), NOW);
   const both = addToBundle(first, at(1), NOW);
   expect(both).toBe(at(1) + at(0));

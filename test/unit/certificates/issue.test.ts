@@ -43,14 +43,14 @@ describe("TLS with a certificate of the authority", () => {
     });
   }
 
-  test("is trusted by who trusts the authority", async () => {
+  test("is trusted by clients that trust the authority", async () => {
     expect(await handshake(authority.cert, "legation-webhook.legation-system.svc")).toBe("trusted");
   });
   test("is trusted with an older authority of the same name in the bundle", async () => {
     const older = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
     expect(await handshake(older.cert + authority.cert, "legation-webhook.legation-system.svc")).toBe("trusted");
   });
-  test("is not trusted by who trusts another authority of the same name", async () => {
+  test("is not trusted by clients of another authority of the same name", async () => {
     const other = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
     expect(await handshake(other.cert, "legation-webhook.legation-system.svc")).toMatch(/UNABLE|SELF_SIGNED|SIGNATURE/);
   });
@@ -59,7 +59,7 @@ describe("TLS with a certificate of the authority", () => {
   });
 });
 
-test("a certificate that vouches for itself is signed by its own key, for its names", async () => {
+test("signs a self-signed certificate with its own key, for its names", async () => {
   const { cert, key } = await issueSelfSigned(hosts, { now, lifetimeMs: DAY_MS });
   const parsed = new X509Certificate(cert);
   expect(parsed.verify(createPublicKey(createPrivateKey(key)))).toBe(true);
@@ -67,45 +67,45 @@ test("a certificate that vouches for itself is signed by its own key, for its na
   expect(parsed.ca).toBe(false);
 });
 
-describe("a certificate is renewed", () => {
+describe("the renewal of a certificate", () => {
   const at = (days: number, options: object = {}) =>
     renewalReason(serving.cert, { now: now + days * DAY_MS, ...options });
-  test("after two thirds of its life", () => {
+  test("is due after two thirds of its life", () => {
     expect(at(59)).toBeUndefined();
     expect(at(61)).toBe("expiring");
   });
-  test("when it is valid from later on, by a clock that a day's backdating does not make up for", () => {
+  test("is due if the certificate is valid only from later on, beyond the backdating of a day", () => {
     expect(at(-0.9)).toBeUndefined();
     expect(at(-1.1)).toBe("early");
     expect(at(-59)).toBe("early");
   });
-  test("not, when whoever issued it would replace the new one for ever", () => {
+  test("is not due if its issuer would replace each new one, without end", () => {
     expect(at(-62)).toBeUndefined();
   });
-  test("when it lacks a name or an address", () => {
+  test("is due if a name or an address is missing", () => {
     expect(at(0, { hosts })).toBeUndefined();
     expect(at(0, { hosts: [...hosts, "other.svc"] })).toBe("hosts");
     expect(at(0, { hosts: ["10.0.0.1"] })).toBe("hosts");
   });
-  test("when another authority signed it", async () => {
+  test("is due if another authority signed it", async () => {
     const other = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
     expect(at(0, { authority: authority.cert })).toBeUndefined();
     expect(at(0, { authority: other.cert })).toBe("authority");
     expect(at(0, { authority: "nonsense" })).toBe("authority");
   });
-  test("when nobody can read it", () => {
+  test("is due if it cannot be parsed", () => {
     expect(renewalReason("nonsense", { now })).toBe("unreadable");
     expect(expiresAt("nonsense")).toBeUndefined();
   });
 });
 
-test("a certificate tells whom it is for", () => {
+test("names the holder of a certificate", () => {
   expect(hostsOf(serving.cert)).toEqual([hosts[0], hosts[1], "0:0:0:0:0:0:0:1"]);
   expect(hostsOf(authority.cert)).toEqual([]);
   expect(hostsOf("nonsense")).toEqual([]);
 });
 
-test("no certificate outlives its authority", async () => {
+test("issues no certificate beyond its authority's life", async () => {
   const long = await issueServing(authority, ["a"], { now, lifetimeMs: 400 * DAY_MS });
   expect(expiresAt(long.cert)).toBe(expiresAt(authority.cert));
 });

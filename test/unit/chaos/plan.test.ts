@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DEEDS, FAULTS, type Happening, LONG_DEEDS, LONG_FAULTS, planOf, type Repertoire } from "../../chaos/plan.ts";
 
-test("the same seed is the same plan, and another one another", () => {
+test("gives the same plan for the same seed, and another one for another", () => {
   expect(planOf(7, 60_000)).toEqual(planOf(7, 60_000));
   expect(planOf(8, 60_000)).not.toEqual(planOf(7, 60_000));
 });
@@ -11,7 +11,7 @@ const whatOf = (happening: Happening): string => (happening.type === "fault" ? h
 test.each<[string, Repertoire, readonly string[]]>([
   ["for a test", {}, [...FAULTS, ...DEEDS]],
   ["for a run of its own", { faults: LONG_FAULTS, deeds: LONG_DEEDS }, [...LONG_FAULTS, ...LONG_DEEDS]],
-])("a plan %s is in order, and a long one has everything", (_, repertoire, everything) => {
+])("is in order %s, and contains everything if it is long", (_, repertoire, everything) => {
   const plan = planOf(1, 3_600_000, repertoire);
   expect(plan.map(({ at }) => at)).toEqual(plan.map(({ at }) => at).sort((a, b) => a - b));
   expect([...new Set(plan.map(whatOf))].sort()).toEqual([...everything].sort());

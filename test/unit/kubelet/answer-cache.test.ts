@@ -14,8 +14,8 @@ function counting(): Promise<number> {
   return Promise.resolve(asked);
 }
 
-describe("answers that stay good for a while", () => {
-  test("are asked for once, also by many at the same time", async () => {
+describe("cached answers", () => {
+  test("are requested once, also by many callers at the same time", async () => {
     const cache = new AnswerCache<number>({ lifetimeMs: () => 1_000, most: 10, clock });
     expect(await Promise.all([cache.of("a", counting), cache.of("a", counting)])).toEqual([1, 1]);
     await clock.advance(999);
@@ -33,13 +33,13 @@ describe("answers that stay good for a while", () => {
     expect(await cache.of("a", counting)).toBe(2);
   });
 
-  test("are not kept when there is none", async () => {
+  test("do not include failures", async () => {
     const cache = new AnswerCache<number>({ lifetimeMs: () => 1_000, most: 10, clock });
     await expect(cache.of("a", () => Promise.reject(new Error("no host")))).rejects.toThrow("no host");
     expect(await cache.of("a", counting)).toBe(1);
   });
 
-  test("are no more than so many", async () => {
+  test("are limited in number", async () => {
     const cache = new AnswerCache<number>({ lifetimeMs: () => 1_000, most: 2, clock });
     for (const key of ["a", "b", "c"]) await cache.of(key, counting);
     expect(await cache.of("c", counting)).toBe(3);

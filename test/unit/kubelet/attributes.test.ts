@@ -13,12 +13,12 @@ test.each<[string, string, string, string[]]>([
   ["GET", "/", "get", ["proxy"]],
   ["POST", "/pods", "create", ["pods", "proxy"]],
   ["POST", "/exec/shop/web/main", "create", ["proxy"]],
-  // WebSocket opens by GET what runs commands.
+  // A WebSocket opens by GET and may run commands.
   ["GET", "/exec/shop/web/main", "create", ["proxy"]],
   ["GET", "/attach/shop/web/main", "create", ["proxy"]],
   ["GET", "/portForward/shop/web", "create", ["proxy"]],
-  // No verb of Kubernetes: nobody has the right to it.
+  // No verb of Kubernetes, so no right permits it.
   ["OPTIONS", "/pods", "", ["pods", "proxy"]],
-])("%s %s needs %s on nodes/%s", (method, path, verb, subresources) => {
+])("requires for %s %s the verb %s on nodes/%s", (method, path, verb, subresources) => {
   expect(attributesOf(method, path)).toEqual({ verb, subresources });
 });

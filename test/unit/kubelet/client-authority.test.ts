@@ -19,7 +19,7 @@ function published(version: number, pem: string): Stored<ConfigMap> {
   };
 }
 
-test("the authorities of client certificates are what the host publishes now; what cannot be read takes nobody's place", async () => {
+test("trusts the client authorities that the host publishes now, and keeps the last ones while they cannot be read", async () => {
   const [first, second] = await Promise.all([Authority.create("first"), Authority.create("second")]);
   const events: [WatchEvent<ConfigMap>["type"], string, string | undefined][] = [
     ["MODIFIED", second.pem, second.pem],

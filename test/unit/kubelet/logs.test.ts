@@ -15,7 +15,7 @@ let asked: StreamOptions[];
 let answer: (options: StreamOptions) => Promise<StreamAnswer>;
 let lost: string | undefined;
 let clock: FakeClock;
-/** The caller's rights have been looked up. */
+/** Looks up the caller's rights. */
 let checked: (response: ServerResponse) => Promise<unknown>;
 let served: Promise<void>;
 let front: ReturnType<typeof createServer>;
@@ -51,7 +51,7 @@ afterEach(async () => {
   await new Promise((resolve) => front.close(resolve));
 });
 
-/** The log as a host's API server gets it; "cut" when it does not end in good order. */
+/** Returns the log as a host's API server gets it; "cut" if it ends abnormally. */
 function read(path = PATH): Promise<{ readonly status: number | undefined; readonly text: string } | "cut"> {
   return new Promise((resolve) => {
     const outgoing = request({ port, host: "127.0.0.1", path }, (response) => {
@@ -75,7 +75,7 @@ const KUBELET_FORBIDS =
   "Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, subresource(s)=[proxy])";
 
 describe("a log", () => {
-  test("is asked for with the options that a kubelet knows, and no others", async () => {
+  test("is requested with the options that a kubelet knows, and no others", async () => {
     answer = () => Promise.resolve({ body: Readable.from(["line\n"]), headers: {} });
     const options = "timestamps=true&tailLines=3&sinceTime=2026-01-01T00%3A00%3A00Z&limitBytes=9&stream=Stderr";
     expect(await read(`${PATH}?${options}&pretty=true&insecureSkipTLSVerifyBackend=true`)).toEqual({
@@ -130,12 +130,12 @@ describe("a log", () => {
     ],
     ["another's prohibition", refusal(403, "not today"), 500, "cluster west: not today"],
     ["something in between", () => Promise.resolve({ status: 503, headers: {}, text: "<html>" }), 500, "<html>"],
-  ])("that is refused says so: %s", async (_what, given, status, text) => {
+  ])("is refused with the member's status: %s", async (_what, given, status, text) => {
     answer = given;
     expect(await read()).toEqual({ status, text });
   });
 
-  test("is not asked for when its reader has left while their rights were looked up", async () => {
+  test("is not requested if its reader has left during the lookup of their rights", async () => {
     answer = () => new Promise(() => {});
     const outgoing = request({ port, host: "127.0.0.1", path: `${PATH}?follow=true` });
     outgoing.on("error", () => {});
@@ -149,7 +149,7 @@ describe("a log", () => {
     expect(asked).toEqual([]);
   });
 
-  test("of a member that does not answer says so", async () => {
+  test("is refused while the member does not answer", async () => {
     const fields = {
       code: "NotSent",
       cluster: "west",
@@ -162,7 +162,7 @@ describe("a log", () => {
     expect(await read()).toEqual({ status: 500, text: "cluster west did not answer: connection refused" });
   });
 
-  test("that is followed waits for its first line without end, until the member is lost", async () => {
+  test("waits for its first line without a limit when it is followed, until the member is lost", async () => {
     answer = ({ signal }) =>
       new Promise((_resolve, reject) => {
         const fields = {
@@ -186,7 +186,7 @@ describe("a log", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("that is followed, and has no line yet, is not asked for any longer when its reader leaves", async () => {
+  test("is given up before its first line when its reader leaves", async () => {
     answer = ({ signal }) => new Promise((_resolve, reject) => signal?.addEventListener("abort", reject));
     const outgoing = request({ port, host: "127.0.0.1", path: `${PATH}?follow=true` });
     outgoing.on("error", () => {});
@@ -198,7 +198,7 @@ describe("a log", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("that breaks off is cut here, too", async () => {
+  test("is cut when the member's connection breaks", async () => {
     const body = new Readable({ read: () => {} });
     answer = () => Promise.resolve({ body, headers: {} });
     const answered = read();
@@ -215,7 +215,7 @@ test.each<[string, number, number | undefined, (number | undefined)[]]>([
   ["not one of another configuration", 10_250, 8_080, [10_250, 10_251, 10_252]],
   ["any free one", 0, undefined, [0, undefined, undefined]],
   ["any free one, or the node's", 0, 8_080, [8_080, 0, undefined]],
-])("a node listens on %s", (_what, first, preferred, ports) => {
+])("listens on %s", (_what, first, preferred, ports) => {
   const candidates = portsFrom(first, preferred);
   expect(ports.map(() => candidates.next().value)).toEqual(ports);
 });

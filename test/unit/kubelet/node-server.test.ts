@@ -28,7 +28,7 @@ let port: number;
 let hostAnswers: boolean;
 let tokenStatus: object;
 let isAllowed: boolean;
-/** What the host waits for before it answers. */
+/** Delays the host's answers. */
 let hostsWait: Promise<void> | undefined;
 let clock: FakeClock;
 
@@ -114,7 +114,7 @@ function ask(
   });
 }
 
-test("ports that are taken leave nothing behind that waits for them", async () => {
+test("leaves no waiting listener behind when ports are taken", async () => {
   await serve(undefined);
   const warnings: string[] = [];
   const note = ({ name }: Error): void => void warnings.push(name);
@@ -131,7 +131,7 @@ test("ports that are taken leave nothing behind that waits for them", async () =
 });
 
 describe("a virtual node's server", () => {
-  test("knows a certificate of the host's authority by its name and groups", async () => {
+  test("reads name and groups from a certificate of the host's authority", async () => {
     await serve(authority.pem);
     expect(await ask({ certificate: caller })).toBe(200);
     expect(reviews).toMatchObject([
@@ -145,7 +145,7 @@ describe("a virtual node's server", () => {
     ]);
   });
 
-  test("asks the host once for what it asks again and again", async () => {
+  test("asks the host once for repeated requests", async () => {
     await serve(authority.pem);
     for (let index = 0; index < 5; index += 1) await ask({ certificate: caller });
     for (let index = 0; index < 5; index += 1) await ask({ token: "nonsense" });
@@ -167,7 +167,7 @@ describe("a virtual node's server", () => {
     expect(await ask({ token: "token" })).toBe(expected);
   });
 
-  test("lets a user in half a minute after the right was given, and keeps one out five minutes after it was taken", async () => {
+  test("admits a user within half a minute of a grant, and refuses one within five minutes of a revocation", async () => {
     await serve(authority.pem);
     const states: number[] = [];
     for (const [allowed, afterMs] of [
@@ -194,13 +194,13 @@ describe("a virtual node's server", () => {
     expect(await ask({ ...STREAM, ...(known ? { certificate: caller } : {}) })).toBe(expected);
   });
 
-  test("takes addresses as long as commands may be", async () => {
+  test("accepts addresses as long as commands may be", async () => {
     await serve(authority.pem);
     const path = `/healthz?command=${"x".repeat(200_000)}`;
     expect(await ask({ certificate: caller, path })).toBe(200);
   });
 
-  test("takes no certificate that is for a server, nor any when the host publishes no authority", async () => {
+  test("refuses a server certificate, and any certificate while the host publishes no authority", async () => {
     await serve(authority.pem);
     const ofServer = await authority.issue({ commonName: "system:admin", usage: "serverAuth" });
     expect(await ask({ certificate: ofServer })).toBe(401);
@@ -208,7 +208,7 @@ describe("a virtual node's server", () => {
     expect(await ask({ certificate: caller })).toBe(401);
   });
 
-  test("takes certificates from when an authority is published, on connections made before too", async () => {
+  test("accepts certificates once an authority is published, on earlier connections too", async () => {
     await serve(undefined);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -217,7 +217,7 @@ describe("a virtual node's server", () => {
     await expect.poll(() => ask({ certificate: caller, agent }).catch(() => 0)).toBe(200);
   });
 
-  test("forgets a connection whose authority is no more", async () => {
+  test("forgets a connection whose authority is gone", async () => {
     await serve(authority.pem);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -229,7 +229,7 @@ describe("a virtual node's server", () => {
   test.each<[string, object]>([
     ["request", {}],
     ["stream", STREAM],
-  ])("serves no further %s on a connection whose authority has gone while it was in use", async (_what, next) => {
+  ])("serves no further %s on a connection whose authority went while it was in use", async (_what, next) => {
     await serve(authority.pem);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -244,7 +244,7 @@ describe("a virtual node's server", () => {
     expect(await ask({ certificate: caller, agent, ...next })).toBe(401);
   });
 
-  test("forgets a certificate whose time is over, also on a connection made before", async () => {
+  test("forgets an expired certificate, also on an earlier connection", async () => {
     await serve(authority.pem);
     const agent = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => agent.destroy());
@@ -253,7 +253,7 @@ describe("a virtual node's server", () => {
     expect(await ask({ certificate: caller, agent })).toBe(401);
   });
 
-  test("serves nobody while the host cannot be asked, and does not remember that", async () => {
+  test("serves no caller while the host cannot be asked, and does not cache that", async () => {
     await serve(authority.pem);
     hostAnswers = false;
     expect(await ask({ certificate: caller })).toBe(500);
@@ -263,25 +263,25 @@ describe("a virtual node's server", () => {
   });
 });
 
-/** A connection that the server has taken, and that never says who it is. */
+/** An accepted connection that sends nothing. */
 async function stranger(): Promise<Socket> {
   const socket = connectTcp({ port, host: "127.0.0.1" });
   socket.on("error", () => {});
   await once(socket, "connect");
-  // It is taken when another, which came later, has been answered.
+  // It has been accepted once a later one was answered.
   await ask();
   return socket;
 }
 
 describe("a server that is closed", () => {
-  /** Resolves when the server has closed; the clock goes on meanwhile. */
+  /** Resolves when the server has closed; time passes meanwhile. */
   async function closing(): Promise<void> {
     const closed = server.close();
     await clock.advance(10_000);
     await closed;
   }
 
-  test("does not wait for a caller who was refused and leaves its side open", async () => {
+  test("does not wait for a refused caller that keeps its side open", async () => {
     await serve(authority.pem);
     const options = { port, host: "127.0.0.1", rejectUnauthorized: false, allowHalfOpen: true };
     const socket = connectTls(options);
@@ -294,7 +294,7 @@ describe("a server that is closed", () => {
     socket.destroy();
   });
 
-  test("does not wait for a connection that never says who it is", async () => {
+  test("does not wait for a connection that sends nothing", async () => {
     await serve(authority.pem);
     const socket = await stranger();
     await closing();
@@ -302,10 +302,10 @@ describe("a server that is closed", () => {
   });
 });
 
-test("a handshake that was begun before the authority changed is not finished after it", async () => {
+test("does not finish a handshake that began before the authority changed", async () => {
   await serve(authority.pem);
   const socket = await stranger();
   server.renew({ certificate: serving, clientAuthority: other.pem });
-  // Long before the server gives up whoever never says who it is.
+  // Long before the server gives up silent connections.
   await expect.poll(() => socket.closed, { timeout: 5_000 }).toBe(true);
 });

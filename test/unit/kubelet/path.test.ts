@@ -35,7 +35,7 @@ test.each<[string, ReturnType<typeof endpointOf>]>([
   ["/containerLogs//web/main", { kind: "unknown" }],
   ["/containerLogs/shop//main", { kind: "unknown" }],
   ["/containerLogs/shop/web/", { kind: "unknown" }],
-])("%s", (path, endpoint) => {
+])("is parsed: %s", (path, endpoint) => {
   expect(endpointOf(path)).toEqual(endpoint);
 });
 
@@ -47,10 +47,10 @@ test.each([
   ["/stats/summary", "stats"],
   ["/containerLogs/shop/web/main", "containerLogs"],
   ["/exec/shop/web/main", "exec"],
-  // Anybody may ask for any path.
+  // Any caller may request any path.
   ["/metrics/any", "other"],
   ["/any", "other"],
   ["/", "other"],
-])("request metrics of %s have the path %s", (path, label) => {
+])("labels request metrics of %s with %s", (path, label) => {
   expect(metricPathOf(path)).toBe(label);
 });

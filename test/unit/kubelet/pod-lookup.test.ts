@@ -11,7 +11,7 @@ function bound({ spec, ...parts }: PodParts = {}): Stored<Pod> {
   return proxyPod({ ...parts, spec: { nodeName: "legation-west", ...spec } });
 }
 
-/** What the node of `west` says of a pod's container. */
+/** Returns the answer of `west`'s node about a pod's container. */
 function look(
   proxy: Stored<Pod> | undefined,
   {
@@ -42,13 +42,13 @@ describe("a request to a virtual node", () => {
     expect(look(bound({ metadata: recorded }), { delegate: "delegate-uid" })).toMatchObject({ proxyUid: "uid-1" });
   });
 
-  test("for one pod by its uid does not go to the next of that name", () => {
+  test("for one pod by its uid never goes to a later one of that name", () => {
     const proxy = bound({ metadata: recorded });
     expect(look(proxy, { delegate: "delegate-uid", uid: "uid-1" })).toMatchObject({ proxyUid: "uid-1" });
     expect(look(proxy, { delegate: "delegate-uid", uid: "uid-0" })).toMatchObject({ problem: "notFound" });
   });
 
-  test("for a pod that is not bound to it finds none", () => {
+  test("finds no pod that is not bound to the node", () => {
     const message = expect.stringContaining("does not exist");
     expect(look(undefined)).toEqual({ problem: "notFound", message });
     expect(look(proxyPod())).toEqual({ problem: "notFound", message });
@@ -86,16 +86,16 @@ describe("a request to a virtual node", () => {
       "main",
       'container "main" in pod "web-0" is not available',
     ],
-  ])("for a container of a pod %s says so in kubelet's words", (_which, proxy, container, message) => {
+  ])("gets the kubelet's message for a container of a pod %s", (_which, proxy, container, message) => {
     expect(look(proxy, { container })).toEqual({ problem: "notRunning", message });
     expect(look(proxy, { container, delegate: "another-uid" })).toEqual({ problem: "notRunning", message });
   });
 
-  test("for one that has ended, and whose delegate is gone, finds none", () => {
+  test("finds no ended pod whose delegate is gone", () => {
     expect(look(bound({ metadata: recorded, status: endedStatus(0) }))).toMatchObject({ problem: "notFound" });
   });
 
-  test("says that the member does not answer before it says anything of the pod", () => {
+  test("reports a silent member before anything about the pod", () => {
     expect(look(bound(), { reachable: false })).toMatchObject({ problem: "unavailable" });
   });
 });

@@ -18,7 +18,7 @@ beforeEach(async () => {
   first = await freePort();
 });
 
-/** Servers for a host that publishes no authority. */
+/** Starts servers for a host that publishes no authority. */
 async function start(): Promise<NodeServers> {
   const proxies = new Store<object>();
   const servers = new NodeServers({
@@ -58,7 +58,7 @@ function ask(port: number | undefined): Promise<number | undefined> {
 }
 
 describe("the servers of virtual nodes", () => {
-  test("have a port each, from the first that is free on, and are published as they listen", async () => {
+  test("have a port each, from the first one on, and are published as they listen", async () => {
     const others = createServer().listen(first, "127.0.0.1");
     await once(others, "listening");
     onTestFinished(() => {
@@ -83,7 +83,7 @@ describe("the servers of virtual nodes", () => {
     expect(await ask(east?.port)).toBe(401);
   });
 
-  test("take back the port that a node has had", async () => {
+  test("keep the port that a node has had", async () => {
     const servers = await start();
     const had = await freePort();
     await servers.serve("west", Math.max(had, first));

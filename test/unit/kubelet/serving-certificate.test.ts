@@ -25,7 +25,7 @@ async function issue(host: string, now: number): Promise<Certificate> {
 }
 
 describe("the serving certificate of virtual nodes", () => {
-  test("is for the address that they publish, and is made anew in time", async () => {
+  test("is for the published address, and is renewed in time", async () => {
     const clock = new FakeClock(Date.now());
     const { keeper, served } = follow({ kind: "own", hosts: ["192.0.2.7"] }, clock);
     const first = await keeper.load();
@@ -41,7 +41,7 @@ describe("the serving certificate of virtual nodes", () => {
     );
   });
 
-  test("is kept while the machine's clock is behind: the next one would be no older", async () => {
+  test("is kept while the machine's clock is behind, since a new one would be no older", async () => {
     const clock = new FakeClock(Date.now());
     const { keeper, served } = follow({ kind: "own", hosts: ["192.0.2.7"] }, clock);
     await keeper.load();
@@ -52,7 +52,7 @@ describe("the serving certificate of virtual nodes", () => {
     expect(served).toEqual([]);
   });
 
-  test("of files is read again when they change, and is kept while they do not fit together", async () => {
+  test("is read again from changed files, and kept while these do not match", async () => {
     const folder = mkdtempSync(join(tmpdir(), "legation-serving-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const [certFile, keyFile] = [join(folder, "tls.crt"), join(folder, "tls.key")];
@@ -72,7 +72,7 @@ describe("the serving certificate of virtual nodes", () => {
     await expect.poll(() => served).toEqual([second]);
   });
 
-  test("is demanded before anything is served", async () => {
+  test("is required before anything is served", async () => {
     const source = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" } as const;
     await expect(follow(source, new FakeClock()).keeper.load()).rejects.toThrow("/nowhere/tls.crt");
   });

@@ -14,7 +14,7 @@ const SIGNER = "kubernetes.io/kubelet-serving";
 const HOUR_MS = 60 * 60_000;
 const log = createLogger({ level: "silent" });
 
-/** A host on which this account may not approve, unless it is said. */
+/** A host on which this account may not approve by default. */
 class Host extends MemoryClient {
   mayApprove = false;
 
@@ -39,7 +39,7 @@ beforeEach(async () => {
   request = new SigningRequest({ host, signer: SIGNER, hosts: ["192.0.2.7", "node.example"], clock, log });
 });
 
-/** The names of what was asked for. */
+/** Returns the names of the requests. */
 function asked(): string[] {
   return host.writes.flatMap((write) => /^create certificatesigningrequests\/(.*)/.exec(write)?.[1] ?? []);
 }
@@ -58,7 +58,7 @@ function answer(name: string | undefined, status: CertificateSigningRequest["sta
   host.put(certificateSigningRequests, { ...found(name), ...{ status } });
 }
 
-/** Signs as a signer does, for so long. */
+/** Signs a request for this lifetime. */
 function sign(name: string | undefined, lifetimeMs = 24 * HOUR_MS): void {
   const { publicKey } = parsed(found(name));
   const cert = forge.pki.createCertificate();
@@ -72,8 +72,8 @@ function sign(name: string | undefined, lifetimeMs = 24 * HOUR_MS): void {
   answer(name, { certificate });
 }
 
-describe("a certificate that a signer of the host signs", () => {
-  test("is asked for as kubelet asks for its own, once, and picked up when it is there", async () => {
+describe("a certificate from a signer of the host", () => {
+  test("is requested once, as kubelets request theirs, and fetched when it is signed", async () => {
     expect(await request.next()).toBeUndefined();
     expect(await request.next()).toBeUndefined();
     const [name, ...more] = asked();
@@ -95,7 +95,7 @@ describe("a certificate that a signer of the host signs", () => {
     expect(certificate?.key).toContain("PRIVATE KEY");
   });
 
-  test("is approved by the controller when it is given the right after it has asked, without being asked for again", async () => {
+  test("is approved by the controller once it gets the right, without another request", async () => {
     await request.next();
     await request.next();
     host.mayApprove = true;
@@ -104,13 +104,13 @@ describe("a certificate that a signer of the host signs", () => {
     expect(host.writes).toEqual([`create certificatesigningrequests/${asked()[0]}`, `approve ${asked()[0]}`]);
   });
 
-  test("is approved by the controller itself where it may", async () => {
+  test("is approved by the controller where it may", async () => {
     host.mayApprove = true;
     await request.next();
     expect(host.writes).toEqual([`create certificatesigningrequests/${asked()[0]}`, `approve ${asked()[0]}`]);
   });
 
-  test("is found again when the answer to its creation was lost", async () => {
+  test("is found again when the response to its creation was lost", async () => {
     let lost = true;
     const { create } = host;
     Object.assign(host, {
@@ -129,7 +129,7 @@ describe("a certificate that a signer of the host signs", () => {
     expect(await request.next()).toBeDefined();
   });
 
-  test("is asked for again, for the same key, when Kubernetes has removed what nobody answered", async () => {
+  test("is requested again, for the same key, when Kubernetes has removed an unanswered request", async () => {
     await request.next();
     const [name = ""] = asked();
     host.drop(certificateSigningRequests, { name });
@@ -137,7 +137,7 @@ describe("a certificate that a signer of the host signs", () => {
     expect(asked()).toEqual([name, name]);
   });
 
-  test.each(["Denied", "Failed"])("that is %s is asked for anew in an hour, with another key", async (type) => {
+  test.each(["Denied", "Failed"])("is requested again after an hour, with another key, if it was %s", async (type) => {
     await request.next();
     const [name] = asked();
     answer(name, { conditions: [{ type, status: "True", reason: "No", message: "not here" }] });
@@ -150,7 +150,7 @@ describe("a certificate that a signer of the host signs", () => {
     expect(new Set(asked()).size).toBe(2);
   });
 
-  test("that is for another key is not served", async () => {
+  test("is not served if it is for another key", async () => {
     await request.next();
     const [name] = asked();
     const certificate = Buffer.from(authority.cert).toString("base64");
@@ -158,7 +158,7 @@ describe("a certificate that a signer of the host signs", () => {
     await expect(request.next()).rejects.toThrow(/key values mismatch/);
   });
 
-  test("is served as soon as it is signed, in the place of one of the controller's own, and renewed in time", async () => {
+  test("replaces the controller's own certificate once it is signed, and is renewed in time", async () => {
     const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
     const keeper = new ServingCertificate({ source, host, clock, log });
     const served: string[] = [];
@@ -179,7 +179,7 @@ describe("a certificate that a signer of the host signs", () => {
     keeper.stop();
   });
 
-  test("is kept when it is valid from later on by a clock that is behind: the next one would be, too", async () => {
+  test("is kept while the clock is behind its validity, as the next one would be, too", async () => {
     const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
     const keeper = new ServingCertificate({ source, host, clock, log });
     const served: string[] = [];
@@ -196,7 +196,7 @@ describe("a certificate that a signer of the host signs", () => {
     keeper.stop();
   });
 
-  test("that cannot be asked for leaves one of the controller's own", async () => {
+  test("leaves the controller's own certificate in use if it cannot be requested", async () => {
     host.failure = "Forbidden";
     const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
     const keeper = new ServingCertificate({ source, host, clock, log });

@@ -7,7 +7,7 @@ export interface SocketPair {
   readonly dialled: Socket;
 }
 
-/** Connects two sockets over loopback; `onFinished` is given what cuts them. */
+/** Connects two sockets over loopback, which `onFinished` cuts. */
 export async function socketPair(onFinished: (cut: () => void) => void): Promise<SocketPair> {
   const server = createServer({ allowHalfOpen: true });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -25,7 +25,7 @@ export async function socketPair(onFinished: (cut: () => void) => void): Promise
   return { accepted, dialled };
 }
 
-/** Everything that comes until the other end has ended; "cut" when the connection was reset instead. */
+/** Returns all bytes until the other end has ended; "cut" if the connection was reset. */
 export function readAll(socket: Socket): Promise<Buffer | "cut"> {
   const chunks: Buffer[] = [];
   return new Promise((resolve) => {

@@ -49,7 +49,7 @@ describe("joined sockets", () => {
     await stream.closed;
   });
 
-  test("bring everything that the server has sent before its end, and end then", async () => {
+  test("deliver all bytes that the server sent before its end, and then end", async () => {
     const back = readAll(person);
     kubelet.end(LARGE);
     expect(await hashOf(back)).toBe(LARGE_HASH);
@@ -57,7 +57,7 @@ describe("joined sockets", () => {
     expect(clock.pending).toBe(0);
   });
 
-  test("bring everything to a slow reader too, long after the server's end", async () => {
+  test("deliver all bytes to a slow reader, too, long after the server's end", async () => {
     kubelet.end(LARGE);
     await clock.advance(3_600_000);
     expect(ends).toBe(false);
@@ -79,7 +79,7 @@ describe("joined sockets", () => {
         return grown;
       })
       .toBe(0);
-    // What Node holds is kilobytes; the kernel holds some megabytes for each of the connections.
+    // Node holds kilobytes; the kernel holds some megabytes for each connection.
     expect(before).toBeLessThan(32 * 2 ** 20);
     expect(kubelet.writableLength).toBeGreaterThan(0);
     const held = before;
@@ -90,7 +90,7 @@ describe("joined sockets", () => {
   test.each([
     ["ends", (socket: Socket) => socket.end()],
     ["is cut", (socket: Socket) => socket.resetAndDestroy()],
-  ])("end at the kubelet when the person %s", async (_how, leave) => {
+  ])("end at the kubelet when the user %s", async (_how, leave) => {
     const arrived = readAll(kubelet);
     person.write("last words");
     await expect.poll(() => kubelet.bytesRead).toBe(10);
@@ -100,7 +100,7 @@ describe("joined sockets", () => {
     await stream.closed;
   });
 
-  test("end at the person's when the kubelet is cut", async () => {
+  test("end at the user's side when the kubelet is cut", async () => {
     const arrived = readAll(person);
     kubelet.write("last words");
     await expect.poll(() => person.bytesRead).toBe(10);
@@ -109,7 +109,7 @@ describe("joined sockets", () => {
     await stream.closed;
   });
 
-  test("do not wait for a kubelet that reads nothing more, once the person has gone", async () => {
+  test("do not wait for a kubelet that no longer reads, once the user has gone", async () => {
     const pump = (): void => {
       while (person.write(LARGE.subarray(0, 65_536)));
     };
@@ -129,7 +129,7 @@ describe("joined sockets", () => {
     await stream.closed;
   });
 
-  test("end on both sides when told to, whatever is on its way", async () => {
+  test("end on both sides when stopped, whatever is in flight", async () => {
     const arrived = readAll(person);
     kubelet.write("before");
     await expect.poll(() => person.bytesRead).toBe(6);

@@ -47,7 +47,7 @@ afterEach(async () => {
   await member[Symbol.asyncDispose]();
 });
 
-/** Asks for a stream as a host's API server does. */
+/** Requests a stream as a host's API server does. */
 function ask(more = "", options: { readonly allowHalfOpen?: boolean } = {}): Socket {
   const socket = connectTcp({ port, host: "127.0.0.1", ...options });
   socket.on("error", () => {});
@@ -60,7 +60,7 @@ function next(socket: Socket): Promise<string> {
   return new Promise((resolve) => socket.once("data", (chunk) => resolve(String(chunk))));
 }
 
-/** An answer other than an upgrade: its status, its headers and its body. */
+/** Returns status, headers and body of a response that is no upgrade. */
 async function answer(socket: Socket): Promise<{ status: number; head: string; body: string }> {
   const [head = "", body = ""] = String(await readAll(socket)).split("\r\n\r\n");
   return { status: Number(head.split(" ")[1]), head: head.toLowerCase(), body };
@@ -72,7 +72,7 @@ function echo(socket: Duplex): void {
 }
 
 describe("a stream", () => {
-  test("is the member's answer and then bytes, those that came early included", async () => {
+  test("carries the member's answer and then bytes, early ones included", async () => {
     member.onUpgrade = (_request, socket) => echo(socket);
     const socket = ask("early ");
     expect(await next(socket)).toMatch(/^HTTP\/1\.1 101 Switching Protocols\r\n.*upgrade: SPDY\/3\.1\r\n.*\r\n\r\n$/is);
@@ -87,7 +87,7 @@ describe("a stream", () => {
     await expect.poll(() => streams.size).toBe(0);
   });
 
-  test("ends in the member when the client goes before it was there", async () => {
+  test("ends in the member if the client goes before it is open", async () => {
     const arrived = Promise.withResolvers<Duplex>();
     member.onUpgrade = (_request, socket) => arrived.resolve(socket);
     const socket = ask();
@@ -97,7 +97,7 @@ describe("a stream", () => {
     expect(streams.size).toBe(0);
   });
 
-  test("ends for the client in good order when the member's connection is given up", async () => {
+  test("ends normally for the client when the member's connection is given up", async () => {
     member.onUpgrade = (_request, socket) => accept(socket, "so far");
     const all = readAll(ask());
     await expect.poll(() => streams.size).toBe(1);
@@ -106,7 +106,7 @@ describe("a stream", () => {
     await expect.poll(() => streams.size).toBe(0);
   });
 
-  test("ends on both sides when Legation stops, and none is opened after", async () => {
+  test("ends on both sides when Legation stops, and is not opened afterwards", async () => {
     const open = readAll(ask());
     await expect.poll(() => streams.size).toBe(1);
     const silent = Promise.withResolvers<void>();
@@ -123,8 +123,8 @@ describe("a stream", () => {
   });
 });
 
-describe("a stream that is refused", () => {
-  test("is over soon, whether the client ends its side or not", async () => {
+describe("a refused stream", () => {
+  test("ends soon, whether the client ends its side or not", async () => {
     member.onUpgrade = (_request, socket) => refuse(socket, 500, "no");
     const socket = ask("", { allowHalfOpen: true });
     expect(await next(socket)).toMatch(/^HTTP\/1\.1 500/);
@@ -135,7 +135,7 @@ describe("a stream that is refused", () => {
     await expect.poll(open).toBe(0);
   });
 
-  test("by the member's kubelet is refused in its words", async () => {
+  test("has the words of the member's kubelet", async () => {
     member.onUpgrade = (_request, socket) => refuse(socket, 500, 'container not found ("main")');
     const { status, head, body } = await answer(ask());
     expect({ status, body }).toEqual({ status: 500, body: 'container not found ("main")' });
@@ -159,7 +159,7 @@ describe("a stream that is refused", () => {
     ],
     [403, 'pods "web" is forbidden: no exec into privileged containers', "Forbidden", /no exec into privileged/],
     [404, 'pods "web" not found', "NotFound", /pods "web" not found/],
-  ])("by the member's API server with %i %s is %s", async (code, message, reason, expected) => {
+  ])("of the member's API server with %i %s is %s", async (code, message, reason, expected) => {
     member.onUpgrade = (_request, socket) => {
       const status = { kind: "Status", apiVersion: "v1", status: "Failure", message, code, reason };
       refuse(socket, code, JSON.stringify(status));
@@ -174,7 +174,7 @@ describe("a stream that is refused", () => {
   test.each([
     [401, "Unauthorized"],
     [403, "Forbidden (user=kube-apiserver-kubelet-client, verb=create, resource=nodes, subresource(s)=[proxy])"],
-  ])("by a kubelet that lets its own API server do nothing (%i) says so", async (code, words) => {
+  ])("reports a kubelet that refuses its own API server (%i)", async (code, words) => {
     member.onUpgrade = (_request, socket) => refuse(socket, code, words);
     expect(JSON.parse((await answer(ask())).body)).toMatchObject({
       reason: "InternalError",
@@ -182,7 +182,7 @@ describe("a stream that is refused", () => {
     });
   });
 
-  test("since its member is known not to answer is refused at once", async () => {
+  test("is refused at once if its member is known to be unreachable", async () => {
     target = { ...target, member: { ...target.member, probed: { reachable: false, message: "timed out" } } };
     const { status, body } = await answer(ask());
     expect(status).toBe(503);
@@ -211,7 +211,7 @@ describe("a stream that is refused", () => {
         member.onUpgrade = (_request, socket) => socket.destroy();
       },
     ],
-  ])("since its member %s is refused with the reason", async (_case, status, message, arrange) => {
+  ])("has the reason if its member %s", async (_case, status, message, arrange) => {
     arrange();
     const refusal = await answer(ask());
     expect(refusal.status).toBe(status);

@@ -18,7 +18,7 @@ const busy = {
   ],
 };
 
-test("metrics are those of a kubelet: counters and gauges with the time they were measured", () => {
+test("formats a kubelet's metrics: counters and gauges with the time of their measurement", () => {
   const lines = resourceMetrics(busy).split("\n");
   expect(lines.filter((line) => !line.startsWith("#") && line !== "")).toEqual([
     `container_cpu_usage_seconds_total{container="main",namespace="team",pod="web"} 30 ${AT}`,
@@ -37,7 +37,7 @@ test("metrics are those of a kubelet: counters and gauges with the time they wer
   expect(lines).toContain("# TYPE container_start_time_seconds gauge");
 });
 
-test("a label says what it says, and no other sample", () => {
+test("escapes labels, so that none can add a sample", () => {
   const name = 'x"} 1\nup{y="\\';
   const containers = [{ name, startedAt: AT, usage: used(1) }];
   const lines = resourceMetrics({ failed: false, pods: [{ pod: pod({ name: "web" }), containers }] }).split("\n");
@@ -50,7 +50,7 @@ test("a label says what it says, and no other sample", () => {
 test.each([
   [true, 1],
   [false, 0],
-])("a member of which nothing is known has no samples; failed: %s", (failed, told) => {
+])("returns no samples of an unknown member; failed: %s", (failed, told) => {
   expect(resourceMetrics({ failed, pods: [] })).toMatch(
     new RegExp(`^# HELP .*\n# TYPE .*\nresource_scrape_error ${told}\n$`),
   );
@@ -60,7 +60,7 @@ test.each([
   });
 });
 
-test("cAdvisor's metrics have the image that the container runs", () => {
+test("adds the running image to cAdvisor's metrics", () => {
   const status = { containerStatuses: [containerStatus({ image: "web:1" })] };
   const pods = [
     { pod: pod({ name: "web", status }), containers: [{ name: "main", startedAt: AT - 60_000, usage: used(0.5) }] },
@@ -74,7 +74,7 @@ test("cAdvisor's metrics have the image that the container runs", () => {
   ]);
 });
 
-test("the summary names the host's pods, and tells rates beside counters", () => {
+test("names the host's pods in the summary, with rates beside counters", () => {
   const time = "2026-01-01T12:00:00.000Z";
   const startTime = "2026-01-01T11:59:00.000Z";
   const memory = { time, workingSetBytes: 4096 };

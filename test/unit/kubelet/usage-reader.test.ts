@@ -11,7 +11,7 @@ test.each([
   { named: "the delegate that it records", uid: "delegate-uid", measuredAt: "2026-01-01T00:01:00Z", told: ["web-0"] },
   { named: "another pod in its delegate's place", uid: "other-uid", measuredAt: "2026-01-01T00:01:00Z", told: [] },
   { named: "a pod of its name that ran before", uid: "delegate-uid", measuredAt: "2025-12-31T23:59:59Z", told: [] },
-])("what is measured of $named is told of a proxy: $told", async ({ uid, measuredAt: timestamp, told }) => {
+])("reports the measurement of $named for a proxy, or not: $told", async ({ uid, measuredAt: timestamp, told }) => {
   const proxy = proxyPod({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "delegate-uid" } } });
   const containers = [{ name: "main", usage: { cpu: "250m", memory: "1Mi" } }];
   const member = {

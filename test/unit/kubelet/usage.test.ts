@@ -8,7 +8,7 @@ function measured(seconds: number, cores: number) {
   return { at: STARTED + seconds * 1000, cores, memoryBytes: 1024 };
 }
 
-describe("counters made of rates", () => {
+describe("counters from rates", () => {
   test("grow by the rate, over the time between two measurements", () => {
     const counters = new CpuCounters();
     const told = [measured(10, 0.5), measured(25, 2), measured(40, 0)].map((sample) => {
@@ -28,7 +28,7 @@ describe("counters made of rates", () => {
     expect(told.map((usage) => usage?.at)).toEqual(Array(4).fill(STARTED + 20_000));
   });
 
-  test("fall below those of another leader, whatever a container that has run for long uses now", () => {
+  test("start below those of another leader, whatever a long-running container uses now", () => {
     const days = 30 * 24 * 60 * 60;
     const earlier = new CpuCounters();
     earlier.begin();
@@ -47,7 +47,7 @@ describe("counters made of rates", () => {
   test.each([
     { age: 60, begins: 120 },
     { age: 61, begins: 0 },
-  ])("begin with what was used since the start in a container of $age s: $begins core seconds", ({ age, begins }) => {
+  ])("begin with the use since the start in a container of $age s: $begins core seconds", ({ age, begins }) => {
     const counters = new CpuCounters();
     counters.begin();
     expect(counters.count("main", measured(age, 2), STARTED)?.coreSeconds).toBeCloseTo(begins, 3);
@@ -60,7 +60,7 @@ describe("counters made of rates", () => {
     expect(counters.count("node", measured(10, 3))?.coreSeconds).toBeGreaterThan(0);
   });
 
-  test("go on after a round that measured nothing", () => {
+  test("continue after a round without measurements", () => {
     const counters = new CpuCounters();
     counters.begin();
     counters.count("main", measured(10, 1), STARTED);
@@ -70,7 +70,7 @@ describe("counters made of rates", () => {
     expect(counters.count("main", measured(30, 1), STARTED)?.coreSeconds).toBeCloseTo(30, 3);
   });
 
-  test("that nobody asked for are forgotten", () => {
+  test("are forgotten if no caller reads them", () => {
     const counters = new CpuCounters();
     counters.begin();
     counters.count("main", measured(10, 1), STARTED);
@@ -80,7 +80,7 @@ describe("counters made of rates", () => {
   });
 });
 
-test("only containers that run have a start, of whatever kind they are", () => {
+test("dates the start of running containers alone, of any kind", () => {
   const running = (name: string) =>
     containerStatus({ name, state: { running: { startedAt: "2026-01-01T00:00:00Z" } } });
   const status = {
@@ -104,14 +104,14 @@ test("only containers that run have a start, of whatever kind they are", () => {
   ]);
 });
 
-test("a container that only the member knows of has none", () => {
+test("has no start for a container that only the member knows", () => {
   const since = { running: { startedAt: "2026-01-01T00:00:00Z" } };
   const names = ["main", "injected", 'x"} 1\ncontainer_cpu_usage_seconds_total{container="a"'];
   const status = { containerStatuses: names.map((name) => containerStatus({ name, state: since })) };
   expect([...runningSince(pod(), pod({ status })).keys()]).toEqual(["main"]);
 });
 
-test("a pod uses what its containers use together", () => {
+test("sums the use of a pod's containers", () => {
   const usage = (at: number, cores: number) => ({ at, cores, coreSeconds: cores * 10, memoryBytes: 100 });
   expect(
     sumOf([
@@ -122,7 +122,7 @@ test("a pod uses what its containers use together", () => {
   expect(sumOf([])).toBeUndefined();
 });
 
-test("a pod of a node runs while any of its containers does", () => {
+test("counts a pod as running while any of its containers runs", () => {
   const running = { running: { startedAt: "2026-01-01T00:00:00Z" } };
   const terminated = { terminated: { exitCode: 0 } };
   const status = (...states: readonly object[]) => ({

@@ -11,7 +11,7 @@ describe("a release", () => {
   const released = lastRelease();
   const { version } = JSON.parse(read(ROOT, "package.json"));
 
-  test("is one version in the package, the changelog, the manifests and the package that is kept", () => {
+  test("has one version in the package, the changelog, the manifests and the kept package", () => {
     expect(released.version).toBe(version);
     expect(JSON.parse(read(released.folder, "package.json")).version).toBe(version);
     expect(newestRelease(read(ROOT, "CHANGELOG.md"))).toBe(version);
@@ -21,16 +21,16 @@ describe("a release", () => {
     expect(images).toEqual([version, version]);
   });
 
-  test("has a program, with manifests beside it, and no sources", () => {
+  test("contains a program with manifests, and no sources", () => {
     expect(read(released.main)).toMatch(/^#!/);
     expect(readdirSync(released.folder).sort()).toEqual(["LICENSE", "README.md", "dist", "manifests", "package.json"]);
   });
 });
 
-describe("cutting the changelog", () => {
+describe("the release of the changelog", () => {
   const text = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- This.\n\n## [0.1.0] - 2026-01-01\n\n- That.\n";
 
-  test("gives what is unreleased a version and a date", () => {
+  test("gives unreleased entries a version and a date", () => {
     expect(cutChangelog(text, "0.2.0", "2026-02-02")).toBe(
       "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-02-02\n\n### Added\n\n- This.\n\n## [0.1.0] - 2026-01-01\n\n- That.\n",
     );

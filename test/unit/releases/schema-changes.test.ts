@@ -11,7 +11,7 @@ const CRDS = "manifests/crds";
 const text = { type: "string" };
 const holding = (field: Schema, more: Schema = {}): Schema => ({ type: "object", properties: { a: field }, ...more });
 
-describe("objects that were valid before are valid, and whole", () => {
+describe("a schema change without breaks", () => {
   test.each<[string, Schema, Schema]>([
     ["when nothing changes", holding(text), holding(text)],
     ["when a description changes", holding(text), holding({ ...text, description: "other words" })],
@@ -28,12 +28,12 @@ describe("objects that were valid before are valid, and whole", () => {
     ["when there are more values", holding({ ...text, enum: ["x"] }), holding({ ...text, enum: ["x", "y"] })],
     ["when a pattern goes", holding({ ...text, pattern: "^x" }), holding(text)],
     ["when a field goes that may be anything", holding(text), { "x-kubernetes-preserve-unknown-fields": true }],
-  ])("%s", (_case, older, newer) => {
+  ])("is accepted: %s", (_case, older, newer) => {
     expect(schemaChanges(older, newer)).toEqual([]);
   });
 });
 
-describe("objects that were valid before may be refused, or lose something", () => {
+describe("a schema change that breaks valid objects", () => {
   test.each<[string, Schema, Schema, string]>([
     ["when a field goes", holding(text), { type: "object" }, ".a: is gone, so its value is dropped"],
     [
@@ -95,7 +95,7 @@ describe("objects that were valid before may be refused, or lose something", () 
       holding({ type: "array", "x-kubernetes-list-map-keys": ["key"] }),
       ".a: x-kubernetes-list-map-keys was",
     ],
-  ])("%s", (_case, older, newer, line) => {
+  ])("is reported: %s", (_case, older, newer, line) => {
     expect(schemaChanges(older, newer)).toEqual([expect.stringContaining(line)]);
   });
 });
@@ -103,8 +103,8 @@ describe("objects that were valid before may be refused, or lose something", () 
 describe("the definitions of this version", () => {
   const read = (folder: string, file: string): unknown => parse(readFileSync(join(folder, CRDS, file), "utf8"));
   const { folder, version } = lastRelease();
-  // What is stored stays valid until it is changed itself: of an update, API servers judge by a new rule only that
-  // (CRDValidationRatcheting, on by default since 1.30). And what these refuse has never had an effect.
+  // Stored objects stay valid until they change: on an update, API servers apply a new rule only to changed fields
+  // (CRDValidationRatcheting, on by default since 1.30). The values that these rules refuse never had an effect.
   const ratcheted = ["total", "perNamespace"].map(
     (limit) => `clusters.legation.dev.spec.limits.${limit}: has a new rule`,
   );
@@ -115,7 +115,7 @@ describe("the definitions of this version", () => {
     expect(changes.filter((change) => !isRatcheted(change))).toEqual([]);
   });
 
-  test("would not be served under another name, version or scope", () => {
+  test("are incompatible under another name, version or scope", () => {
     const file = "legation.dev_clusters.yaml";
     const text = readFileSync(join(ROOT, CRDS, file), "utf8");
     const now = read(ROOT, file);

@@ -24,7 +24,7 @@ import { lastRelease, moduleOf } from "../../support/releases/last-release.ts";
 import { covers, grantedRights } from "../../support/rights/granted.ts";
 import { apply, request } from "../webhook/reviews.ts";
 
-/** What one version writes by, and the other reads by. A function that takes other arguments now is called here by both ways. */
+/** The functions by which a version writes and reads. One whose arguments have changed is called in both forms here. */
 interface Version {
   readonly keys: typeof import("../../../src/api/keys.ts");
   readonly proxies: typeof import("../../../src/pods/proxy.ts");
@@ -39,7 +39,7 @@ interface Version {
   readonly admission: typeof import("../../../webhook/mutate-pod.ts");
 }
 
-/** How a version records the times without a leader. */
+/** A version's record of the intervals without a leader. */
 interface LeaderlessRecord {
   readonly annotation: string;
   add(lease: Stored<Lease>, now: number): string | undefined;
@@ -53,13 +53,13 @@ const unled = await moduleOf<{
   readonly unledIn: LeaderlessRecord["parse"];
 }>(release, "src/runtime/unled.js");
 
-/** The copies that a version makes, and whether it would change one. */
+/** The copies that a version makes, and the changes it would make to one. */
 interface Copiers {
   toCopy(kind: "ConfigMap" | "Service", source: Stored<KubeObject>): KubeObject;
   isLike(kind: "ConfigMap" | "Service", copy: Stored<KubeObject>, source: Stored<KubeObject>): boolean;
 }
 
-/** The modules of the last release that copies were made by. */
+/** The modules of the last release that made copies. */
 interface ReleasedCopies {
   toCopy(kind: string, source: object, host: HostIdentity): KubeObject;
   contentOf(kind: string, object: object): object;
@@ -133,7 +133,7 @@ const ACCESS: ApiAccess = { mode: "host", address: { host: "192.0.2.1", port: "6
 const asks = { "legation.dev/delegate": "true" };
 const container = { name: "main", image: "busybox", resources: { requests: { cpu: "1" }, limits: { cpu: "2" } } };
 const token = { serviceAccountToken: { path: "token", expirationSeconds: 3600 } };
-/** Pods of authors that differ in whatever admission, delegates or forwarding look at. */
+/** Authors' pods that differ in all that admission, delegates and forwarding look at. */
 const PODS: readonly [string, PodParts][] = [
   ["a plain pod", { metadata: { annotations: asks } }],
   [
@@ -166,19 +166,19 @@ const PODS: readonly [string, PodParts][] = [
   ],
 ];
 
-/** The proxy that this version's webhook makes, as the API server stores it. */
+/** Returns the proxy from this version's webhook, as the API server stores it. */
 function admitted({ admission }: Version, parts: PodParts): Stored<Pod> {
   const before = pod(parts);
   return apply(before, admission.mutatePod(request({ object: before }), "annotated"));
 }
 
-/** The delegate that this version makes of a proxy, as it runs in the member. */
+/** Returns the delegate that this version makes of a proxy, as it runs in the member. */
 function running({ delegates }: Version, proxy: Stored<Pod>): Stored<Pod> {
   const { metadata, spec } = delegates.toDelegate(proxy, HOST, ACCESS);
   return pod({ name: "web-0", uid: "delegate-1", metadata: metadata ?? {}, spec: spec ?? {}, status: runningStatus() });
 }
 
-test("no key that the last release writes on objects means something else now", () => {
+test("keeps the meaning of each key that the last release writes on objects", () => {
   const before = Object.entries(released.keys).filter(([, value]) => typeof value === "string");
   const now = new Map<string, unknown>(Object.entries(current.keys));
   expect(before.length).toBeGreaterThan(30);
@@ -186,7 +186,7 @@ test("no key that the last release writes on objects means something else now", 
   expect(current.leaderless.annotation).toBe(released.leaderless.annotation);
 });
 
-test("objects that are found by their names have the same", () => {
+test("keeps the names by which objects are found", () => {
   const named = ({ keys, names, homeApi }: Version): string[] => [
     keys.virtualNodeName("west"),
     names.hostAccountName(HOST.id),
@@ -199,15 +199,15 @@ test("objects that are found by their names have the same", () => {
 describe.each([
   ["the last release", released, "this version", current],
   ["this version", current, "the last release", released],
-] as const)("what %s leaves behind", (_writes, writer, _reads, reader) => {
+] as const)("the objects that %s leaves behind", (_writes, writer, _reads, reader) => {
   describe.each(PODS)("%s", (_case, parts) => {
-    test("is a proxy for the other, which changes nothing about it", () => {
+    test("contain a proxy for the other version, which changes nothing about it", () => {
       const proxy = admitted(writer, parts);
       expect(reader.proxies.isProxy(proxy)).toBe(true);
       expect(apply(proxy, reader.admission.mutatePod(request({ object: proxy }), "annotated"))).toEqual(proxy);
     });
 
-    test("has a delegate that the other knows, and need not change", () => {
+    test("contain a delegate that the other version recognises, and need not change", () => {
       const proxy = admitted(writer, parts);
       const delegate = running(writer, proxy);
       const { namespace, name, uid } = proxy.metadata;
@@ -217,7 +217,7 @@ describe.each([
       expect(reader.forward.specFollows(proxy, delegate)).toBe(true);
     });
 
-    test("has a delegate that follows when the other forwards a change", () => {
+    test("contain a delegate that follows when the other version forwards a change", () => {
       const proxy = admitted(writer, parts);
       const delegate = running(writer, proxy);
       const labels = { ...proxy.metadata.labels, later: "yes" };
@@ -225,7 +225,7 @@ describe.each([
       expect(patch?.body.metadata.labels).toEqual({ later: "yes" });
     });
 
-    test("has a status that the other would write again", () => {
+    test("contain a status that the other version would write as well", () => {
       const proxy = admitted(writer, parts);
       const delegate = running(writer, proxy);
       const status = writer.feedback.statusFrom(proxy, delegate) ?? {};
@@ -235,7 +235,7 @@ describe.each([
     });
   });
 
-  test("of copies for pods, the other need not change", () => {
+  test("contain copies for pods that the other version need not change", () => {
     const metadata = { namespace: "team", name: "settings", uid: "uid-2", resourceVersion: "7", labels: { a: "b" } };
     const source = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } };
     const copy = writer.copiers.toCopy("ConfigMap", source);
@@ -246,7 +246,7 @@ describe.each([
     expect(reader.copiers.isLike("ConfigMap", there, source)).toBe(true);
   });
 
-  test("of copies of Services, the other need not change", () => {
+  test("contain copies of Services that the other version need not change", () => {
     const metadata = { namespace: "team", name: "web", uid: "uid-2", resourceVersion: "7" };
     const spec = { selector: { app: "web" }, ports: [{ port: 80 }], type: "ClusterIP", clusterIP: "10.0.0.1" };
     const source = { apiVersion: "v1", kind: "Service", metadata, spec };
@@ -255,7 +255,7 @@ describe.each([
     expect(reader.copiers.isLike("Service", there, source)).toBe(true);
   });
 
-  test("about the times in which nobody led, the other understands", () => {
+  test("contain intervals without a leader that the other version reads", () => {
     const lease = {
       metadata: { namespace: "legation-system", name: "legation-controller", uid: "uid-4", resourceVersion: "9" },
       spec: { leaseDurationSeconds: 15, renewTime: "2026-01-01T00:00:00.000000Z" },
@@ -266,13 +266,13 @@ describe.each([
   });
 });
 
-test("no account loses a right: controllers and webhooks of the last release run on with what `legation install` grants", async () => {
+test("keeps the rights of all accounts: processes of the last release run on with what `legation install` grants", async () => {
   const [before, now] = await Promise.all([grantedRights(join(release.folder, "manifests")), grantedRights()]);
   expect(before.length).toBeGreaterThan(50);
   expect(before.filter((right) => !now.some((granted) => covers(granted, right)))).toEqual([]);
 });
 
-describe("API servers find an answer at every path of the webhook configuration", () => {
+describe("the webhook of each version", () => {
   type Server = typeof import("../../../webhook/server.ts");
   const FILE = "webhook-configuration.yaml";
   const entry = z.object({
@@ -280,7 +280,7 @@ describe("API servers find an answer at every path of the webhook configuration"
     failurePolicy: z.enum(["Fail", "Ignore"]),
   });
   const configuration = z.object({ webhooks: z.array(entry) });
-  // A call that may fail is made once more, at a path of these: see the decision on being asked twice.
+  // A call that may fail is repeated once, at one of these paths: see the decision on the admission webhook.
   const paths = async (folder: string): Promise<string[]> => {
     const manifests = parseManifests(await readFile(join(folder, "manifests", FILE), "utf8"), FILE);
     const entries = manifests.flatMap((manifest) => configuration.parse(manifest).webhooks);
@@ -294,7 +294,7 @@ describe("API servers find an answer at every path of the webhook configuration"
   test.each<[string, () => Promise<Server>, string]>([
     ["of this version, from webhooks of the last release", () => moduleOf(release, "webhook/server.js"), ROOT],
     ["of the last release, from webhooks of this version", () => import("../../../webhook/server.ts"), release.folder],
-  ])("%s", async (_case, load, folder) => {
+  ])("answers at every path of the webhook configuration: %s", async (_case, load, folder) => {
     const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
     const log = createLogger({ level: "silent" });
     const server = (await load()).createWebhookServer({ certificate, notReady: () => undefined, log });

@@ -7,7 +7,7 @@ import { z } from "zod";
 const folder = join(import.meta.dirname, "..", "..", "..", "examples");
 const WORKLOADS = ["CronJob", "Deployment", "Job", "Namespace", "Pod", "Service", "StatefulSet"];
 
-test("the folder of examples, which is applied as a whole, has workloads, their Service and their namespace only", () => {
+test("contain only workloads, their Service and their namespace in the folder that is applied as a whole", () => {
   const kinds = globSync("*.yaml", { cwd: folder }).flatMap((file) =>
     parseAllDocuments(readFileSync(join(folder, file), "utf8")).map(
       (document) => z.object({ kind: z.string() }).parse(document.toJS()).kind,
@@ -35,7 +35,7 @@ const policy = z.object({
 test.each([
   ["pods", "legation-delegation", "decisions"],
   ["persistentvolumeclaims", "legation-claims", "changed"],
-])("Velero's rules take off restored %s what the policy %s refuses there", (resource, named, variable) => {
+])("remove from restored %s, by Velero's rules, what the policy %s refuses there", (resource, named, variable) => {
   const { data } = configMap.parse(parse(readFileSync(join(folder, "velero", "resource-modifiers.yaml"), "utf8")));
   const rule = data["rules.yaml"].resourceModifierRules.find(({ conditions }) => conditions.groupResource === resource);
   const manifests = readFileSync(join(folder, "..", "manifests", "policies.yaml"), "utf8");

@@ -26,13 +26,13 @@ test.each([
   ["bench", ["--only", "scale", "--sizes", "10"], '--sizes: "10" is none of'],
   ["chaos", ["--minutes", "long"], '--minutes must be from 0 to 600, not "long"'],
   ["chaos", ["--runs", "0"], '--runs must be a whole number from 1 on, not "0"'],
-  // A seed as the script draws and prints them is taken.
+  // A seed as the script draws and prints it is valid.
   ["chaos", ["--seed", "1073741823", "--runs", "0"], '--runs must be a whole number from 1 on, not "0"'],
   ["clusters", ["up", "--nodes", "few"], '--nodes must be a whole number from 0 to 1000, not "few"'],
   ["clusters", ["restart"], 'There is no command "restart"'],
   ["demo", ["--kept"], "Unknown option '--kept'"],
   ["monitoring", ["alive"], "Unexpected argument 'alive'"],
-] as const)("%s %j is refused before anything starts, with what to write", (script, args, message) => {
+] as const)("refuses %s %j before anything starts, with what to write", (script, args, message) => {
   const { code, out, err } = call(script, ...args);
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(message);

@@ -3,7 +3,7 @@ import { copiesOf } from "../../support/legation/dockerfile.ts";
 
 const FIRST = ["FROM node AS build", "WORKDIR /build", "COPY src src"];
 
-test("an image has what the last stage of its Dockerfile copies", () => {
+test("finds the files that the last stage of the Dockerfile copies", () => {
   const last = ["FROM node", "WORKDIR /app", "COPY --from=build /build/dist dist", "COPY package.json LICENSE ./"];
   expect(copiesOf([...FIRST, ...last, "COPY manifests manifests", "USER 65532"].join("\n"))).toEqual([
     { stage: "build", from: "/build/dist", to: "/app/dist" },

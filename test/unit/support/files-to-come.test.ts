@@ -10,7 +10,7 @@ function folder(): string {
   return made;
 }
 
-test("clusters are needed until the last file for them has got its set, whatever others wait for", () => {
+test("needs clusters until the last file for them has got its set, whatever others wait for", () => {
   const turns = folder();
   expectFiles(turns, "simulated", ["/test/integration/a.test.ts", "/test/integration/b.test.ts"]);
   expectFiles(turns, "real", ["/test/integration/real-nodes/a.test.ts"]);
@@ -21,7 +21,7 @@ test("clusters are needed until the last file for them has got its set, whatever
   expect(noneToCome(turns, "real")).toBe(false);
 });
 
-test("clusters are always needed where nobody has said which files come", () => {
+test("always needs clusters if the coming files are unknown", () => {
   const turns = folder();
   fileCame(turns, "simulated", "/test/integration/a.test.ts");
   expect(noneToCome(turns, "simulated")).toBe(false);

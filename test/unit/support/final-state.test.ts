@@ -18,7 +18,7 @@ function shown(only: Stored<Pod>): object {
 }
 
 describe("the comparison of a pod on a plain cluster with a proxy", () => {
-  test("takes no notice of names, moments, nodes and Legation's own marks", () => {
+  test("ignores names, times, nodes and Legation's own marks", () => {
     const proxy = proxyPod({
       uid: "uid-2",
       metadata: {
@@ -37,7 +37,7 @@ describe("the comparison of a pod on a plain cluster with a proxy", () => {
     expect(shown(proxy)).toEqual(shown(direct));
   });
 
-  test("takes no notice of whether a kubelet has read that a pod has no limits", () => {
+  test("ignores whether a kubelet has read that a pod has no limits", () => {
     const withResources = (resources: object): object =>
       shown({ ...direct, status: { ...ended, resources } as PodStatus });
     expect(withResources({ limits: { memory: "9007199254740988Ki" } })).toEqual(withResources({}));

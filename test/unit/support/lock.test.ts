@@ -15,7 +15,7 @@ const at = (name: string): string => join(folder, name);
 const acquire = (...names: string[]): Promise<Lock> => acquireFirst(names.map(at), () => {});
 const idOfTheDead = (): string => `${spawnSync(process.execPath, ["--version"]).pid}\n`;
 
-test("who came first holds a lock first, also before one who comes when it is free", async () => {
+test("gives a lock to the first in line, even before one that comes when it is free", async () => {
   const order: number[] = [];
   const hold = async (number: number): Promise<void> => {
     const { release } = await acquire("one");
@@ -29,7 +29,7 @@ test("who came first holds a lock first, also before one who comes when it is fr
   expect(order).toEqual([1, 2, 3]);
 });
 
-test("who waits for any of several locks is behind the earlier ones at each of them", async () => {
+test("puts a process that waits for any of several locks behind earlier ones at each of them", async () => {
   const [one, two] = await Promise.all([acquire("one"), acquire("two")]);
   const first = acquire("two");
   two.release();
@@ -37,12 +37,12 @@ test("who waits for any of several locks is behind the earlier ones at each of t
   expect((await first).path).toBe(at("two"));
   one.release();
   expect((await either).path).toBe(at("one"));
-  // And waits for none of the others any more.
+  // It no longer waits for the others.
   (await first).release();
   expect((await acquire("two")).path).toBe(at("two"));
 });
 
-test("a reserved lock waits for its owner", async () => {
+test("keeps a reserved lock for its owner", async () => {
   reserve(at("one"));
   const either = acquire("one", "two");
   const only = acquire("one");
@@ -54,7 +54,7 @@ test("a reserved lock waits for its owner", async () => {
   expect((await only).path).toBe(at("one"));
 });
 
-test("a lock and a place in the line are free when their process has died", async () => {
+test("frees a lock and a place in line when their process has died", async () => {
   writeFileSync(at("one"), idOfTheDead());
   mkdirSync(at("one.queue"));
   writeFileSync(join(at("one.queue"), "7"), idOfTheDead());

@@ -16,8 +16,8 @@ const file = (name: string, place: Named["place"], seconds: number, first = fals
   first,
 });
 
-describe("integration tests", () => {
-  test("come longest first, each when the one before it for the same clusters gets its turn", () => {
+describe("the order of integration tests", () => {
+  test("puts the longest first, each when the one before it for the same clusters gets its turn", () => {
     const files = [
       file("simulated 10", "simulated", 10),
       file("simulated 40", "simulated", 40),
@@ -31,16 +31,16 @@ describe("integration tests", () => {
       file("own 30", "own", 30),
     ];
     expect(names(files)).toEqual([
-      // Each turn's first file, which runs at once: two on simulated nodes.
+      // The first file of each turn runs at once: two on simulated nodes.
       ...["own 70", "simulated 60", "real 55", "simulated 50"],
-      // Each turn's second one, which waits for it.
+      // The second of each turn waits for it.
       ...["simulated 40", "real 35", "own 30", "simulated 20"],
-      // The third, when the second gets its turn: after 55 seconds and after 60.
+      // The third comes when the second gets its turn: after 55 seconds and after 60.
       ...["real 25", "simulated 10"],
     ]);
   });
 
-  test("that need a set of clusters without anything in it come first on it, and those without Legation in a row", () => {
+  test("puts files that need unused clusters first, and those without Legation in a row", () => {
     const files = [
       file("own", "own", 70),
       file("pristine 5", "pristine", 5),
@@ -51,7 +51,7 @@ describe("integration tests", () => {
     expect(names(files)).toEqual(["unused", "pristine 10", "simulated", "pristine 5", "own"]);
   });
 
-  test("leave no turn without a file while one for it has not begun, with two workers for each turn", () => {
+  test("leaves no turn idle while a file for it waits, with two workers for each turn", () => {
     const files = Array.from({ length: 200 }, (_, number): Named => {
       const place = (["simulated", "simulated", "real", "own", "pristine"] as const)[number % 5] ?? "own";
       return file(`${place} ${number}`, place, 1 + ((number * 37) % 101));
@@ -60,7 +60,7 @@ describe("integration tests", () => {
   });
 });
 
-/** Which turns were free, and when, while a file for them was still to come. */
+/** Returns the turns that were idle, and when, while a file for them waited. */
 function idleTurns(files: readonly Named[], workers: number): string[] {
   const coming = [...files];
   const waiting: Named[] = [];

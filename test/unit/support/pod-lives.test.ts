@@ -17,7 +17,7 @@ function moment(seconds: number): string {
   return new Date(seconds * 1000).toISOString();
 }
 
-/** The lives of pod `a`, from requests that take half a second each. */
+/** Returns the lives of pod `a`, from requests that take half a second each. */
 async function livesAfter(...requests: Request[]): Promise<Omit<PodLife, "cluster" | "name">[]> {
   const directory = mkdtempSync(join(tmpdir(), "legation-lives-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
@@ -45,7 +45,7 @@ async function livesAfter(...requests: Request[]): Promise<Omit<PodLife, "cluste
   return lives.map(({ from, until }) => ({ from, ...(until === undefined ? {} : { until }) }));
 }
 
-test("a pod lives from the answer to its creation to the request that removes it", async () => {
+test("begins a life with the response to the creation and ends it with the request that removes the pod", async () => {
   const lives = await livesAfter(
     { verb: "create", code: 201, at: 1 },
     { verb: "patch", code: 200, at: 2, subresource: "status" },
@@ -56,7 +56,7 @@ test("a pod lives from the answer to its creation to the request that removes it
   expect(lives).toEqual([{ from: moment(1.5), until: moment(4) }, { from: moment(5.5) }]);
 });
 
-test("a creation whose caller was gone counts when anything else is written on the pod", async () => {
+test("counts a creation without a response if any other write on the pod follows", async () => {
   const lost = { verb: "create", code: 504, at: 1 };
   expect(await livesAfter(lost)).toEqual([]);
   expect(await livesAfter(lost, { verb: "patch", code: 404, at: 2 })).toEqual([]);
@@ -66,12 +66,12 @@ test("a creation whose caller was gone counts when anything else is written on t
   ]);
 });
 
-test("one that was refused never counts", async () => {
+test("never counts a refused creation", async () => {
   const bound = { verb: "create", code: 201, at: 2, subresource: "binding" };
   expect(await livesAfter({ verb: "create", code: 409, at: 1 }, bound)).toEqual([]);
 });
 
-test("a pod made anew without an answer is another one", async () => {
+test("counts a pod that was created anew without a response as another one", async () => {
   const lives = await livesAfter(
     { verb: "create", code: 201, at: 1 },
     { verb: "delete", code: 200, at: 2 },
@@ -81,7 +81,7 @@ test("a pod made anew without an answer is another one", async () => {
   expect(lives).toEqual([{ from: moment(1.5), until: moment(2) }, { from: moment(4.5) }]);
 });
 
-test("two of one name at one moment are seen, whichever of them was deleted, and whichever is asked for first", () => {
+test("finds two pods of one name at one moment, whichever was deleted, and in any order", () => {
   const life = (cluster: string, from: number, parts: Partial<PodLife> = {}): PodLife => ({
     cluster,
     name: "a",
@@ -99,12 +99,12 @@ test("two of one name at one moment are seen, whichever of them was deleted, and
   const ended = life("west", 1, { until: moment(2.5) });
   expect(overlaps([swept, ended])).toEqual([[ended, swept]]);
   expect(overlaps([life("west", 1, { until: moment(2) }), swept])).toEqual([]);
-  // It may have gone with its namespace before the other was made.
+  // It may have gone with its namespace before the other was created.
   expect(overlaps([life("west", 1), swept])).toEqual([]);
   expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) } as never)])).toHaveLength(0);
 });
 
-test("a pod that exists has no end", async () => {
+test("returns no end for an existing pod", async () => {
   const directory = mkdtempSync(join(tmpdir(), "legation-lives-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const auditLog = join(directory, "audit.log");

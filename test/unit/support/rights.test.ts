@@ -20,7 +20,7 @@ afterEach(() => {
   else process.env[RIGHTS_FOLDER] = before;
 });
 
-/** A line of an audit log; `at` in seconds. */
+/** Returns a line of an audit log; `at` in seconds. */
 function request(at: number, user: string, verb: string, resource: string, forbidden = false): string {
   const moment = new Date(at * 1000).toISOString();
   return JSON.stringify({

@@ -15,7 +15,7 @@ function fetchText(port: number, path: string): Promise<{ status: number | undef
   });
 }
 
-test("tells health, readiness with its reason, and metrics", async () => {
+test("serves health, readiness with its reason, and metrics", async () => {
   const metrics = new Metrics();
   let reason: string | undefined = "proxies are being read";
   const health = await serveHealth({ host: "127.0.0.1", port: 0, metrics, notReady: () => reason });
@@ -42,7 +42,7 @@ test("tells health, readiness with its reason, and metrics", async () => {
   }
 });
 
-test("says so when its port is taken", async () => {
+test("reports that its port is taken", async () => {
   const options = { host: "127.0.0.1", metrics: new Metrics(), notReady: () => undefined };
   const first = await serveHealth({ ...options, port: 0 });
   await expect(serveHealth({ ...options, port: first.port })).rejects.toThrow("EADDRINUSE");

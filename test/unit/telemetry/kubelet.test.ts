@@ -8,7 +8,7 @@ async function samples(metrics: KubeletMetrics): Promise<Record<string, string>>
 
 const EXEC = '{method="POST",path="exec",server_type="readwrite",long_running="true"}';
 
-test("a node tells its name, and its pods as they are at the scrape", async () => {
+test("exports a node's name, and its pods at the time of the scrape", async () => {
   let running = 1;
   const metrics = new KubeletMetrics("legation-west", () => ({
     running,
@@ -24,7 +24,7 @@ test("a node tells its name, and its pods as they are at the scrape", async () =
   });
 });
 
-test("a request is in flight until its end, and is counted from its beginning", async () => {
+test("counts a request from its beginning, and as in flight until its end", async () => {
   const metrics = new KubeletMetrics("legation-west", () => ({ running: 0, containers: { running: 0, exited: 0 } }));
   const end = metrics.begin("POST", "exec");
   expect(await samples(metrics)).toMatchObject({

@@ -6,7 +6,7 @@ function lines(): { written: string[]; destination: { write: (line: string) => v
   return { written, destination: { write: (line) => written.push(line) } };
 }
 
-test("a line is one JSON object with a time, and keys of objects stay readable", () => {
+test("writes a line as one JSON object with a time, and keeps keys of objects readable", () => {
   const { written, destination } = lines();
   createLogger({ destination }).child({ key: "default/web", reconcile: 7 }).info({ cluster: "west" }, "placed");
   expect(JSON.parse(written.join(""))).toEqual({
@@ -24,14 +24,14 @@ test.each([
   ["a header", { request: { headers: { authorization: "Bearer s3cret" } } }],
   ["a Secret", { object: { data: { password: "s3cret" }, stringData: "s3cret" } }],
   ["a kubeconfig", { member: { kubeconfig: "s3cret" } }],
-])("%s is never written", (_case, fields) => {
+])("never writes %s", (_case, fields) => {
   const { written, destination } = lines();
   createLogger({ destination }).info(fields, "done");
   expect(written.join("")).toContain("[redacted]");
   expect(written.join("")).not.toContain("s3cret");
 });
 
-test("lines below the level are left out", () => {
+test("leaves out lines below the level", () => {
   const { written, destination } = lines();
   const log = createLogger({ destination, level: "warn" });
   log.info("small");

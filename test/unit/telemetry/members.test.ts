@@ -5,7 +5,7 @@ async function series(metrics: Metrics, metric: string): Promise<readonly string
   return (await metrics.registry.metrics()).split("\n").filter((line) => new RegExp(`^${metric}[{ ]`).test(line));
 }
 
-test("members are shown as they are at the scrape, and not at all when they have left", async () => {
+test("exports members at the time of the scrape, and none that have left", async () => {
   const metrics = new Metrics();
   const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
   let members = [west, { ...west, name: "east", reachable: false }];
@@ -27,7 +27,7 @@ test("members are shown as they are at the scrape, and not at all when they have
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
 });
 
-test("a member's counters start at zero", async () => {
+test("starts a member's counters at zero", async () => {
   const metrics = new Metrics();
   const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
   metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });
@@ -38,7 +38,7 @@ test("a member's counters start at zero", async () => {
   expect(await series(metrics, "legation_orphans_total")).toEqual(['legation_orphans_total{cluster="west"} 3']);
 });
 
-test("a token's end is shown until its member has left", async () => {
+test("exports a token's expiration until its member has left", async () => {
   const metrics = new Metrics();
   const name = "legation_member_credentials_expiration_timestamp_seconds";
   metrics.members.setCredentialsExpiry("west", 1_700_000_000_000);
@@ -47,7 +47,7 @@ test("a token's end is shown until its member has left", async () => {
   expect(await series(metrics, name)).toEqual([]);
 });
 
-test("a hundred members make a bounded number of series, however many pods there were", async () => {
+test("bounds the number of series of a hundred members, however many pods there were", async () => {
   const metrics = new Metrics();
   for (let member = 0; member < 100; member += 1) {
     const cluster = `member-${member}`;

@@ -5,7 +5,7 @@ import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 
-// Grafana's word, not a template of ours.
+// Grafana's variable, not a template of ours.
 const DATASOURCE = ["$", "{datasource}"].join("");
 const ROOT = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");
@@ -28,7 +28,7 @@ const rules = z.object({
 });
 const position = z.object({ x: z.number(), y: z.number(), w: z.number().max(24), h: z.number() });
 const datasource = z.strictObject({ type: z.literal("prometheus"), uid: z.literal(DATASOURCE) });
-// Ids of Grafana's own units that are used here; any other is shown as it is written.
+// Ids of Grafana's units that are used here; others are shown as they are written.
 const unit = z.enum(["short", "s", "ops", "reqps", "Bps", "bytes", "percentunit"]);
 const dashboard = z.object({
   uid: z.string().max(40),
@@ -78,7 +78,7 @@ const panels = shown.panels.flatMap((panel) => (panel.type === "row" ? [] : [pan
 const tested = ruleTests.parse(parse(read("examples/monitoring/alerts.test.yaml"))).tests;
 const metrics = new Metrics();
 
-/** Names of metrics in an expression or a text, with the labels that are selected by. */
+/** Returns the names of metrics in an expression or text, with the labels that are selected. */
 function named(text: string): { name: string; labels: string[] }[] {
   const found = text.matchAll(/\b((?:legation|workqueue|process|nodejs)_[a-z_0-9]+[a-z])\b(?:\{([^}]*)\})?/g);
   return [...found].map(([, name = "", selector = ""]) => ({
@@ -87,7 +87,7 @@ function named(text: string): { name: string; labels: string[] }[] {
   }));
 }
 
-/** The labels of what the registry has under a series' name; undefined when it has nothing. */
+/** Returns the labels of a series in the registry; undefined if it has none. */
 async function labelsOf(series: string): Promise<readonly string[] | undefined> {
   for (const name of [series, series.replace(/_(bucket|count|sum)$/, "")]) {
     const metric = metrics.registry.getSingleMetric(name);
@@ -110,7 +110,7 @@ const EXPRESSIONS: readonly (readonly [string, string])[] = [
   ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [`panel ${title}`, expr] as const)),
 ];
 
-test.each(EXPRESSIONS)("%s asks for series and labels that there are", async (_, expr) => {
+test.each(EXPRESSIONS)("queries existing series and labels: %s", async (_, expr) => {
   const asked = named(expr);
   expect(asked).not.toHaveLength(0);
   for (const { name, labels } of asked) {
@@ -120,14 +120,14 @@ test.each(EXPRESSIONS)("%s asks for series and labels that there are", async (_,
   }
   for (const [, by = ""] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
     const known = (await Promise.all(asked.map(({ name }) => labelsOf(name)))).flatMap((labels) => labels ?? []);
-    // `le` is what a histogram's buckets have.
+    // Buckets of histograms have `le`.
     for (const label of by.split(",")) expect([...known, "le"], by).toContain(label.trim());
   }
 });
 
-test("alerts about queues are about those of Legation's own controllers, and all of them", () => {
+test("alerts on all queues of Legation's own controllers, and no others", () => {
   const sources = globSync("src/controllers/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) => read(file));
-  // A copier has the name that its user gives, or that of its family of kinds.
+  // A copier is named by its user or by its family of kinds.
   const names = [
     /new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g,
     /new Copier<[^>]*>\(\s*\{\s*\.\.\.options,\s*name: "([^"]+)"/g,
@@ -142,40 +142,37 @@ test("alerts about queues are about those of Legation's own controllers, and all
   for (const list of lists) expect(list?.split("|")).toEqual(controllers.toSorted());
 });
 
-test.each(alerts.map(({ alert }) => alert))(
-  "%s has a case in which it fires, and one in which it does not",
-  (alert) => {
-    const expected = tested
-      .filter(({ alert_rule_test: [{ alertname }] }) => alertname === alert)
-      .map(({ alert_rule_test: [{ exp_alerts }] }) => exp_alerts.length > 0);
-    expect(expected).toContain(true);
-    expect(expected).toContain(false);
-  },
-);
+test.each(alerts.map(({ alert }) => alert))("has a firing and a silent case for %s", (alert) => {
+  const expected = tested
+    .filter(({ alert_rule_test: [{ alertname }] }) => alertname === alert)
+    .map(({ alert_rule_test: [{ exp_alerts }] }) => exp_alerts.length > 0);
+  expect(expected).toContain(true);
+  expect(expected).toContain(false);
+});
 
-test("the series of the rules' tests are ones that there are", async () => {
+test("uses existing series in the rules' tests", async () => {
   for (const { name, labels } of tested.flatMap(({ input_series }) =>
     input_series.flatMap(({ series }) => named(series)),
   )) {
     const there = await labelsOf(name);
     expect(there, name).toBeDefined();
-    // What Prometheus adds to each.
+    // Prometheus adds these to each.
     for (const label of labels) expect([...(there ?? []), "instance", "job", "le"], name).toContain(label);
   }
 });
 
-test("every metric of Legation's own is in docs/operations.md, and nothing there is made up", async () => {
+test("documents every metric of Legation in docs/operations.md, and no others", async () => {
   const text = read("docs/operations.md");
   const own = metrics.registry.getMetricsAsArray().filter(({ name }) => name.startsWith("legation_"));
   expect(own.length).toBeGreaterThan(15);
   for (const { name } of own) {
-    // Two that belong together share a line.
+    // Two related metrics share a line.
     expect(text, name).toContain(name === "legation_proxies_waiting_oldest_seconds" ? "…_oldest_seconds" : name);
   }
   for (const { name } of named(text)) expect(await isNamed(name), name).toBe(true);
 });
 
-test("every alert has its section in the runbook, every section its alert, and the link leads there", () => {
+test("has a section of the runbook for every alert, and an alert and link for every section", () => {
   const text = read("docs/runbook.md");
   const sections = [...text.matchAll(/^## (.+)$/gm)].map(([, title]) => title);
   expect(sections).toEqual(alerts.map(({ alert }) => alert));
@@ -184,11 +181,11 @@ test("every alert has its section in the runbook, every section its alert, and t
   }
 });
 
-test("every metric that the runbook names exists", async () => {
+test("names existing metrics in the runbook", async () => {
   for (const { name } of named(read("docs/runbook.md"))) expect(await isNamed(name), name).toBe(true);
 });
 
-test("the Prometheus operator gets the same rules, and scrapes ports that the manifests have", () => {
+test("gives the Prometheus operator the same rules, and scrapes ports of the manifests", () => {
   const objects = parseAllDocuments(read("examples/monitoring/prometheus-operator.yaml")).map((document) =>
     document.toJS(),
   );
@@ -207,7 +204,7 @@ test("the Prometheus operator gets the same rules, and scrapes ports that the ma
   }
 });
 
-test("the dashboard's panels have ids and places of their own, and every variable that they name is there", () => {
+test("gives the dashboard's panels unique ids and places, and defined variables", () => {
   const all = shown.panels;
   expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
   const cells = all.flatMap(({ gridPos: { x, y, w, h } }) =>

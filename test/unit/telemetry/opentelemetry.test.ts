@@ -43,7 +43,7 @@ function named(name: string): ReceivedSpan {
   return span;
 }
 
-test("two processes that know nothing of each other tell of one trace, whose root either may tell", async () => {
+test("joins the spans of two independent processes to one trace, whose root either may send", async () => {
   const [first, second] = [open(), open()];
   const startedAt = Date.now();
   await first.step(POD, { name: "create delegate", startedAt }, async () => undefined);
@@ -60,7 +60,7 @@ test("two processes that know nothing of each other tell of one trace, whose roo
   });
 });
 
-test("requests are children of the step that made them, and of none when it is over or was another's", async () => {
+test("makes requests children of the step that made them, and of no ended or other step", async () => {
   const traces = open();
   let late = (): void => undefined;
   await traces.step(POD, { name: "create delegate", startedAt: Date.now() }, async () => {
@@ -95,7 +95,7 @@ function inThisContext(act: () => void): () => void {
   return () => run();
 }
 
-test("a failed span carries an error code, and never a message that may quote an object", async () => {
+test("puts an error code on a failed span, and never a message that may quote an object", async () => {
   const traces = open();
   const failing = Object.assign(new Error("Invalid value: s3cret"), { code: "Invalid" });
   const step = traces.step(POD, { name: "forward change", startedAt: Date.now() }, () => Promise.reject(failing));
@@ -105,12 +105,12 @@ test("a failed span carries an error code, and never a message that may quote an
   await traces.close();
   expect(named("forward change")).toMatchObject({ status: { code: ERROR, message: "Invalid" } });
   expect(named("forward change").attributes["error.type"]).toBe("Invalid");
-  // A clock that was set back between two processes: no span ends before it began.
+  // After a clock was set back between two processes, no span ends before it began.
   expect(named("run")).toMatchObject({ startedAt, endedAt: startedAt, status: { message: "Failed" } });
   expect(receiver.text).not.toContain("s3cret");
 });
 
-test("a review is a trace of its own, linked to the API server's span", async () => {
+test("traces a review by itself, linked to the API server's span", async () => {
   const traces = open();
   const review = {
     path: "/mutate/all",
@@ -141,7 +141,7 @@ test("a review is a trace of its own, linked to the API server's span", async ()
   expect(second).toMatchObject({ links: [], attributes: { "legation.review.name": "load" } });
 });
 
-test("the resource says who tells, in the words of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES", async () => {
+test("names the sender by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES", async () => {
   vi.stubEnv("OTEL_SERVICE_NAME", "embassy");
   vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.name=ignored");
   const traces = open();
@@ -154,7 +154,7 @@ test("the resource says who tells, in the words of OTEL_SERVICE_NAME and OTEL_RE
   });
 });
 
-test("a pod is traced as a whole or not at all, and by each process alike", async () => {
+test("samples a pod as a whole or not at all, alike in each process", async () => {
   const [first, second] = [
     open({ sampler: "traceidratio", ratio: 0.3 }),
     open({ sampler: "traceidratio", ratio: 0.3 }),
@@ -178,7 +178,7 @@ test("a pod is traced as a whole or not at all, and by each process alike", asyn
 test.each([
   ["answers 500", "refuse"],
   ["hangs", "hang"],
-] as const)("a collector that %s costs its spans and one line of log, and holds up nobody", async (_, behaviour) => {
+] as const)("loses the spans of a collector that %s, logs one line, and delays nothing", async (_, behaviour) => {
   vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "200");
   receiver.behave(behaviour);
   const traces = open({ delayMs: 20, queueSize: 10 });
@@ -196,22 +196,22 @@ test.each([
   await vi.waitFor(
     () => {
       traces.finishedStep(POD, { name: "after", startedAt: 1, endedAt: 2 });
-      // What hung before may still be given up after the first that was taken.
+      // The hanging request may be given up after the first one that was accepted.
       expect(lines.at(-1)).toContain("takes spans again");
     },
     { timeout: 15_000 },
   );
   await traces.close();
-  // Bounded: of thousands, what fits the queue.
+  // Bounded: of thousands, those in the queue remain.
   expect(receiver.spans.filter(({ name }) => name === "run").length).toBeLessThan(100);
 });
 
-test("a process that ends does not wait for a collector that hangs", async () => {
+test("ends without waiting for a collector that hangs", async () => {
   receiver.behave("hang");
   const traces = open();
   traces.finishedStep(POD, { name: "run", startedAt: 1, endedAt: 2 });
   const startedAt = performance.now();
   await traces.close();
-  // The exporter by itself would go on for ten.
+  // The exporter by itself would wait for ten seconds.
   expect(performance.now() - startedAt).toBeLessThan(9_000);
 });

@@ -33,7 +33,7 @@ describe("the differences of the suite", () => {
       { "Pods names a node": "passed" },
       { mended: ["Pods names a node"] },
     ],
-  ])("%s", (_behaviour, plain, delegated, expected) => {
+  ])("are compared with the list: %s", (_behaviour, plain, delegated, expected) => {
     const verdict = compare(results(plain), results(delegated), listed);
     const names = (some: readonly { readonly spec: string }[]): string[] => some.map(({ spec }) => spec);
     expect({
@@ -72,7 +72,7 @@ describe("the list of differences", () => {
     expect(() => parseListed("# Page\n")).toThrow("Differences of the suite");
   });
 
-  test("in the documents can be read", () => {
+  test("can be read from the documents", () => {
     const text = readFileSync(join(import.meta.dirname, "../../../../docs/conformance.md"), "utf8");
     const specs = parseListed(text).map(({ spec }) => spec);
     expect(new Set(specs).size).toBe(specs.length);

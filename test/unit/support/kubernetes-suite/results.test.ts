@@ -26,7 +26,7 @@ test.each([
   ["panicked", "nil", { outcome: "failed", message: "nil" }],
   ["timedout", "too long", { outcome: "failed", message: "too long" }],
   ["skipped", "needs a cloud", { outcome: "skipped", message: "needs a cloud" }],
-])("a spec that has %s has a result", (state, message, expected) => {
+])("returns a result for a spec that has %s", (state, message, expected) => {
   expect(parseReport(report(spec(state, message)))).toEqual([
     { spec: "[sig-node] Pods run", seconds: 12, ...expected },
   ]);
@@ -37,18 +37,18 @@ test.each([
   ["is pending", spec("pending")],
   ["was interrupted", spec("interrupted", "by the user")],
   ["was aborted", spec("aborted", "with the suite")],
-])("a spec that %s has no result", (_why, ended) => {
+])("returns no result for a spec that %s", (_why, ended) => {
   expect(parseReport(report(ended))).toEqual([]);
 });
 
-test("a dry run names every spec", () => {
+test("reads the name of every spec from a dry run", () => {
   expect(parseNames(report(spec("passed"), { ...spec("passed"), LeafNodeText: "end" }))).toEqual([
     "[sig-node] Pods run",
     "[sig-node] Pods end",
   ]);
 });
 
-test("the newest result of a spec counts, and each side has its own", () => {
+test("keeps the newest result of each spec and side", () => {
   const directory = mkdtempSync(join(tmpdir(), "results-"));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const first = { spec: "a", outcome: "failed", seconds: 1, message: "not yet" } as const;

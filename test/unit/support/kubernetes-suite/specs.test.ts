@@ -13,7 +13,7 @@ test.each([
     "a Conformance spec that breaks nodes",
     "[sig-node] NoExecuteTaintManager [Serial] evicts [Disruptive] [Conformance]",
   ],
-])("%s is run", (_kind, spec) => {
+])("runs %s", (_kind, spec) => {
   expect(selected([spec], {})).toEqual([spec]);
 });
 
@@ -23,16 +23,16 @@ test.each([
   ["a spec of a feature that is to be set up", "[sig-node] Pods [Feature:Example] run"],
   ["a spec that breaks nodes", "[sig-node] Kubelet [Disruptive] restarts"],
   ["a spec that takes long", "[sig-apps] Job [Slow] ends"],
-])("%s is not run", (_kind, spec) => {
+])("does not run %s", (_kind, spec) => {
   expect(selected([spec], {})).toEqual([]);
 });
 
-test("a focus keeps what matches, and a skip leaves out what matches", () => {
+test("keeps specs that match the focus, and leaves out those that match the skip", () => {
   expect(selected([PODS, VOLUMES], { focus: /EmptyDir/ })).toEqual([VOLUMES]);
   expect(selected([PODS, VOLUMES], { skip: /EmptyDir/ })).toEqual([PODS]);
 });
 
-test("every spec is in one batch, and serial ones in batches of their own", () => {
+test("puts every spec into one batch, and serial ones into separate batches", () => {
   const serial = "[sig-apps] Daemon set [Serial] should run";
   expect(batchesOf(["a", serial, "b", "c"], 2)).toEqual({ parallel: [["a", "b"], ["c"]], serial: [[serial]] });
 });
