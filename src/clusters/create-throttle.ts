@@ -2,10 +2,24 @@ import { AbortCallbacks } from "../kube/abort.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
-// Creates in flight since the last response. They become uncertain when the member stops answering.
-const MOST_UNANSWERED = 2;
+// Creates in flight become uncertain when the member stops answering.
+const MOST_IN_FLIGHT = 3;
+// A distant member gets one more in flight for each of these in its quickest responses to creates; ms.
+const DISTANCE_MS = 25;
+// A create that takes longer while the member answers hangs by itself, in an admission webhook for instance, and must not delay others.
+const HANGS_AFTER_MS = 500;
+// Weight of one slower response in the quickest time: a member under load is not distant.
+const FORGETTING = 1 / 1000;
 // Longer than an API server takes for the first response of a burst, and short enough for another member to get the pods.
 const PATIENCE_MS = 1_500;
+
+/** A create that was sent. */
+interface Sent {
+  /** Epoch ms. */
+  readonly sentAt: number;
+  /** No response came. Until the member answers something, it counts as in flight. */
+  isLost?: boolean;
+}
 
 /** A queued create. */
 interface Waiter {
@@ -21,8 +35,8 @@ export interface ThrottledCreate {
 }
 
 /**
- * Throttles the creates of one member: two in flight, and two more after each response of the member to any request. When
- * the member stops answering, few creates are uncertain; the others were not sent, and their pods may go elsewhere.
+ * Throttles the creates of one member: few are in flight. When the member stops answering, only these are uncertain; the others were
+ * not sent, and their pods may go elsewhere.
  */
 export class CreateThrottle {
   readonly #member: string;
@@ -30,7 +44,10 @@ export class CreateThrottle {
   readonly #aborts = new AbortCallbacks();
   /** Queues by namespace, the next one first, so that creates that hang in one namespace do not delay the others. */
   readonly #waiting = new Map<string, Set<Waiter>>();
-  #unanswered = 0;
+  /** Creates in flight, without those that hang. */
+  readonly #inFlight = new Set<Sent>();
+  /** Time of the quickest responses to creates; ms. */
+  #quickestMs = Number.POSITIVE_INFINITY;
   #silent = false;
   #timer: Timer | undefined;
 
@@ -41,42 +58,63 @@ export class CreateThrottle {
 
   /** Sends a create in its turn. Rejects with NotSent when the member sends no response meanwhile. */
   async of<T>(create: ThrottledCreate, send: () => Promise<T>): Promise<T> {
-    await this.#turn(create);
+    const sent = await this.#turn(create);
     try {
       const made = await send();
-      this.answered();
+      this.#responded(sent);
       return made;
     } catch (error) {
-      if (isKubeError(error) && error.status !== undefined) this.answered();
+      if (isKubeError(error) && error.status !== undefined) this.#responded(sent);
+      else sent.isLost = true;
       throw error;
     }
   }
 
   /** Records a response of the member. */
   answered(): void {
-    this.#unanswered = 0;
     this.#silent = false;
+    const now = this.#clock.now();
+    for (const sent of this.#inFlight) {
+      if (sent.isLost === true || now >= sent.sentAt + HANGS_AFTER_MS) this.#inFlight.delete(sent);
+    }
     this.#timer?.cancel();
-    while (this.#unanswered < MOST_UNANSWERED) {
+    while (this.#maySend()) {
       const next = this.#next();
       if (next === undefined) return;
-      this.#unanswered += 1;
       next.send();
     }
     if (this.#waiting.size > 0) this.#awaitAnswer();
   }
 
-  #turn({ namespace, name, signal }: ThrottledCreate): Promise<void> {
-    if (this.#unanswered < MOST_UNANSWERED) {
-      this.#unanswered += 1;
-      return Promise.resolve();
+  #begin(): Sent {
+    const sent: Sent = { sentAt: this.#clock.now() };
+    this.#inFlight.add(sent);
+    return sent;
+  }
+
+  #responded(sent: Sent): void {
+    this.#inFlight.delete(sent);
+    const tookMs = this.#clock.now() - sent.sentAt;
+    const slowerMs = tookMs - this.#quickestMs;
+    this.#quickestMs = slowerMs < 0 ? tookMs : this.#quickestMs + slowerMs * FORGETTING;
+    this.answered();
+  }
+
+  #maySend(): boolean {
+    const isMeasured = Number.isFinite(this.#quickestMs);
+    return this.#inFlight.size < MOST_IN_FLIGHT + (isMeasured ? Math.floor(this.#quickestMs / DISTANCE_MS) : 0);
+  }
+
+  #turn({ namespace, name, signal }: ThrottledCreate): Promise<Sent> {
+    if (this.#maySend()) {
+      return Promise.resolve(this.#begin());
     }
     return new Promise((resolve, reject) => {
       const waiters = this.#waiting.get(namespace) ?? new Set();
       const waiter: Waiter = {
         send: () => {
           forget();
-          resolve();
+          resolve(this.#begin());
         },
         giveUp: (code, detail) => {
           forget();

@@ -1,5 +1,12 @@
 import type { ApiMode } from "../../api/annotations.ts";
-import { clusterOfNode, DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
+import {
+  clusterOfNode,
+  DELEGATE_UID_ANNOTATION,
+  DELEGATION_LABEL,
+  PROXY_LABEL,
+  PROXY_LABEL_VALUE,
+  virtualNodeName,
+} from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
@@ -344,7 +351,7 @@ export class DelegationController {
       if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#onPlaces();
-      if (type === "updated" && !isSettled(event.previous)) this.#settle(object);
+      if (type === "updated" && !isSameRecord(event.previous, object)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
       // Gates can only be removed, so no earlier leader has placed a gated pod.
@@ -392,4 +399,9 @@ export class DelegationController {
 /** Reports whether the proxy is bound and its delegate on record. */
 function isSettled(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
+}
+
+function isSameRecord(previous: Pod, next: Pod): boolean {
+  const [before, now] = [previous, next].map(({ metadata }) => metadata?.annotations?.[DELEGATE_UID_ANNOTATION]);
+  return isSettled(previous) && before === now;
 }

@@ -16,14 +16,14 @@ import { ended, follow } from "./phases/follow.ts";
 import { followGroup } from "./phases/follow-group.ts";
 import { gated } from "./phases/gated.ts";
 import { awaitPreviousLeader } from "./phases/previous-leader.ts";
-import { hold, record } from "./phases/record.ts";
+import { hold, record, repeatRecord } from "./phases/record.ts";
 import { confirmEnd, release, released } from "./phases/release.ts";
 import { settleDoubt } from "./phases/settle-doubt.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
 import { unreachable } from "./phases/unreachable.ts";
 import { endedBeforeItWent, recreate, vanished } from "./phases/vanished.ts";
-import { awaitWithdrawal, leaveOthers, withdrawDuplicates } from "./phases/withdraw.ts";
+import { awaitWithdrawal, confirmOther, leaveOthers, withdrawDuplicates } from "./phases/withdraw.ts";
 
 /** A proxy without a node of which no member shows a delegate: one member gets it. */
 const CHOOSING: readonly Phase[] = [
@@ -47,6 +47,7 @@ const SCHEDULING: readonly Phase[] = [
   withdrawDuplicates,
   lostHolder,
   awaitWithdrawal,
+  confirmOther,
   bind,
   awaitScheduling,
 ];
@@ -55,6 +56,7 @@ const SCHEDULING: readonly Phase[] = [
 const BOUND_FIRST: readonly Phase[] = [
   showRefusedWrites,
   unreachable,
+  repeatRecord,
   leaveOthers,
   hold,
   record,
@@ -68,6 +70,7 @@ const RUNNING: readonly Phase[] = [
   unreachable,
   ended,
   follow,
+  repeatRecord,
   adopt,
   endedBeforeItWent,
   confirmGone,

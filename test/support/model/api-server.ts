@@ -4,11 +4,12 @@ import type { Action } from "../../../src/controllers/delegation/model/decision.
 import type { StatusPatch } from "../../../src/pods/feedback.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { same, withMetadata } from "./pods.ts";
+import { NOW } from "./recollection.ts";
 
 /** The pod that an API server has under the model's one name. */
 export type Slot = Stored<Pod> | undefined;
 
-const DELETED_AT = "2026-01-01T00:00:00Z";
+const DELETED_AT = new Date(NOW).toISOString();
 const DEFAULT_GRACE = 30;
 
 interface Preconditions {

@@ -145,9 +145,14 @@ export function execute(world: World, fate: Fate): World {
   if (step === undefined) return world;
   const done = fate === "done" || fate === "unanswered" ? perform({ ...world, pending }, step) : { ...world, pending };
   let next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
-  if (step.type === "bind") {
-    const { proxyUid, member } = step;
-    next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, member)) };
+  if (step.type === "bind" && fate !== "not sent") {
+    const { type: _, proxyUid, ...binding } = step;
+    next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, binding)) };
+  }
+  if (step.type === "record" && fate !== "not sent") {
+    const { proxyUid, delegateUid, memberNode } = step;
+    const recording = { delegateUid, memberNode };
+    next = { ...next, memory: remember(next.memory, (memories) => memories.noteRecording(proxyUid, recording)) };
   }
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
@@ -210,11 +215,13 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "bind":
       // A conflict is no success, and forgets nothing. Without a recorded delegate, the search goes on.
       if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
-      return forgets((memories) => memories.noteBound(step.proxyUid, step.member));
+      return forgets((memories) => memories.noteBound(step.proxyUid));
     case "record":
       // A conflict is decided anew.
-      return meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion })
-        ? forgets((memories) => memories.forget(step.proxyUid))
+      if (meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion }))
+        return forgets((memories) => memories.noteRecorded(step.proxyUid));
+      return before.memory[step.proxyUid]?.recording === undefined
+        ? { ...forgets((memories) => memories.noteUnrecorded(step.proxyUid)), pending: [] }
         : { ...world, pending: [] };
     case "sweep": {
       if (truth(world.host)?.metadata.uid === step.proxyUid || world.held?.includes(step.uid) === true) return world;
@@ -320,7 +327,9 @@ export function seeHost(world: World): World {
   const [next] = versions;
   if (versions.length === 0) return world;
   const gone = before !== undefined && before.metadata.uid !== next?.metadata.uid;
-  const ends = gone || (before !== undefined && next !== undefined && !isSettled(before) && isSettled(next));
+  const ends =
+    gone ||
+    (before !== undefined && next !== undefined && isSettled(next) && recorded(before).uid !== recorded(next).uid);
   const memory = ends ? remember(world.memory, (memories) => memories.forget(before.metadata.uid)) : world.memory;
   return { ...world, host: { versions }, memory };
 }

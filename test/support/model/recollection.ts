@@ -17,8 +17,8 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, denied, uncertain, doubt, binding, promised, attempts, gone } = memories.of(uid);
-    const isKnown = uncertain !== undefined || binding !== undefined || promised !== undefined || gone !== undefined;
+    const { fresh, denied, uncertain, doubt, binding, recording, promised, attempts, gone } = memories.of(uid);
+    const isKnown = [uncertain, binding, recording, promised, gone].some((part) => part !== undefined);
     if (fresh && !isKnown && Object.keys(attempts).length === 0) continue;
     result[uid] = {
       fresh,
@@ -30,6 +30,7 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
       ...(uncertain === undefined ? {} : { uncertain }),
       ...(doubt === undefined ? {} : { doubt }),
       ...(binding === undefined ? {} : { binding }),
+      ...(recording === undefined ? {} : { recording }),
       ...(promised === undefined ? {} : { promised }),
       ...(gone === undefined ? {} : { gone }),
     };
@@ -53,8 +54,9 @@ export function later(memory: Recollections): Recollections {
 }
 
 function restore(memories: Memories, uid: string, memory: Memory): void {
-  const { fresh, denied = [], attempts, uncertain, doubt, binding, promised, gone } = memory;
+  const { fresh, denied = [], attempts, uncertain, doubt, binding, recording, promised, gone } = memory;
   if (binding !== undefined) memories.noteBinding(uid, binding);
+  if (recording !== undefined) memories.noteRecording(uid, recording);
   if (gone !== undefined) memories.noteGone(uid, gone);
   if (!fresh) memories.noteInherited(uid);
   for (const member of denied) memories.noteDenied(uid, member);

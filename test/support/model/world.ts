@@ -210,9 +210,19 @@ export function keyOf(world: World): string {
   ].join("|");
 }
 
-function memoryKey({ fresh, denied, uncertain, binding, promised, attempts, gone }: Memory): string {
+function memoryKey({ fresh, denied, uncertain, binding, recording, promised, attempts, gone }: Memory): string {
   const each = Object.entries(attempts).map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
-  return [fresh, [...(denied ?? [])].sort().join(), uncertain, binding, promised, gone, ...each.sort()].join(";");
+  return [
+    fresh,
+    [...(denied ?? [])].sort().join(),
+    uncertain,
+    binding?.member,
+    binding?.delegateUid,
+    recording?.delegateUid,
+    promised,
+    gone,
+    ...each.sort(),
+  ].join(";");
 }

@@ -29,32 +29,49 @@ function start() {
 }
 
 describe("creates in a member", () => {
-  test("that does not answer stop at two, and the others reject with NotSent within two seconds", async () => {
+  test("that does not answer stop at three, and the others reject with NotSent within two seconds", async () => {
     const { clock, create, names, failed } = start();
-    for (const name of ["a", "b", "c", "d"]) create(name);
+    for (const name of ["a", "b", "c", "d", "e"]) create(name);
     await clock.advance(1_499);
-    expect([names(), failed]).toEqual([["a", "b"], []]);
+    expect([names(), failed]).toEqual([["a", "b", "c"], []]);
     await clock.advance(1);
-    expect(failed).toEqual(["c: NotSent", "d: NotSent"]);
-    create("e");
+    expect(failed).toEqual(["d: NotSent", "e: NotSent"]);
+    create("f");
     await clock.advance(0);
-    expect([names(), failed.at(-1)]).toEqual([["a", "b"], "e: NotSent"]);
+    expect([names(), failed.at(-1)]).toEqual([["a", "b", "c"], "f: NotSent"]);
   });
 
-  test("that answers double with each round of responses", async () => {
+  test.each([
+    ["a near member has three in flight", 5, [3, 3, 3, 3]],
+    ["a distant member has one more in flight for each 25 ms", 100, [3, 7, 7, 7]],
+  ])("%s", async (_, latencyMs, expected) => {
     const { sent, create, settle, clock } = start();
-    for (let number = 0; number < 30; number += 1) create(`pod-${number}`);
+    for (let number = 0; number < expected.reduce((sum, count) => sum + count); number += 1) create(`pod-${number}`);
     await settle();
     const rounds = [sent.length];
-    for (let round = 0, answered = 0; round < 3; round += 1) {
+    for (let answered = 0; rounds.length < expected.length; ) {
       const due = sent.slice(answered);
       answered = sent.length;
+      await clock.advance(latencyMs);
       for (const { answer } of due) answer.resolve();
       await settle();
       rounds.push(sent.length - answered);
     }
-    expect(rounds).toEqual([2, 4, 8, 16]);
+    expect(rounds).toEqual(expected);
     expect(clock.pending).toBe(0);
+  });
+
+  test("leave few in flight when the member stops answering in the middle of a burst", async () => {
+    const { sent, create, settle, clock, failed } = start();
+    for (let number = 0; number < 100; number += 1) create(`pod-${number}`);
+    await settle();
+    for (let answered = 0; answered < 40; answered += 1) {
+      await clock.advance(10);
+      sent[answered]?.answer.resolve();
+      await settle();
+    }
+    await clock.advance(5_000);
+    expect([sent.length, failed.length]).toEqual([43, 57]);
   });
 
   test.each([
@@ -62,49 +79,50 @@ describe("creates in a member", () => {
     { what: "an answer that never comes", error: lost, goesOn: false },
   ])("count $what as an answer: $goesOn", async ({ error, goesOn }) => {
     const { sent, create, names, settle } = start();
-    for (const name of ["a", "b", "c"]) create(name);
+    for (const name of ["a", "b", "c", "d"]) create(name);
     await settle();
     sent[0]?.answer.reject(error);
     await settle();
-    expect(names().includes("c")).toBe(goesOn);
+    expect(names().includes("d")).toBe(goesOn);
   });
 
   test("continue after a response to any other request", async () => {
     const { clock, throttle, create, names } = start();
-    for (const name of ["a", "b", "c"]) create(name);
+    for (const name of ["a", "b", "c", "d"]) create(name);
     await clock.advance(1_400);
     throttle.answered();
-    await clock.advance(1_400);
-    expect(names()).toEqual(["a", "b", "c"]);
-    create("d");
-    await clock.advance(10_000);
-    throttle.answered();
-    create("e");
     await clock.advance(0);
-    expect(names()).toEqual(["a", "b", "c", "d", "e"]);
+    expect(names()).toEqual(["a", "b", "c", "d"]);
+    for (const name of ["e", "f", "g"]) create(name);
+    await clock.advance(1_500);
+    create("h");
+    throttle.answered();
+    create("i");
+    await clock.advance(0);
+    expect(names()).toEqual(["a", "b", "c", "d", "e", "f", "i"]);
   });
 
   test("take turns between namespaces", async () => {
-    const { throttle, create, names, settle } = start();
+    const { clock, throttle, create, names, settle } = start();
     for (const name of ["a", "b", "c", "d", "e"]) create(name, "hangs");
     create("x", "works");
     create("y", "works");
-    await settle();
+    await clock.advance(500);
     throttle.answered();
     await settle();
-    expect(names().slice(2)).toEqual(["c", "x"]);
+    expect(names().slice(3)).toEqual(["d", "x", "e"]);
   });
 
   test("are never sent after their caller aborted", async () => {
-    const { throttle, create, names, failed, settle } = start();
+    const { clock, throttle, create, names, failed } = start();
     const caller = new AbortController();
-    for (const name of ["a", "b"]) create(name);
-    create("c", "team", caller.signal);
-    create("d");
+    for (const name of ["a", "b", "c"]) create(name);
+    create("d", "team", caller.signal);
+    create("e");
     caller.abort();
-    await settle();
+    await clock.advance(500);
     throttle.answered();
-    await settle();
-    expect([names(), failed]).toEqual([["a", "b", "d"], ["c: Aborted"]]);
+    await clock.advance(0);
+    expect([names(), failed]).toEqual([["a", "b", "c", "e"], ["d: Aborted"]]);
   });
 });

@@ -193,7 +193,8 @@ export class Executor {
 
   async #bind(action: ActionOf<"bind">, context: Context): Result {
     const { key, signal } = context;
-    const { member, proxyUid, delegateUid, memberNode } = action;
+    const { type: _, proxyUid, ...binding } = action;
+    const { member, delegateUid, memberNode } = binding;
     const ref = objectRef(key);
     const annotations = {
       [CLUSTER_ANNOTATION]: member,
@@ -210,7 +211,7 @@ export class Executor {
     // The watch may show the Binding before the response arrives, and the memory of the search ends then.
     const { memories } = this.#options;
     const search = memories.of(proxyUid);
-    memories.noteBinding(proxyUid, member);
+    memories.noteBinding(proxyUid, binding);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       // Until a delegate is on record the memory is needed, except for room elsewhere.
@@ -224,9 +225,8 @@ export class Executor {
     } catch (error) {
       // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
       if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
-      const isRefused = isLastingRefusal(error) || failedAdmission(error);
       // An earlier Binding without a response may still have been done.
-      if (isRefused && search.binding === undefined) memories.noteUnbound(proxyUid);
+      if (isSurelyUndone(error) && search.binding === undefined) memories.noteUnbound(proxyUid);
       await this.#tellUnbound(action, error, context);
       throw error;
     }
@@ -259,13 +259,25 @@ export class Executor {
 
   async #record(action: ActionOf<"record">, { key, signal }: Context): Result {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
+    const { memories, proxyOf } = this.#options;
+    const { recording: earlier } = memories.of(proxyUid);
+    memories.noteRecording(proxyUid, { delegateUid, memberNode });
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
-    const shown = await patchProxy(proxyUid, () =>
-      this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
-    );
-    this.#options.memories.forget(proxyUid);
-    return shown;
+    try {
+      const shown = await patchProxy(proxyUid, () =>
+        this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
+      );
+      const recorded = proxyOf(key)?.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
+      if (shown === undefined || recorded === delegateUid) memories.forget(proxyUid);
+      else memories.noteRecorded(proxyUid);
+      return shown;
+    } catch (error) {
+      // An earlier record without a response may still have been taken.
+      const isUndone = isKubeError(error, "Conflict") || isSurelyUndone(error);
+      if (isUndone && earlier === undefined) memories.noteUnrecorded(proxyUid);
+      throw error;
+    }
   }
 
   /** Tells why the pod waits. Where the host refuses the condition, the event alone tells it. */
@@ -357,6 +369,11 @@ export class Executor {
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
   }
+}
+
+/** Reports whether the host has not done a write, and will not. A conflict may mean that it has done it before. */
+function isSurelyUndone(error: unknown): boolean {
+  return isKubeError(error, "NotSent") || isLastingRefusal(error) || failedAdmission(error);
 }
 
 function isBoundOrDeleting(proxy: Pod): boolean {

@@ -2,6 +2,7 @@ import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
+import type { SentBinding } from "./memory.ts";
 import type { MemberReason } from "./needs.ts";
 import type { Purpose } from "./purpose.ts";
 import type { PodView } from "./view.ts";
@@ -115,14 +116,7 @@ export type Action =
       /** The proxy is being deleted with this grace: a delegate that cannot have its marks is deleted, too. */
       readonly ends?: { readonly gracePeriodSeconds?: number };
     }
-  | {
-      readonly type: "bind";
-      readonly member: string;
-      readonly proxyUid: string;
-      /** Absent: the member is lost and may or may not have a delegate. */
-      readonly delegateUid?: string;
-      readonly memberNode?: string;
-    }
+  | (SentBinding & { readonly type: "bind"; readonly proxyUid: string })
   /** Puts the finalizer on a proxy that was bound without it, before it gets a delegate. */
   | { readonly type: "hold"; readonly proxyUid: string }
   /** Records the delegate of a proxy that was bound without one, or whose first one never started. */

@@ -1,10 +1,21 @@
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
-import { askedGrace, controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import {
+  askedGrace,
+  controllerOf,
+  deletionAskedAt,
+  hasStarted,
+  isBound,
+  isDeleting,
+  isTerminal,
+} from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { Action, ActionOf } from "./decision.ts";
-import type { MemberView, PodView } from "./view.ts";
+import { type MemberView, type PodView, wallTime } from "./view.ts";
+
+// A delegate has gone from its member's API server this long after its grace period.
+const ENDS_WITHIN_MS = 10_000;
 
 /** A member with the delegate that it has. */
 export type Holder = MemberView & { readonly delegate: Stored<Pod> };
@@ -73,13 +84,25 @@ export function surplusHolders(view: PodView): Holder[] {
 }
 
 /**
- * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: it must be the proxy's own
- * member, or the delegate on record.
+ * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: others than the proxy's own
+ * are waited for only as long as a kubelet takes.
  */
-export function holdsUp({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
+export function holdsUp({ name, delegate }: MemberView, view: PodView, now: number): boolean {
+  const { proxy } = view;
   if (delegate === undefined || !isFor(delegate, proxy)) return false;
   const own = memberOf(proxy);
-  return own === undefined || own === name || isRecorded(delegate, proxy);
+  return own === undefined || own === name || isRecorded(delegate, proxy) || now < surplusAwaitedUntil(view, now);
+}
+
+/** Returns until when the end of the proxy waits for delegates beside its own; epoch ms. */
+export function surplusAwaitedUntil(view: PodView, now: number): number {
+  const askedAt = deletionAskedAt(view.proxy);
+  const grace = askedGrace(view.proxy) ?? 0;
+  if (askedAt === undefined || grace === 0) return now;
+  const passedMs = wallTime(view, now) - askedAt;
+  const waitMs = grace * 1000 + ENDS_WITHIN_MS;
+  // Clocks differ. Where they differ by more, nothing is waited for.
+  return Math.abs(passedMs) < waitMs ? now + waitMs - passedMs : now;
 }
 
 /** Reports whether other finalizers than Legation's hold the proxy. */

@@ -36,6 +36,20 @@ export interface Doubt {
   readonly message: string;
 }
 
+/** A Binding of a proxy to a member's node. */
+export interface SentBinding {
+  readonly member: string;
+  /** Absent: the member is lost and may or may not have a delegate. */
+  readonly delegateUid?: string;
+  readonly memberNode?: string;
+}
+
+/** A delegate that is being put on record. */
+export interface SentRecord {
+  readonly delegateUid: string;
+  readonly memberNode: string;
+}
+
 /** kube-apiserver gives up what it has begun after its --request-timeout, a minute by default. */
 export const CREATE_ENDS_MS = 60_000;
 
@@ -53,8 +67,10 @@ export interface Memory {
   readonly uncertain?: string;
   /** The failures of that create, where its response was lost. */
   readonly doubt?: Doubt;
-  /** Member whose node the proxy is being bound to, until the host shows it: a Binding without a response may be done late. */
-  readonly binding?: string;
+  /** The Binding that was sent, until the host shows it: without a response it may be done late. */
+  readonly binding?: SentBinding;
+  /** The record of a delegate that was sent to a bound proxy, until the host shows it. */
+  readonly recording?: SentRecord;
   /** Member where room is reserved until the delegate elsewhere has gone. */
   readonly promised?: string;
   /** The last member where room was reserved: the only one that may still count it. */

@@ -3,7 +3,7 @@ import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
-import { bindTo, holderOf, isFor, ranUntold } from "../model/delegates.ts";
+import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
 import { because } from "../model/needs.ts";
 import type { PodView } from "../model/view.ts";
 import { waitFor } from "../model/waiting-reason.ts";
@@ -18,16 +18,10 @@ export const bind: Phase = (view, now) => {
   return decided("Binding", [bindTo(view.proxy, holder.name, holder.delegate), ...announce(holder.name, view)]);
 };
 
-/** The proxy is being bound to a member's node: that Binding may have been done, or may be done late, so no other member gets the pod. */
+/** The Binding that was sent may have been done, or may be done late: it is sent again as it was, and no other member gets the pod. */
 export const repeatBinding: Phase = ({ proxy, memory: { binding }, members }) => {
-  const member = members.find(({ name }) => name === binding);
-  if (member === undefined) return undefined;
-  const { name, delegate = ranUntold(member, proxy) } = member;
-  const isKnown = delegate !== undefined && isFor(delegate, proxy) && (isBound(delegate) || isTerminal(delegate));
-  const bind: Action = isKnown
-    ? bindTo(proxy, name, delegate)
-    : { type: "bind", member: name, proxyUid: proxy.metadata.uid };
-  return decided("Binding", [bind]);
+  if (binding === undefined || !members.some(({ name }) => name === binding.member)) return undefined;
+  return decided("Binding", [{ type: "bind", proxyUid: proxy.metadata.uid, ...binding }]);
 };
 
 /** The delegate ran and went before the host heard of it: bound to the member that had it, the pod ends like any other. */

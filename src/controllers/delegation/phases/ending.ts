@@ -1,7 +1,15 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { askedGrace, deletionAskedAt, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
-import { boundMember, holdsUp, isAbandoned, isFor, isHeldByOthers, isRecorded } from "../model/delegates.ts";
+import {
+  boundMember,
+  holdsUp,
+  isAbandoned,
+  isFor,
+  isHeldByOthers,
+  isRecorded,
+  surplusAwaitedUntil,
+} from "../model/delegates.ts";
 import { feedback, notReadyWrite } from "../model/feedback.ts";
 import { mayHold } from "../model/memory.ts";
 import { type MemberView, type PodView, wallTime } from "../model/view.ts";
@@ -15,23 +23,26 @@ const REPORTED_WITHIN_MS = 10_000;
 /** The proxy is being deleted: its delegate is deleted with the caller's grace period, and the proxy waits until that has gone. */
 export const ending: Phase = (view, now) => {
   const { proxy, members, memory } = view;
-  const holding = members.filter((member) => mayHaveIt(member, view) && !isAbandoned(member, view));
+  const holding = members.filter((member) => mayHaveIt(member, view, now) && !isAbandoned(member, view));
   if (holding.length === 0) return undefined;
   const wall = wallTime(view, now);
   const actions = holding.flatMap((member) => endIn(member, view, now));
   const leftMs = (deletionAskedAt(proxy) ?? wall) + REPORTED_WITHIN_MS - wall;
+  const own = boundMember(view)?.name;
+  const isForSurplus = isBound(proxy) && holding.some(({ name }) => name !== own);
   return decided(
     "Ending",
     actions,
     isAwaited(proxy, wall) ? now + leftMs : undefined,
+    isForSurplus ? surplusAwaitedUntil(view, now) : undefined,
     writeAgainAt(memory, actions, now),
   );
 };
 
 /** Reports whether the member has the proxy's delegate, or may have it. */
-function mayHaveIt(member: MemberView, view: PodView): boolean {
+function mayHaveIt(member: MemberView, view: PodView, now: number): boolean {
   const { proxy, memory } = view;
-  if (holdsUp(member, proxy) || memory.uncertain === member.name) return true;
+  if (holdsUp(member, view, now) || memory.uncertain === member.name) return true;
   if (member.read) return false;
   return isBound(proxy)
     ? member.name === boundMember(view)?.name
@@ -44,8 +55,11 @@ function endIn(member: MemberView, view: PodView, now: number): Action[] {
   if (!member.reachable || !member.read) {
     return name === boundMember(view)?.name ? notReadyWrite(view, member, now) : [];
   }
-  if (delegate !== undefined && isFor(delegate, proxy))
+  if (delegate !== undefined && isFor(delegate, proxy)) {
+    // `sweep` deletes those of other members.
+    if (isBound(proxy) && name !== boundMember(view)?.name && !isRecorded(delegate, proxy)) return [];
     return deleteDelegate(name, delegate, proxy, wallTime(view, now));
+  }
   if (memory.uncertain !== name) return [];
   return [{ type: "resolve", member: name, proxyUid: proxy.metadata.uid }];
 }

@@ -19,11 +19,11 @@ import { writeAgainAt } from "../model/writes.ts";
 import { lookFor } from "./confirm-gone.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */
-export const released: Phase = (view) => {
+export const released: Phase = (view, now) => {
   const { proxy, members } = view;
   if (holdsFinalizer(proxy)) return undefined;
   if (!isBound(proxy) || (deletionGrace(proxy) ?? 0) === 0) {
-    return decided("Released", members.filter((member) => holdsUp(member, proxy)).flatMap(withdraw));
+    return decided("Released", members.filter((member) => holdsUp(member, view, now)).flatMap(withdraw));
   }
   // Within its grace a bound pod waits for its kubelet to finish it. One that was just bound without a delegate never had one.
   return awaitsDelegate(proxy) ? decided("Released", [{ type: "finish", proxyUid: proxy.metadata.uid }]) : undefined;

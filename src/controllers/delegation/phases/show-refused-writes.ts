@@ -16,7 +16,7 @@ export const showRefusedWrites: Phase = (view, now) => {
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;
   // A pod that is about to go need not show that its writes are taken again.
-  const goes = isDeleting(proxy) && !members.some((member) => holdsUp(member, proxy));
+  const goes = isDeleting(proxy) && !members.some((member) => holdsUp(member, view, now));
   if (refused.length === 0 && goes) return undefined;
   const { uid, resourceVersion } = proxy.metadata;
   const patch = { metadata: { uid }, status: { conditions } };

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import type { Action } from "../model/decision.ts";
-import { awaitsDelegate, holdsUp, surplusHolders, withdraw } from "../model/delegates.ts";
+import { awaitsDelegate, isRecorded, surplusHolders, withdraw } from "../model/delegates.ts";
 import { hasProxy, type View } from "../model/view.ts";
 
 /** A member that keeps what is to be swept is asked again after this long; ms. */
@@ -10,7 +10,7 @@ export const SWEEP_AGAIN_MS = 10_000;
 
 /**
  * Returns the deletions of stray delegates: those of earlier proxies of that name, and those that a bound proxy has beside its own.
- * They never hold up the proxy, since any member can claim to have one.
+ * A deletion that fails never holds up the proxy, since any member can claim to have one.
  */
 export function sweep(view: View): Action[] {
   return [...surplusDelegates(view), ...staleDelegates(view)];
@@ -22,7 +22,7 @@ function surplusDelegates(view: View): Action[] {
   // While it gets its first delegate, `leaveOthers` decides.
   if (awaitsDelegate(proxy) && !isDeleting(proxy) && !isTerminal(proxy)) return [];
   return surplusHolders(view)
-    .filter((member) => !isDeleting(proxy) || !holdsUp(member, proxy))
+    .filter(({ delegate }) => !isDeleting(proxy) || !isRecorded(delegate, proxy))
     .flatMap(withdraw)
     .map((removal) => ({ ...removal, surplus: true }));
 }

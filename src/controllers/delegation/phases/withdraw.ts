@@ -30,6 +30,14 @@ export const awaitWithdrawal: Phase = (view) => {
   return decided("Withdrawing", []);
 };
 
+/** Another member may have got the delegate after this one: whether it has is known before the Binding settles which stays. */
+export const confirmOther: Phase = (view) => {
+  const { uncertain } = view.memory;
+  const other = view.members.find(({ name, reachable }) => name === uncertain && reachable);
+  if (other === undefined || isFor(other.delegate, view.proxy)) return undefined;
+  return decided("Withdrawing", [{ type: "resolve", member: other.name, proxyUid: view.proxy.metadata.uid }]);
+};
+
 /**
  * A proxy was bound without a delegate while another member has one, or may have one: an earlier leader's Binding was done late. Its
  * own member gets the delegate once the other one has gone.

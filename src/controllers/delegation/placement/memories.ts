@@ -3,7 +3,15 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
-import { type Attempt, HOLD_MS, type Memory, NOTHING, type RefusedResize } from "../model/memory.ts";
+import {
+  type Attempt,
+  HOLD_MS,
+  type Memory,
+  NOTHING,
+  type RefusedResize,
+  type SentBinding,
+  type SentRecord,
+} from "../model/memory.ts";
 import type { Why } from "../model/needs.ts";
 import { type Rest, restAfterRefusal } from "../model/refusal-backoff.ts";
 
@@ -122,20 +130,38 @@ export class Memories {
     });
   }
 
-  /** A Binding of the proxy to the member's node is being sent. */
-  noteBinding(proxyUid: string, member: string): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, binding: member }));
+  /** A Binding of the proxy is being sent. */
+  noteBinding(proxyUid: string, binding: SentBinding): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, binding }));
   }
 
-  /** The host has refused the Binding. */
+  /** The Binding was not sent, or the host has refused it. */
   noteUnbound(proxyUid: string): void {
     this.#changeKnown(proxyUid, ({ binding: _, ...memory }) => memory);
   }
 
-  /** The host has done the Binding to the member's node, and does not show it yet: the search is over. */
-  noteBound(proxyUid: string, member: string): void {
+  /** The host has done the Binding, and does not show it yet: the search is over. */
+  noteBound(proxyUid: string): void {
+    const { binding } = this.of(proxyUid);
     this.forget(proxyUid);
-    this.noteBinding(proxyUid, member);
+    if (binding !== undefined) this.noteBinding(proxyUid, binding);
+  }
+
+  /** A delegate is being put on the bound proxy's record. */
+  noteRecording(proxyUid: string, recording: SentRecord): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, recording }));
+  }
+
+  /** The record was not sent, or the host has refused it. */
+  noteUnrecorded(proxyUid: string): void {
+    this.#changeKnown(proxyUid, ({ recording: _, ...memory }) => memory);
+  }
+
+  /** The host has taken the record, and does not show it yet. */
+  noteRecorded(proxyUid: string): void {
+    const { recording } = this.of(proxyUid);
+    this.forget(proxyUid);
+    if (recording !== undefined) this.noteRecording(proxyUid, recording);
   }
 
   /** The member has created the delegate of this uid. */

@@ -115,7 +115,7 @@ export class Reservations {
     const { room = member } = memories.of(proxyUid);
     // The scheduler was faster than the withdrawal that the promise was for.
     if (room !== member) this.release(proxyUid, room);
-    if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteBound(proxyUid, member);
+    if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteBound(proxyUid);
     else memories.forget(proxyUid);
     const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
     return isNews || room !== member;

@@ -909,16 +909,19 @@ describe("a proxy that is being deleted", () => {
     const forged = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
       member("east", { delegate: delegateOf(proxy, { uid: "forged", status: runningStatus() }) });
 
-    test("ends with its own delegate, and deletes the other one last", () => {
+    test("ends with its own delegate, and waits for the other one as long as a kubelet may take", () => {
       const proxy = boundProxy(ending);
       const delegate = delegateOf(proxy, { status: runningStatus() });
       const running = decide(world(proxy, [forged(proxy), member("west", { delegate })]), now);
       expect(names(running.actions)).toEqual(["delete west", "delete east"]);
       const departed = delegateOf(proxy, { status: endedStatus(143) });
-      const { actions, requeueAt } = decide(world(proxy, [forged(proxy), member("west", { departed })]), now);
+      const gone = world(proxy, [forged(proxy), member("west", { departed })]);
+      expect(names(decide(gone, now).actions)).toEqual(["delete east"]);
+      const { deletionTimestamp } = proxy.metadata;
+      const { actions, requeueAt } = decide(gone, Date.parse(deletionTimestamp ?? "") + 10_000);
       expect(names(actions)).toEqual(["status", "finish", "release", "delete east"]);
       expect(actions.at(-1)).toEqual({ type: "delete", member: "east", uid: "forged", surplus: true });
-      expect(requeueAt).toBe(now + 10_000);
+      expect(requeueAt).toBe(Date.parse(deletionTimestamp ?? "") + 20_000);
     });
 
     test("goes by force while its own member does not answer", () => {

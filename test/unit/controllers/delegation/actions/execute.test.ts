@@ -149,7 +149,7 @@ test.each([
   await execute({ type: "bind", member: "west", proxyUid }).catch(() => undefined);
   expect(bodies).toMatchObject([{ metadata: { uid: proxyUid, annotations: { "legation.dev/cluster": "west" } } }]);
   expect(JSON.stringify(bodies)).not.toMatch(/delegate-uid|member-node/);
-  expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", binding: "west" });
+  expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", binding: { member: "west" } });
 });
 
 test("is not held up by a member that refuses to delete the delegate of another proxy", async () => {

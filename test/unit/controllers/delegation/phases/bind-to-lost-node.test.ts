@@ -46,27 +46,21 @@ describe("a pod whose member does not answer", () => {
   test("goes on being bound there when the member answers again, since the first Binding may still happen", () => {
     const found = member("west", { delegate: delegateOf(proxy) });
     for (const west of [member("west"), found]) {
-      const decided = decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now);
+      const decided = decide(world(proxy, [west, east], { memory: memory({ binding: { member: "west" } }) }), now);
       expect(decided.actions).toEqual([{ type: "bind", member: "west", proxyUid }]);
     }
   });
 });
 
 describe("a pod whose Binding may have happened", () => {
-  const decided = (west: ReturnType<typeof member>) =>
-    decide(world(proxy, [west, east], { memory: memory({ binding: "west" }) }), now).actions;
-
-  test("is bound again, and not created elsewhere, when its delegate has gone meanwhile", () => {
-    expect(decided(member("west"))).toEqual([{ type: "bind", member: "west", proxyUid }]);
-  });
+  const binding = { member: "west", delegateUid: "delegate-uid", memberNode: "west-node-1" };
 
   test.each([
-    { delegate: scheduled },
-    { departed: delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: { phase: "Succeeded" } }) },
-  ])("is bound again with its delegate recorded when the member shows or has shown it", (shown) => {
-    expect(decided(member("west", shown))).toEqual([
-      { type: "bind", member: "west", proxyUid, delegateUid: "delegate-uid", memberNode: "west-node-1" },
-    ]);
+    ["has gone meanwhile", member("west")],
+    ["is shown by the member", member("west", { delegate: scheduled })],
+  ])("is bound again as before, and not created elsewhere, when its delegate %s", (_, west) => {
+    const { actions } = decide(world(proxy, [west, east], { memory: memory({ binding }) }), now);
+    expect(actions).toEqual([{ type: "bind", proxyUid, ...binding }]);
   });
 });
 

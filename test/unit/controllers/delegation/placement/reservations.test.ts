@@ -189,13 +189,14 @@ describe("a search that ends", () => {
   const bound = proxyPod({ name: "web-0", uid: "first", spec: { nodeName: "legation-west" } });
 
   test.each([
-    ["keeps the member of the Binding until the host shows it", first, "west"],
+    ["keeps the Binding until the host shows it", first, { member: "west", delegateUid: "d" }],
     ["keeps nothing when the host shows the Binding", bound, undefined],
     ["keeps nothing when the proxy is gone", undefined, undefined],
     ["keeps nothing when another proxy has the name", second, undefined],
   ])("%s", (_, shown, binding) => {
     const { reservations: made, memories } = reservations();
     made.attempt("first", "west", asked, first);
+    memories.noteBinding("first", { member: "west", delegateUid: "d" });
     made.settle("first", "west", shown);
     expect(memories.of("first")).toEqual({ fresh: true, attempts: {}, ...(binding === undefined ? {} : { binding }) });
   });
