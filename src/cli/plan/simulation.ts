@@ -17,7 +17,7 @@ import type { MemberView, View } from "../../controllers/delegation/model/view.t
 import { PLACEMENT_INDEXES } from "../../controllers/delegation/placement/known-pods.ts";
 import { PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
 import { placementFacts, rankInput } from "../../controllers/delegation/placement/placement-view.ts";
-import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
+import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";

@@ -9,32 +9,30 @@ import { PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/placement/groups.ts";
 import { UID_INDEX } from "../delegation/placement/known-pods.ts";
+import { bindsLabels, UnmarkedPods } from "./binding-labels.ts";
 import { decide } from "./decide.ts";
-import { Executor } from "./execute.ts";
+import { Executor, type OverflowOptions } from "./execute.ts";
 import { HostGroups } from "./host-groups.ts";
 import type { Action, Observed, UnsettledGroup } from "./model.ts";
-import type { OverflowOptions } from "./options.ts";
-import { Sightings } from "./seen.ts";
-import { bindsLabels } from "./support.ts";
-import { Unmarked } from "./unmarked.ts";
+import { UnschedulableSince } from "./unschedulable-since.ts";
 
-// Members change all the time; pods that wait for room are looked at together.
+// Members change all the time: pods that wait for room are reconciled together.
 const ROOM_DELAY_MS = 500;
 const FIND_AGAIN_MS = 10_000;
 
 /**
- * Binds pods to virtual nodes for which the host's own scheduler has found no node for a while. It watches such pods alone, and
- * only while they have no node: what the host runs costs nothing here.
+ * Binds pods for which the host's scheduler has found no node for a while to virtual nodes. Watches pods in overflow mode only while
+ * they have no node: pods that the host runs cost nothing.
  */
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;
   readonly #executor: Executor;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  readonly #sightings = new Sightings();
+  readonly #unschedulable = new UnschedulableSince();
   readonly #told = new Set<string>();
   readonly #groups: HostGroups;
-  readonly #unmarked = new Unmarked();
+  readonly #unmarked = new UnmarkedPods();
   readonly #resync: PacedResync<ObjectKey>;
   readonly #ended = new AbortController();
   #findTimer: Timer | undefined;
@@ -94,7 +92,7 @@ export class OverflowController {
     void this.#findUnmarked();
   }
 
-  /** Reads what earlier leaders have left unmarked; nobody waits for that, and few hosts have any. */
+  /** Reads the pods that earlier leaders left unmarked, in the background: few hosts have any. */
   async #findUnmarked(): Promise<void> {
     const { host, registry, clock, log } = this.#options;
     const members = registry.clusters().map(({ metadata }) => metadata.name);
@@ -116,12 +114,12 @@ export class OverflowController {
     await this.#loop.stop();
   }
 
-  /** Members, or what is said of them, have changed: pods that wait may fit now. */
+  /** Members or refusals changed: pods that wait may fit now. */
   onRoom(): void {
     if (this.#pods.store.size > 0) this.#resync.request(ROOM_DELAY_MS);
   }
 
-  /** Number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
+  /** Returns the number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
   bindingTo(member: string): number {
     return this.#executor.bindingTo(member);
   }
@@ -129,11 +127,11 @@ export class OverflowController {
   #onPod({ type, object }: ReflectorEvent<Pod>): void {
     const { uid } = object.metadata;
     if (type === "deleted") {
-      this.#sightings.forget(uid);
+      this.#unschedulable.forget(uid);
       this.#told.delete(uid);
       this.#options.placement.leave(uid);
     } else {
-      this.#sightings.see(object, this.#options.clock.now());
+      this.#unschedulable.note(object, this.#options.clock.now());
     }
     this.#loop.enqueue(objectKey(object.metadata));
   }
@@ -148,7 +146,7 @@ export class OverflowController {
       pod,
       supported: this.#supported,
       optedIn: placement.optedIn(namespace),
-      seen: this.#sightings.of(uid, clock.now()),
+      seen: this.#unschedulable.of(uid, clock.now()),
       afterMs: placement.overflowAfterSeconds(pod) * 1000,
       told: this.#told.has(uid),
       view: () => placement.observe(pod, find),
@@ -156,7 +154,7 @@ export class OverflowController {
     };
   }
 
-  /** A pod in overflow mode that has no node. */
+  /** Returns a pod in overflow mode that has no node, by its uid. */
   #waiting(uid: string): Stored<Pod> | undefined {
     return this.#pods.store.byIndex(UID_INDEX, uid)[0];
   }

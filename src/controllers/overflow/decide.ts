@@ -1,19 +1,23 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { isOverflow } from "../../pods/overflow.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { explain } from "../../placement/rank.ts";
+import { hostClaim, isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { allRefusals, nextRetry, openMembers } from "../delegation/model/open-members.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
-import { noRoomEither, staysForClaim } from "./reasons.ts";
 
-// What a group, a division or a name waits for has no event of its own here.
+/** The reason of the event that says why a pod stays on the host. */
+export const NOT_OVERFLOWED = "NotOverflowed";
+
+// No event tells that a group, a division or a name is free.
 const LOOK_AGAIN_MS = 1000;
-// The host's own pods are not watched: a group that has left its nodes is found out about this late.
+// The host's own pods are not watched: that a group has left its nodes is noticed this late.
 const GROUP_AGAIN_MS = 5000;
 
 /**
- * A pod that the host's own scheduler is asked first for. It is left alone until that scheduler has said for long enough that
- * it finds no node; then it is bound to the virtual node of the best member, if one has room.
+ * Leaves a pod to the host's scheduler until that has found no node for long enough. Then binds it to the virtual node of the best
+ * member, if one has room.
  */
 export function decide(observed: Observed, now: number, wall: number = now): OverflowDecision {
   const { pod, optedIn, seen, afterMs } = observed;
@@ -40,19 +44,15 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
   return decideMember(observed, now);
 }
 
-/**
- * True when the host's scheduler has looked for a node and has none in view. One that makes room by preemption has named the
- * node already, and gated pods have not been looked at.
- */
+/** Reports whether the host's scheduler found no node. A pod that waits for a preemption has a nominated node; a gated one was not tried. */
 export function isUnplaced(pod: Pod): boolean {
   const nominated = (pod.status?.nominatedNodeName ?? "") !== "";
   return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;
 }
 
 /**
- * Since when the host has had no node for the pod; epoch ms. Its condition tells, also after a restart of the controller. But
- * it counts from the pod's creation when a gate was lifted or a preemption has failed, and another machine's clock may be
- * wrong: so it counts within what was seen here. `aheadMs`: how far this process's count of time is ahead of the machine's.
+ * Returns since when the host has had no node for the pod; epoch ms. The condition's time survives a restart, but may be older than a
+ * lifted gate or failed preemption: it counts within what was seen here. `aheadMs`: lead of this process's clock over the machine's.
  */
 export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
   const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
@@ -85,7 +85,7 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
     };
   }
   if (group !== undefined && group.onHost === undefined) {
-    return { actions: [{ type: "seek", uid: pod.metadata.uid }], outcome: "Seeking" };
+    return { actions: [{ type: "readHostGroups", uid: pod.metadata.uid }], outcome: "Seeking" };
   }
   return { actions: [overflow(pod, member)], outcome: "Overflowing" };
 }
@@ -94,7 +94,18 @@ function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: s
   return { type: "overflow", uid, resourceVersion, member };
 }
 
-/** Said once of a pod: it stays the host's scheduler's, which says the rest. */
+/** Returns why a pod with a claim stays on the host, whatever room there is elsewhere. Undefined if it has none. */
+export function staysForClaim({ spec }: Pod): string | undefined {
+  const claim = spec === undefined ? undefined : hostClaim(spec);
+  return claim === undefined ? undefined : `stays on this cluster: its claim is this cluster's (${claim})`;
+}
+
+/** Returns the message for a pod that no member can take, either. */
+export function noRoomEither(refusals: readonly Refusal[]): string {
+  return `no member cluster has room either: ${explain(refusals)}`;
+}
+
+/** Tells the author once: the pod is still the host's scheduler's, which reports the rest. */
 function tell({ pod, told }: Observed, message: string): Action[] {
   return told ? [] : [{ type: "tell", uid: pod.metadata.uid, message }];
 }

@@ -1,68 +1,83 @@
 import { CLUSTER_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, type ObjectMeta, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
 import { isClass } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { ActionContext, ControllerOptions, Shown } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { lackedKind } from "../refusal.ts";
 import { tryDelegate } from "../try-delegate.ts";
-import { dependencyRefusal } from "./dependency-refusal.ts";
+import type { UnmarkedPods } from "./binding-labels.ts";
+import { NOT_OVERFLOWED } from "./decide.ts";
 import type { HostGroups } from "./host-groups.ts";
+import { dependencyRefusal, dryRunRefusal, type NotTaken } from "./member-refusal.ts";
 import type { Action, Observed } from "./model.ts";
-import type { OverflowOptions } from "./options.ts";
-import { NOT_OVERFLOWED } from "./reasons.ts";
-import { type NotTaken, trialRefusal } from "./trial-refusal.ts";
-import type { Unmarked } from "./unmarked.ts";
+import type { OverflowPlacement } from "./placement.ts";
 
 type Context = ActionContext<ObjectKey>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+export interface OverflowOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly placement: OverflowPlacement;
+  readonly recorder: EventRecorder;
+  /** Returns why a member cannot have the network policies that hold for a pod here, as far as is known. */
+  readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
+  /** Reports whether the member is given the classes that the delegate names, so that it need not have them yet. */
+  readonly providesClasses: (delegate: Pod, member: string) => boolean;
+}
 
 interface ExecutorOptions extends OverflowOptions {
   /** The pod as the host last showed it. */
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly groups: HostGroups;
-  readonly unmarked: Unmarked;
+  readonly unmarked: UnmarkedPods;
   readonly onTold: (uid: string) => void;
-  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
+  /** A member takes pods again like one that it had refused, or its reserved room is free again. */
   readonly onRoom: () => void;
 }
 
-/** Carries out the overflow controller's actions: its only I/O. */
+/** Carries out the overflow controller's actions. */
 export class Executor {
   readonly #options: ExecutorOptions;
-  /** The members that pods are being given to. */
+  /** The members to whose virtual nodes pods are being bound. */
   readonly #under = new Map<ObjectKey, string>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
   }
 
-  /** How many pods are being bound to the member's virtual node, or may be bound there without being proxies yet. */
+  /** Returns the number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
   bindingTo(member: string): number {
     const under = [...this.#under].flatMap(([key, name]) => (name === member ? [key] : []));
     return new Set([...under, ...this.#options.unmarked.on(member)]).size;
   }
 
-  /** Does one action; the result says when the store shows it. Rejects with KubeError. */
+  /** Executes one action; the result reports whether the store shows it. Rejects with KubeError. */
   execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
     switch (action.type) {
       case "overflow":
         return this.#overflow(action, context);
       case "mark":
         return this.#mark(action, context);
-      case "seek":
-        return this.#seek(context);
+      case "readHostGroups":
+        return this.#readHostGroups(context);
       case "tell":
         return Promise.resolve(this.#tell(action, context));
     }
   }
 
-  async #seek({ key, signal }: Context): Promise<Shown<Observed>> {
+  async #readHostGroups({ key, signal }: Context): Promise<Shown<Observed>> {
     await this.#options.groups.read(objectRef(key).namespace ?? "", signal);
     return () => true;
   }
@@ -79,9 +94,9 @@ export class Executor {
     this.#under.set(context.key, name);
     try {
       const { signal } = context;
-      // Once it is bound, no other member is tried.
+      // After the Binding no other member is tried.
       const notTaken =
-        (await this.#try(member, delegate, context)) ??
+        (await this.#dryRun(member, delegate, context)) ??
         ofAllAlike(await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
         ofAllAlike(this.#policyRefusal(pod, name));
       if (notTaken !== undefined) {
@@ -89,7 +104,7 @@ export class Executor {
         return () => true;
       }
       if (placement.acceptedBy(pod, name)) this.#options.onRoom();
-      // Its node is about to go, or is another cluster's by now.
+      // The virtual node is about to go, or is another cluster's by now.
       if (registry.member(name) !== member || member.cluster.metadata.deletionTimestamp !== undefined) {
         return () => true;
       }
@@ -98,9 +113,9 @@ export class Executor {
       this.#under.delete(context.key);
       if (!bound) {
         placement.giveUp(uid, name);
-        // Others may have the room that was kept for it.
+        // The reserved room is free for others.
         this.#options.onRoom();
-        // Its end was seen while room was kept for it.
+        // The pod went while room was reserved for it.
         if (podOf(context.key)?.metadata.uid !== uid) placement.leave(uid);
       }
     }
@@ -113,11 +128,8 @@ export class Executor {
     return left;
   }
 
-  /**
-   * Whether the member's API server would take the delegate: its admission and its quotas are asked, and nothing is stored. So
-   * nothing can be left behind, or run, whatever becomes of the pod on the host at this moment.
-   */
-  async #try(member: Member, delegate: Pod, { signal }: Context): Promise<NotTaken | undefined> {
+  /** Returns why the member's API server would refuse the delegate. A dry run stores nothing, so a crash leaves nothing behind. */
+  async #dryRun(member: Member, delegate: Pod, { signal }: Context): Promise<NotTaken | undefined> {
     try {
       await member.answerOf(tryDelegate(member, delegate, signal));
       return undefined;
@@ -125,7 +137,7 @@ export class Executor {
       member.noteFailure(error);
       const kind = lackedKind(error);
       if (kind !== undefined && isClass(kind) && this.#options.providesClasses(delegate, member.name)) return undefined;
-      return trialRefusal(member.name, error, member.cluster.spec.createNamespaces !== false);
+      return dryRunRefusal(member.name, error, member.cluster.spec.createNamespaces !== false);
     }
   }
 
@@ -134,7 +146,7 @@ export class Executor {
     return message === undefined ? undefined : { cluster, reason: "RefusedByMember", message };
   }
 
-  /** The decision, in one write: node, member and the proxy's label. False when the host's scheduler or somebody else was faster. */
+  /** Writes the decision in one Binding: node, member and the proxy's label. Returns false if the host's scheduler was faster. */
   async #bind(
     pod: Stored<Pod>,
     { uid, resourceVersion, member }: ActionOf<"overflow">,
@@ -153,14 +165,14 @@ export class Executor {
       await host.createSubresource(pods, ref, "binding", body, { signal });
       return true;
     } catch (error) {
-      // It may be bound all the same.
+      // The pod may be bound all the same.
       if (!isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) unmarked.forget(key);
       if (isKubeError(error, "Conflict", "NotFound")) return false;
       throw error;
     }
   }
 
-  /** Makes the pod a proxy if it is bound and none yet. */
+  /** Makes a bound pod a proxy if its Binding has not. */
   async #mark({ uid, member }: ActionOf<"mark">, { key, signal, log }: Context): Promise<Shown<Observed> | undefined> {
     const { host, placement, unmarked } = this.#options;
     const ref = objectRef(key);
@@ -172,7 +184,7 @@ export class Executor {
     }
     unmarked.forget(key);
     if (pod?.metadata.uid === uid) return isBound(pod) ? hasLeft(uid) : undefined;
-    // Gone, perhaps before it was shown as a proxy: then nobody else hears of that.
+    // The pod is gone, perhaps before a watch showed it as a proxy: no other controller hears of that.
     placement.giveUp(uid, member);
     placement.leave(uid);
     return hasLeft(uid);
@@ -181,24 +193,24 @@ export class Executor {
   #tell({ uid, message }: ActionOf<"tell">, { key }: Context): undefined {
     const { recorder, onTold } = this.#options;
     const ref = objectRef(key);
-    // The pod's for good: what was said before a restart is not said again.
+    // The name holds for the pod's life: a restarted controller does not record the event again.
     const suffix = `overflow.${uid}`;
     recorder.record({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
     onTold(uid);
   }
 }
 
-/** A refusal of something that the pod's spec names, or of its namespace. */
+/** Returns the refusal as one that holds for all pods with the same spec. */
 function ofAllAlike(refusal: Refusal | undefined): NotTaken | undefined {
   return refusal && { refusal, sharedBy: "spec" };
 }
 
-/** The store has the pod no more as one that waits for a node. */
+/** Reports whether the store shows the pod no more as one without a node. */
 function hasLeft(uid: string): Shown<Observed> {
   return ({ pod }) => pod.metadata.uid !== uid || isBound(pod);
 }
 
-/** What makes a pod a proxy of the member, on its Binding or on itself. */
+/** Returns the marks that make a pod a proxy of the member, on its Binding or on itself. */
 function marksOf(member: string): Required<Pick<ObjectMeta, "labels" | "annotations">> {
   return { labels: { [PROXY_LABEL]: PROXY_LABEL_VALUE }, annotations: { [CLUSTER_ANNOTATION]: member } };
 }

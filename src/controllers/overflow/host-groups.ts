@@ -11,21 +11,21 @@ import type { FindPod } from "../delegation/placement/groups.ts";
 const FRESH_MS = 3000;
 
 interface Reading {
-  /** When it was done; epoch ms. */
+  /** End of the read; epoch ms. */
   readonly at: number;
   readonly ids: ReadonlySet<string>;
-  /** The pods there, by their uid, as far as others' groups depend on them. */
+  /** The pods there by uid, with the owners by which groups of others are known. */
   readonly pods: ReadonlyMap<string, Stored<Pod>>;
 }
 
 export interface HostGroupsOptions {
   readonly host: ClusterClient;
   readonly clock: Pick<Clock, "now">;
-  /** The id of a pod's group; `find` has the pods on the host's nodes, of which some own others. */
+  /** Returns the id of a pod's group. `find` looks up owners among the pods on the host's nodes. */
   readonly groupOf: (pod: Stored<Pod>, find: FindPod) => string | undefined;
 }
 
-/** Which groups have pods on the host's own nodes: read only where a pod of a group is about to be delegated. */
+/** Groups with pods on the host's own nodes. They are read only when a pod of a group is about to be delegated. */
 export class HostGroups {
   readonly #options: HostGroupsOptions;
   readonly #namespaces = new Map<string, Reading>();
@@ -35,17 +35,17 @@ export class HostGroups {
     this.#options = options;
   }
 
-  /** Whether the group has pods there; undefined when that was not read lately. */
+  /** Reports whether the group has pods there. Undefined unless that was read lately. */
   has(namespace: string, id: string): boolean | undefined {
     return this.#fresh(namespace)?.ids.has(id);
   }
 
-  /** A pod there, by its uid; undefined when it was not read lately. */
+  /** Returns a pod there by its uid. Undefined unless that was read lately. */
   pod(namespace: string, uid: string): Stored<Pod> | undefined {
     return this.#fresh(namespace)?.pods.get(uid);
   }
 
-  /** Reads them for a namespace: once for all who ask while that lasts. Rejects with KubeError. */
+  /** Reads the groups of a namespace. Calls during a read share it. Rejects with KubeError. */
   async read(namespace: string, signal: AbortSignal): Promise<void> {
     let reading = this.#underWay.get(namespace);
     if (reading === undefined) {
@@ -64,14 +64,14 @@ export class HostGroups {
     return this.#options.clock.now() - at > FRESH_MS;
   }
 
-  /** What has failed or is being deleted holds its group nowhere, as in members. */
+  /** Ignores pods that failed or are being deleted: they hold their group nowhere, as in members. */
   async #read(namespace: string, signal: AbortSignal): Promise<void> {
     const found = await this.#list(namespace, signal);
     const known = new Map(found.map((pod) => [pod.metadata.uid, ownedOnly(pod)]));
     const holding = found.filter((pod) => !isDeleting(pod) && pod.status?.phase !== "Failed");
     const ids = new Set(holding.flatMap((pod) => this.#options.groupOf(pod, (uid) => known.get(uid)) ?? []));
     for (const [name, reading] of this.#namespaces) if (this.#isOld(reading)) this.#namespaces.delete(name);
-    // From now on, however long it took: who has asked for it decides by it.
+    // Counts from the end of the read: its callers decide by it, however long it took.
     this.#namespaces.set(namespace, { at: this.#options.clock.now(), ids, pods: known });
   }
 
@@ -89,7 +89,7 @@ export class HostGroups {
   }
 }
 
-/** No more of a pod than its name and its owners. */
+/** Returns the pod with its name and owners only. */
 function ownedOnly({ metadata: { name, uid, resourceVersion, ownerReferences } }: Stored<Pod>): Stored<Pod> {
   return { metadata: { name, uid, resourceVersion, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
 }

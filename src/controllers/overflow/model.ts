@@ -2,11 +2,11 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
 import type { View as PlacementObserved } from "../delegation/model/view.ts";
 
-/** When this controller has seen the pod how; epoch ms by its own clock. */
+/** When this controller saw the pod schedulable or not; epoch ms by its own clock. */
 export interface Seen {
-  /** Last seen as one that the host's scheduler may still place; absent: never. */
+  /** Last seen as one that the host's scheduler may still place. Absent: never. */
   readonly otherwiseAt?: number;
-  /** First seen, since then, as one without a place. */
+  /** First seen unschedulable after that. */
   readonly unplacedAt: number;
 }
 
@@ -14,7 +14,7 @@ export interface Seen {
 export interface UnsettledGroup {
   /** For people. */
   readonly text: string;
-  /** It has pods on the host's own nodes; absent: that is not known. */
+  /** The group has pods on the host's own nodes. Absent: not known. */
   readonly onHost?: boolean;
 }
 
@@ -27,11 +27,11 @@ export interface Observed {
   readonly optedIn: boolean;
   readonly seen: Seen;
   readonly afterMs: number;
-  /** Its author has heard why it is not delegated. */
+  /** Its author was told why it is not delegated. */
   readonly told: boolean;
-  /** What placement depends on: asked only when the pod is due. */
+  /** Returns the view for placement. Called only when the pod is due. */
   readonly view: () => PlacementObserved;
-  /** Its group, unless that is in a member already; asked after `view`. Absent: it has none. */
+  /** Returns its group, unless that is in a member already. Called after `view`. */
   readonly group?: () => UnsettledGroup | undefined;
 }
 
@@ -48,10 +48,9 @@ export type Action =
     }
   /** Makes a pod a proxy that is bound to the member's virtual node, where its Binding has not. */
   | { readonly type: "mark"; readonly uid: string; readonly member: string }
-  /** Finds out whether groups of the namespace have pods on the host's own nodes. */
-  | { readonly type: "seek"; readonly uid: string }
+  /** Reads which groups of the namespace have pods on the host's own nodes. */
+  | { readonly type: "readHostGroups"; readonly uid: string }
   /** Tells the author in an event why the pod stays. */
   | { readonly type: "tell"; readonly uid: string; readonly message: string };
 
-/** What to do for one pod now; the outcome is one word for logs and metrics. */
 export type OverflowDecision = Decision<Action>;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { PodCondition, PodStatus } from "../../../../src/api/kubernetes.ts";
 import { decide, unschedulableSince } from "../../../../src/controllers/overflow/decide.ts";
 import type { Observed } from "../../../../src/controllers/overflow/model.ts";
-import { Sightings } from "../../../../src/controllers/overflow/seen.ts";
+import { UnschedulableSince } from "../../../../src/controllers/overflow/unschedulable-since.ts";
 import { toOverflow } from "../../../../src/pods/overflow.ts";
 import { type PodParts, pod } from "../../../support/builders/pod.ts";
 import { delegateOf, member, world } from "../delegation/world.ts";
@@ -84,7 +84,7 @@ describe("a pod in overflow mode", () => {
     expect(actions(group(true))).toEqual([
       { type: "tell", uid: "uid-1", message: "stays on this cluster: group flow has pods on its nodes" },
     ]);
-    expect(actions(group())).toEqual([{ type: "seek", uid: "uid-1" }]);
+    expect(actions(group())).toEqual([{ type: "readHostGroups", uid: "uid-1" }]);
     expect(actions(group(false))).toMatchObject([{ type: "overflow", member: "west" }]);
     expect(decide(observed({}, group(true)), due).requeueAt).toBeGreaterThan(due);
     // Without room in any member, unknown places do not matter.
@@ -165,16 +165,16 @@ describe("the waiting time of a pod without a node", () => {
   });
 
   test("starts over when the host may place the pod, and survives a clock that is set back", () => {
-    const sightings = new Sightings();
-    sightings.see(pod(), 1000);
-    sightings.see(waiting, 2000);
-    sightings.see(waiting, 3000);
-    expect(sightings.of("uid-1", 4000)).toEqual({ otherwiseAt: 1000, unplacedAt: 2000 });
-    expect(sightings.of("uid-1", 500)).toEqual({ otherwiseAt: 500, unplacedAt: 500 });
-    sightings.see(pod({ status: { ...unschedulable(), nominatedNodeName: "node-1" } }), 5000);
-    sightings.see(waiting, 6000);
-    expect(sightings.of("uid-1", 7000)).toEqual({ otherwiseAt: 5000, unplacedAt: 6000 });
-    sightings.forget("uid-1");
-    expect(sightings.of("uid-1", 8000)).toEqual({ unplacedAt: 8000 });
+    const times = new UnschedulableSince();
+    times.note(pod(), 1000);
+    times.note(waiting, 2000);
+    times.note(waiting, 3000);
+    expect(times.of("uid-1", 4000)).toEqual({ otherwiseAt: 1000, unplacedAt: 2000 });
+    expect(times.of("uid-1", 500)).toEqual({ otherwiseAt: 500, unplacedAt: 500 });
+    times.note(pod({ status: { ...unschedulable(), nominatedNodeName: "node-1" } }), 5000);
+    times.note(waiting, 6000);
+    expect(times.of("uid-1", 7000)).toEqual({ otherwiseAt: 5000, unplacedAt: 6000 });
+    times.forget("uid-1");
+    expect(times.of("uid-1", 8000)).toEqual({ unplacedAt: 8000 });
   });
 });

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { UnmarkedPods } from "../../../../src/controllers/overflow/binding-labels.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
 import type { OverflowPlacement } from "../../../../src/controllers/overflow/placement.ts";
-import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
@@ -83,7 +83,7 @@ function executing(setting: Setting) {
     answerOf: (promise: Promise<unknown>) => promise,
   };
   const registry: { west: typeof west | undefined } = { west };
-  const unmarked = new Unmarked();
+  const unmarked = new UnmarkedPods();
   const given: string[] = [];
   const executor = new Executor({
     host,
@@ -266,7 +266,7 @@ test("finds bound pods without marks of an earlier leader on the virtual nodes",
       return { items: asked.length === 1 ? [bound("overflow")] : [] };
     }) as never,
   });
-  const unmarked = new Unmarked();
+  const unmarked = new UnmarkedPods();
   expect(await unmarked.find(host, ["west", "east"], new AbortController().signal)).toEqual([KEY]);
   expect(asked).toEqual(["spec.nodeName=legation-west", "spec.nodeName=legation-east"]);
 });

@@ -5,7 +5,7 @@ import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
 import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-refusal.ts";
-import { dependencyRefusal } from "../../../../src/controllers/overflow/dependency-refusal.ts";
+import { dependencyRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
 import { refusalOf } from "../../../../src/controllers/refusal.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";

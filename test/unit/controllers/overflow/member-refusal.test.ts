@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { trialRefusal } from "../../../../src/controllers/overflow/trial-refusal.ts";
+import { dryRunRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 
 function failure(code: KubeErrorCode, detail: string): KubeError {
@@ -17,7 +17,7 @@ describe("a member's answer to a trial", () => {
     ["an invalid pod", "Unprocessable", "spec: wrong", "its API server refused the pod: spec: wrong"],
     ["a name that is taken", "AlreadyExists", "exists", "a pod of that name is there"],
   ])("is a refusal for %s", (_, code, detail, message) => {
-    expect(trialRefusal("west", failure(code, detail), true)).toMatchObject({ refusal: { cluster: "west", message } });
+    expect(dryRunRefusal("west", failure(code, detail), true)).toMatchObject({ refusal: { cluster: "west", message } });
   });
 
   test.each<[string, KubeErrorCode, string]>([
@@ -29,16 +29,16 @@ describe("a member's answer to a trial", () => {
     ],
     ["a webhook that cannot try", "BadRequest", "admission webhook w does not support dry run"],
   ])("is no refusal for %s", (_, code, detail) => {
-    expect(trialRefusal("west", failure(code, detail), true)).toBeUndefined();
+    expect(dryRunRefusal("west", failure(code, detail), true)).toBeUndefined();
   });
 
   test("is a refusal for a namespace that nothing creates", () => {
-    const { refusal } = trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
+    const { refusal } = dryRunRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
     expect(refusal?.message).toContain("spec.createNamespaces of Cluster west is false");
   });
 
   test("is thrown again if it does not concern the pod", () => {
     const error = failure("ServerError", "etcd is away");
-    expect(() => trialRefusal("west", error, true)).toThrow(error);
+    expect(() => dryRunRefusal("west", error, true)).toThrow(error);
   });
 });

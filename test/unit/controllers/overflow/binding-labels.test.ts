@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { copiesLabels } from "../../../../src/controllers/overflow/support.ts";
+import { copiesLabels } from "../../../../src/controllers/overflow/binding-labels.ts";
 
 test.each([
   [{ major: "1", minor: "36" }, true],

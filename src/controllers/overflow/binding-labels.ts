@@ -1,22 +1,41 @@
+import { z } from "zod";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/proxy.ts";
 
+// From this minor version of 1 on, API servers copy a Binding's labels to the pod (KEP-4742, on by default).
+const FIRST_MINOR = 35;
+const versionAnswer = z.object({ major: z.string(), minor: z.string() });
+
+/** Reports whether the host's API server makes a pod a proxy in its Binding. Rejects with KubeError. */
+export async function bindsLabels(host: ClusterClient, signal: AbortSignal): Promise<boolean> {
+  return copiesLabels(await host.raw({ method: "GET", path: "/version", signal }));
+}
+
+/** Reports whether an API server with this answer at `/version` copies a Binding's labels. */
+export function copiesLabels(answer: unknown): boolean {
+  const parsed = versionAnswer.safeParse(answer);
+  if (!parsed.success) return false;
+  // Vendors write `35+`.
+  const [major, minor] = [parsed.data.major, parsed.data.minor].map((text) => Number.parseInt(text, 10));
+  return (major ?? 0) > 1 || (major === 1 && (minor ?? 0) >= FIRST_MINOR);
+}
+
 /**
- * Pods that are bound to virtual nodes, as far as their Bindings may not have made them proxies: the gate for that is off, or one
- * of several API servers is older. They would have their node, and nobody would run them. No watch of this controller has them.
+ * Pods on virtual nodes whose Bindings may not have made them proxies: the feature gate is off, or one of several API servers is
+ * older. No watch of Legation selects such a pod, and no cluster would run it.
  */
-export class Unmarked {
+export class UnmarkedPods {
   readonly #pods = new Map<ObjectKey, Stored<Pod>>();
 
-  /** The pod as it is once it is bound; undefined when it is none of them. */
+  /** Returns the pod as it is once it is bound. */
   get(key: ObjectKey): Stored<Pod> | undefined {
     return this.#pods.get(key);
   }
 
-  /** Those on the member's virtual node, or on their way there. */
+  /** Returns the pods on the member's virtual node, and those that are being bound there. */
   on(member: string): ObjectKey[] {
     const node = virtualNodeName(member);
     return [...this.#pods].flatMap(([key, { spec }]) => (spec?.nodeName === node ? [key] : []));
@@ -28,12 +47,12 @@ export class Unmarked {
     this.#pods.set(objectKey(pod.metadata), { ...pod, spec });
   }
 
-  /** It is a proxy, not bound, or gone. */
+  /** Forgets a pod that is a proxy, not bound, or gone. */
   forget(key: ObjectKey): void {
     this.#pods.delete(key);
   }
 
-  /** Reads those that earlier leaders have left on the members' virtual nodes. Rejects with KubeError. */
+  /** Reads the pods that earlier leaders left on the members' virtual nodes. Rejects with KubeError. */
   async find(host: ClusterClient, members: readonly string[], signal: AbortSignal): Promise<ObjectKey[]> {
     for (const member of members) {
       const { items } = await host.list(pods, {

@@ -1,16 +1,46 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isCopy } from "../../copies/copy.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isRefusal } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
+import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
 import { foreignMessage } from "../copying/executor.ts";
+import type { SharedBy } from "../delegation/model/decision.ts";
 import { NEEDED } from "../dependencies/controller.ts";
+import { isOfAllAlike, refusalOf } from "../refusal.ts";
+import { isUntryable } from "../try-delegate.ts";
 
-/** Where a pod's dependencies are looked for. */
+/** A refusal of a member, and the other pods that it holds for, if there are any. */
+export interface NotTaken {
+  readonly refusal: Refusal;
+  readonly sharedBy?: SharedBy;
+}
+
+/**
+ * Returns why a member's API server would refuse a delegate, by its answer to a dry run. Undefined if it would take it, or lacks only
+ * what is created before the delegate. Throws an error that says nothing about the pod.
+ */
+export function dryRunRefusal(member: string, error: unknown, makesNamespaces: boolean): NotTaken | undefined {
+  if (isKubeError(error, "AlreadyExists")) {
+    return { refusal: { cluster: member, reason: "NameTaken", message: "a pod of that name is there" } };
+  }
+  const refused = refusalOf(isKubeError(error, "NotFound") ? whyNotMade(error, member) : error);
+  if (isKubeError(error)) {
+    if (isKubeError(error, "NotFound") && makesNamespaces) return undefined;
+    if (missingObject(error.detail)?.kind === "ServiceAccount") return undefined;
+    if (isUntryable(error)) return undefined;
+  }
+  if (refused === undefined) throw error;
+  const sharedBy = isKubeError(error) && isOfAllAlike(error) ? { sharedBy: "spec" as const } : {};
+  return { refusal: { cluster: member, ...refused }, ...sharedBy };
+}
+
+/** The clusters in which a pod's dependencies are read. */
 export interface Places {
   readonly host: ClusterClient;
   readonly hostId: string;
@@ -19,8 +49,8 @@ export interface Places {
 }
 
 /**
- * Why the member cannot have a copy of something that the pod needs, by what is there in its place; undefined when nothing is in
- * the way. Rejects with KubeError when nobody knows.
+ * Returns why the member cannot have a copy of an object that the pod needs: another owner's object has its name there. Rejects with
+ * KubeError if that cannot be read.
  */
 export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promise<Refusal | undefined> {
   for (const dependency of dependenciesOf(pod)) {
@@ -42,7 +72,7 @@ async function obstacle(dependency: Dependency, { host, hostId, member, signal }
     if (!isRefusal(error)) throw error;
     return `whether it has ${kind} ${name}, which the pod needs, cannot be read: ${error.detail}`;
   }
-  // What the host does not have is not copied, and the pod uses what is there.
+  // An object that the host lacks is not copied: the pod uses the member's.
   const source = await findByList(host, resource, dependency, signal);
   return source === undefined ? undefined : foreignMessage(kind, name, NEEDED);
 }
