@@ -3,6 +3,7 @@ import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
 import { isJsonObject } from "../src/api/json.ts";
 import {
   CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
   INTERNAL_ANNOTATIONS,
@@ -10,6 +11,7 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../src/api/keys.ts";
 import { privilegeProblems } from "../src/pods/overrides.ts";
+import type { ReviewedObject } from "./admission-review.ts";
 
 /** An author's placement, and all problems of the annotations. */
 export interface Read {
@@ -54,6 +56,15 @@ export function placementWarnings({ delegate, clusters, selector, affinity, grou
     warnings.push("legation.dev/group names the group: legation.dev/group-by does not count");
   }
   return warnings;
+}
+
+/** Warns of a spread constraint on a pod without a controller. */
+export function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
+  const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
+  if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
+  return [
+    `${CLUSTER_SPREAD_ANNOTATION}: the pod has no controller, and so none to be spread with; write a labelSelector, or it has no effect`,
+  ];
 }
 
 // These have a warning of their own beside `delegate: "false"`.

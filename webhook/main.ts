@@ -6,7 +6,7 @@ import type { ClusterClient } from "../src/kube/client.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { CertificateKeeper, type TlsSource } from "./certificate-keeper.ts";
 import { systemClock, type WebhookClock } from "./clock.ts";
-import { Departure } from "./departure.ts";
+import { GracefulShutdown } from "./graceful-shutdown.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {
@@ -40,10 +40,10 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const keeper = new CertificateKeeper({ source, client, clock, log });
   const certificate = await keeper.load();
   served(certificate);
-  const departure = new Departure(clock);
+  const shutdown = new GracefulShutdown(clock);
   const server = createWebhookServer({
     certificate,
-    departure,
+    shutdown,
     notReady: () => keeper.notReady(),
     log,
     ...(onReview === undefined ? {} : { onReview }),
@@ -62,7 +62,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     port: portOf(server),
     close: async () => {
       keeper.close();
-      await departure.begin();
+      await shutdown.begin();
       const closed = server.close();
       // Node waits for opened but unused connections, since it does not take them for idle.
       const timer = clock.after(LAST_REVIEWS_MS, () => server.server.closeAllConnections());

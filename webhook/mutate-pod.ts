@@ -1,18 +1,22 @@
 import fastJsonPatch from "fast-json-patch";
 import type { Placement } from "../src/api/annotations.ts";
-import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
-import { CLUSTER_SPREAD_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
-import type { Pod } from "../src/api/kubernetes.ts";
+import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
+import { HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
+import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
-import { toOverflow } from "../src/pods/overflow.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
-import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
+import {
+  idleWarnings,
+  overrideProblems,
+  placementWarnings,
+  readAnnotations,
+  spreadWarnings,
+} from "./author-problems.ts";
+import { idleOverflowWarnings, mutateOverflow } from "./overflow.ts";
 import {
   ephemeralWarnings,
   fieldsOfMarks,
-  isVirtualNode,
   nodeNameProblem,
   type PodFields,
   readPodSpec,
@@ -36,8 +40,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   if (typeof spec === "string") return denied([...written, spec]);
   const wanted = isWanted(placement, mode);
   const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
-  if (wanted && overflowModeOf(placement, mode) === "overflow")
-    return mutateOverflow(object, spec, placement, problems);
+  if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);
@@ -50,44 +53,6 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
     ...spreadWarnings(object, placement),
   ];
   return patched(proxyPatch(object, spec, placement), warnings);
-}
-
-/** Marks a pod in overflow mode. A pod with a node stays the host's. */
-function mutateOverflow(
-  object: ReviewedObject,
-  spec: PodFields,
-  placement: Placement,
-  problems: readonly string[],
-): Verdict {
-  const { nodeName = "" } = spec;
-  const nodeProblem = isVirtualNode(nodeName ?? "") ? nodeNameProblem(nodeName ?? "") : undefined;
-  const all = [
-    ...problems,
-    ...(nodeProblem === undefined ? [] : [nodeProblem]),
-    ...overflowProblems(placement, spec.tolerations ?? []),
-  ];
-  if (all.length > 0) return denied(all);
-  if (nodeName != null && nodeName !== "") {
-    return allowed([`spec.nodeName: the pod has its node ${JSON.stringify(nodeName)}, so it is never delegated`]);
-  }
-  const warnings = [
-    ...placementWarnings(placement),
-    ...overflowWarnings(placement, spec),
-    ...specWarnings(spec),
-    ...spreadWarnings(object, placement),
-  ];
-  const { labels } = object.metadata;
-  const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
-  return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
-}
-
-/** Warns of a spread constraint on a pod without a controller. */
-function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
-  const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
-  if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
-  return [
-    `${CLUSTER_SPREAD_ANNOTATION}: the pod has no controller, and so none to be spread with; write a labelSelector, or it has no effect`,
-  ];
 }
 
 /** Returns the JSON patch from the pod to its proxy. Only fields that `toProxy` owns are compared. */

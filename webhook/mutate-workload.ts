@@ -1,16 +1,16 @@
 import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
-import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
+import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
-import { isJsonObject } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject } from "../src/api/json.ts";
 import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
+import { isOverflowMode } from "../src/api/overflow.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
-import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
+import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
-import { annotationsAt, valueAt } from "./wire.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */
 interface Shape {
@@ -123,7 +123,7 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: De
   if (typeof spec === "string") return [];
   const path = template.join(".");
   const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
-  if (overflowModeOf(placement, mode) === "overflow") {
+  if (isOverflowMode(placement, mode)) {
     const ofOverflow = overflowProblems(placement, spec.tolerations ?? []);
     return [...ofOverrides, ...ofOverflow.map((problem) => `${path}: ${problem}`)];
   }
@@ -154,10 +154,9 @@ function warningsOf(
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
   if (!isWanted(placement, mode)) return [...placementWarnings(placement), ...idleWarnings(annotations, placement)];
   if (typeof spec === "string") return placementWarnings(placement);
-  const ofMode =
-    overflowModeOf(placement, mode) === "overflow"
-      ? overflowWarnings(placement, spec)
-      : [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)];
+  const ofMode = isOverflowMode(placement, mode)
+    ? overflowWarnings(placement, spec)
+    : [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)];
   return [...placementWarnings(placement), ...ofMode, ...specWarnings(spec)];
 }
 
@@ -224,4 +223,23 @@ function rooted(
   if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
   else if (!isJsonObject(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
+}
+
+/** Returns the value at a path of fields. */
+function valueAt(object: JsonObject, path: readonly string[]): unknown {
+  let value: unknown = object;
+  for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
+  return value;
+}
+
+/** Returns the annotations at a path, empty if there are none. Undefined if they are no map of strings. */
+function annotationsAt(object: JsonObject, path: readonly string[]): Record<string, string> | undefined {
+  const found = valueAt(object, [...path, "annotations"]) ?? {};
+  if (!isJsonObject(found)) return undefined;
+  const annotations: Record<string, string> = {};
+  for (const [key, value] of Object.entries(found)) {
+    if (typeof value !== "string") return undefined;
+    annotations[key] = value;
+  }
+  return annotations;
 }

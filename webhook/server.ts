@@ -4,7 +4,7 @@ import type { Certificate } from "../src/certificates/issue.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
-import type { Departure } from "./departure.ts";
+import type { GracefulShutdown } from "./graceful-shutdown.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
 import { denied, reviewOf, type Verdict } from "./responses.ts";
@@ -37,14 +37,14 @@ export interface WebhookServerOptions {
   readonly notReady: () => string | undefined;
   readonly log: Logger;
   /** Undefined if it never shuts down. */
-  readonly departure?: Departure;
+  readonly shutdown?: GracefulShutdown;
   /** Called after each review, for metrics and traces. */
   readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void;
 }
 
 /** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
-  const { certificate, notReady, departure, log, onReview } = options;
+  const { certificate, notReady, shutdown, log, onReview } = options;
   const server = fastify({
     https: { ...certificate, minVersion: "TLSv1.2", headersTimeout: KEEP_ALIVE_MS },
     bodyLimit: BODY_LIMIT,
@@ -59,12 +59,12 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
   server.addHook("onSend", async ({ raw }, reply) => {
     // The first call's replica may be dead, so a second call must not reuse a connection.
     const askedAgain = raw.url?.endsWith(AGAIN_TIMEOUT) === true;
-    if (askedAgain || departure?.leaving === true) reply.header("connection", "close");
+    if (askedAgain || shutdown?.leaving === true) reply.header("connection", "close");
   });
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {
       const startedAt = performance.now();
-      departure?.reviewed();
+      shutdown?.reviewed();
       const parsed = parseReview(request.body);
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
@@ -80,7 +80,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
   }
   server.get("/livez", () => "ok");
   server.get("/readyz", (_, reply) => {
-    const reason = departure?.leaving === true ? "it is about to end" : notReady();
+    const reason = shutdown?.leaving === true ? "it is about to end" : notReady();
     return reason === undefined ? "ok" : reply.code(503).send(reason);
   });
   return server;

@@ -1,6 +1,5 @@
 import { asksForDelegation, type Placement } from "./annotations.ts";
 import { DELEGATION_LABEL } from "./keys.ts";
-import type { OverflowMode } from "./overflow.ts";
 
 const MODES = ["annotated", "all", "overflow"] as const;
 /** Modes of a namespace's label: delegate pods that ask, every pod, or pods without a place on the host. */
@@ -14,9 +13,4 @@ export function delegationModeOf(labels: Readonly<Record<string, string>> | unde
 /** Reports whether a pod with this placement is delegated in a namespace of this mode. */
 export function isWanted(placement: Placement, mode: DelegationMode): boolean {
   return mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
-}
-
-/** Returns whether a pod is delegated at once, or after the host's scheduler found no node. */
-export function overflowModeOf(placement: Placement, mode: DelegationMode): OverflowMode {
-  return placement.mode ?? (mode === "overflow" ? "overflow" : "always");
 }

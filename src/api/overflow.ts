@@ -7,6 +7,11 @@ export const DEFAULT_OVERFLOW_AFTER_SECONDS = 30;
 
 const LONGEST_SECONDS = 24 * 60 * 60;
 
+/** Reports whether a pod that is to be delegated asks the host's scheduler first. Its own mode precedes its namespace's. */
+export function isOverflowMode({ mode }: { readonly mode?: OverflowMode }, namespaceMode: string): boolean {
+  return (mode ?? namespaceMode) === "overflow";
+}
+
 export function readMode(text: string): OverflowMode | undefined {
   return MODES.find((mode) => mode === text);
 }

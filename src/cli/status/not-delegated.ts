@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
-import { type DelegationMode, delegationModeOf, overflowModeOf } from "../../api/delegation-mode.ts";
+import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
+import { isOverflowMode } from "../../api/overflow.ts";
 import { controllerOf } from "../../pods/phase.ts";
 import type { WrittenObject } from "../plan/documents.ts";
 
@@ -115,7 +116,7 @@ function whyNotThoughAsked(
     );
   }
   const read = parsePlacement(annotationsOf(metadata, workload));
-  const isOverflow = mode !== undefined && read.ok && overflowModeOf(read.placement, mode) === "overflow";
+  const isOverflow = mode !== undefined && read.ok && isOverflowMode(read.placement, mode);
   if (isOverflow && namesNode(metadata)) return NODE_WRITTEN;
   if (mode !== "annotated" || !isOfEarlierRun) return MADE_BEFORE;
   // A Job's template does not change.

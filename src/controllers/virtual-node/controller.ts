@@ -15,8 +15,7 @@ import { Controller, type ControllerOptions, type Shown } from "../../runtime/co
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
-import { looksLikeOurOwnTrouble } from "./disruption.ts";
+import { decide, isHostLikelyCutOff, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { HostNodes } from "./host-nodes.ts";
 import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 
@@ -145,7 +144,7 @@ export class VirtualNodeController {
       const member = registry.member(name);
       return member === undefined ? registry.problem(name) !== undefined : !isHeard(member) && !member.settling;
     }).length;
-    if (!looksLikeOurOwnTrouble(lost, known.length)) return undefined;
+    if (!isHostLikelyCutOff(lost, known.length)) return undefined;
     return `${lost} of ${known.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
   }
 

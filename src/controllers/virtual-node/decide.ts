@@ -178,3 +178,13 @@ function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
     ...(allocatable === undefined ? {} : { allocatable: remove(node.status?.allocatable, allocatable) }),
   };
 }
+
+// The node lifecycle controller stops evictions in a zone of which more is lost than this share, and more than two nodes.
+const UNHEALTHY_SHARE = 0.55;
+const FEW = 2;
+
+/** Reports whether so many members are lost at once that the host's network is the likelier cause: all of several, or most of many. */
+export function isHostLikelyCutOff(lost: number, all: number): boolean {
+  if (all < 2 || lost === 0) return false;
+  return lost === all || (lost > FEW && lost / all >= UNHEALTHY_SHARE);
+}

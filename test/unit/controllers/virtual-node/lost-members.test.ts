@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { looksLikeOurOwnTrouble } from "../../../../src/controllers/virtual-node/disruption.ts";
+import { isHostLikelyCutOff } from "../../../../src/controllers/virtual-node/decide.ts";
 
 test.each([
   // Lost members, all members, and the expected result.
@@ -15,5 +15,5 @@ test.each([
   [11, 20, true],
   [10, 20, false],
 ])("blames the host, or not, for %i lost of %i members: %s", (lost, all, expected) => {
-  expect(looksLikeOurOwnTrouble(lost, all)).toBe(expected);
+  expect(isHostLikelyCutOff(lost, all)).toBe(expected);
 });

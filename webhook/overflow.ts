@@ -1,3 +1,4 @@
+import fastJsonPatch from "fast-json-patch";
 import type { Placement } from "../src/api/annotations.ts";
 import {
   FAILOVER_ANNOTATION,
@@ -6,9 +7,41 @@ import {
   PREFERENCES_ANNOTATION,
   VIRTUAL_NODE_TAINT,
 } from "../src/api/keys.ts";
-import type { Toleration } from "../src/api/kubernetes.ts";
-import { hostClaim, toleratesVirtualNodes } from "../src/pods/overflow.ts";
-import type { PodFields } from "./pod-fields.ts";
+import type { Pod, Toleration } from "../src/api/kubernetes.ts";
+import { hostClaim, toleratesVirtualNodes, toOverflow } from "../src/pods/overflow.ts";
+import type { ReviewedObject } from "./admission-review.ts";
+import { placementWarnings, spreadWarnings } from "./author-problems.ts";
+import { isVirtualNode, nodeNameProblem, type PodFields, specWarnings } from "./pod-fields.ts";
+import { allowed, denied, patched, type Verdict } from "./responses.ts";
+
+/** Marks a pod that asks the host's scheduler first, or refuses it. A pod with a node is never delegated. */
+export function mutateOverflow(
+  object: ReviewedObject,
+  spec: PodFields,
+  placement: Placement,
+  problems: readonly string[],
+): Verdict {
+  const { nodeName = "" } = spec;
+  const nodeProblem = isVirtualNode(nodeName ?? "") ? nodeNameProblem(nodeName ?? "") : undefined;
+  const all = [
+    ...problems,
+    ...(nodeProblem === undefined ? [] : [nodeProblem]),
+    ...overflowProblems(placement, spec.tolerations ?? []),
+  ];
+  if (all.length > 0) return denied(all);
+  if (nodeName != null && nodeName !== "") {
+    return allowed([`spec.nodeName: the pod has its node ${JSON.stringify(nodeName)}, so it is never delegated`]);
+  }
+  const warnings = [
+    ...placementWarnings(placement),
+    ...overflowWarnings(placement, spec),
+    ...specWarnings(spec),
+    ...spreadWarnings(object, placement),
+  ];
+  const { labels } = object.metadata;
+  const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
+  return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
+}
 
 /** Returns why a pod cannot be in overflow mode. */
 export function overflowProblems({ failover }: Placement, tolerations: readonly Toleration[]): string[] {

@@ -4,13 +4,13 @@ import type { WebhookClock } from "./clock.ts";
 const QUIET_MS = 500;
 // Bounds the wait for clients that keep sending.
 const LONGEST_MS = 5_000;
-const LOOK_MS = 50;
+const CHECK_EVERY_MS = 50;
 
 /**
  * A webhook's graceful shutdown. API servers do not repeat reviews of closed connections, so each answer first asks
  * for the end of its connection. Connections are closed only when no review comes any more.
  */
-export class Departure {
+export class GracefulShutdown {
   readonly #clock: WebhookClock;
   #lastReviewAt = Number.NEGATIVE_INFINITY;
   #leaving = false;
@@ -33,12 +33,12 @@ export class Departure {
     this.#leaving = true;
     const begunAt = this.#clock.now();
     return new Promise((resolve) => {
-      const look = (): void => {
+      const check = (): void => {
         const now = this.#clock.now();
         if (now - this.#lastReviewAt >= QUIET_MS || now - begunAt >= LONGEST_MS) resolve();
-        else this.#clock.after(LOOK_MS, look);
+        else this.#clock.after(CHECK_EVERY_MS, check);
       };
-      look();
+      check();
     });
   }
 }

@@ -2,16 +2,16 @@ import type { LightMyRequestResponse } from "fastify";
 import { expect, test } from "vitest";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { Departure } from "../../../webhook/departure.ts";
+import { GracefulShutdown } from "../../../webhook/graceful-shutdown.ts";
 import { createWebhookServer } from "../../../webhook/server.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { review } from "./reviews.ts";
 
-/** A departure that has begun, and whether it is over. */
-function begun(departure: Departure): { readonly over: () => boolean } {
+/** A shutdown that has begun, and whether it is over. */
+function begun(shutdown: GracefulShutdown): { readonly over: () => boolean } {
   let over = false;
-  void departure.begin().then(() => {
+  void shutdown.begin().then(() => {
     over = true;
   });
   return { over: () => over };
@@ -19,21 +19,21 @@ function begun(departure: Departure): { readonly over: () => boolean } {
 
 test("ends at once without reviews", async () => {
   const clock = new FakeClock();
-  const departure = new Departure(clock);
-  departure.reviewed();
+  const shutdown = new GracefulShutdown(clock);
+  shutdown.reviewed();
   await clock.advance(600);
-  const { over } = begun(departure);
+  const { over } = begun(shutdown);
   await clock.advance(0);
   expect(over()).toBe(true);
 });
 
 test("stays until no review came for a moment", async () => {
   const clock = new FakeClock();
-  const departure = new Departure(clock);
-  departure.reviewed();
-  const { over } = begun(departure);
+  const shutdown = new GracefulShutdown(clock);
+  shutdown.reviewed();
+  const { over } = begun(shutdown);
   for (let time = 0; time < 2_000; time += 100) {
-    departure.reviewed();
+    shutdown.reviewed();
     await clock.advance(100);
     expect(over()).toBe(false);
   }
@@ -43,11 +43,11 @@ test("stays until no review came for a moment", async () => {
 
 test("ends although callers do not stop", async () => {
   const clock = new FakeClock();
-  const departure = new Departure(clock);
-  const { over } = begun(departure);
-  departure.reviewed();
+  const shutdown = new GracefulShutdown(clock);
+  const { over } = begun(shutdown);
+  shutdown.reviewed();
   for (let time = 0; time < 6_000; time += 100) {
-    departure.reviewed();
+    shutdown.reviewed();
     await clock.advance(100);
   }
   expect(over()).toBe(true);
@@ -55,14 +55,14 @@ test("ends although callers do not stop", async () => {
 
 test("answers during shutdown, asks to close connections, and is not ready", async () => {
   const clock = new FakeClock();
-  const departure = new Departure(clock);
+  const shutdown = new GracefulShutdown(clock);
   const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
   const log = createLogger({ level: "silent" });
-  const server = createWebhookServer({ certificate, notReady: () => undefined, departure, log });
+  const server = createWebhookServer({ certificate, notReady: () => undefined, shutdown, log });
   const ask = async (): Promise<LightMyRequestResponse> =>
     await server.inject({ method: "POST", url: "/mutate/all", payload: review({ object: pod() }) });
   expect((await ask()).headers.connection).not.toBe("close");
-  void departure.begin();
+  void shutdown.begin();
   const answer = await ask();
   expect(answer.statusCode).toBe(200);
   expect(answer.headers.connection).toBe("close");
