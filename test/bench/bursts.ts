@@ -11,10 +11,10 @@ import { PodWatch } from "./pod-watch.ts";
 /** Requests in flight of the load generator, the same for all ways. */
 const WRITERS = 32;
 
-// By weights, of one owner; beside pods of one owner that say nothing.
+// Weights of a workload. They are measured beside pods of one owner without any.
 const DIVIDED = JSON.stringify({ clusters: { west: { weight: 2 }, "*": { weight: 1 } } });
 
-/** How pods come to run. */
+/** Ways for pods to come to run. */
 export type Way = "direct" | "delegated" | "delegated with tokens" | "owned" | "divided" | "same writes";
 
 /** Pods a second from the first creation until all run. */
@@ -31,7 +31,7 @@ export async function burst(
   return rate;
 }
 
-/** As `burst`, in a namespace that is there, and stays. */
+/** Measures as `burst` does, in a namespace that exists and stays. */
 export async function timed(
   client: ClusterClient,
   namespace: string,

@@ -24,7 +24,7 @@ export interface Rate {
   readonly cpuMsPerThousand: number;
 }
 
-/** This project's client beside @kubernetes/client-node's, measured in turns in one process. */
+/** A comparison of this project's client with @kubernetes/client-node's, measured in turns in one process. */
 export interface ClientBenchResult {
   readonly requests: Comparison;
   readonly watchEvents: Comparison;
@@ -35,7 +35,7 @@ export interface Comparison {
   readonly legation: Rate;
   readonly clientNode: Rate;
   readonly ratio: number;
-  /** How much more processor time client-node takes for the same. */
+  /** Processor time of client-node, divided by that of this project's client. */
   readonly cpuRatio: number;
 }
 
@@ -108,7 +108,7 @@ async function watchAll(
 ): Promise<void> {
   const { signal } = new AbortController();
   let seen = 0;
-  // As the reflector watches.
+  // Same options as the reflector's watch.
   for await (const event of client.watch(pods, { namespace, resourceVersion, signal, dropManagedFields: true })) {
     if (event.type === "ADDED") seen += 1;
     if (seen === count) return;

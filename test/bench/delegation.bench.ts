@@ -43,7 +43,7 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
   try {
     for (const count of options.pods) {
       const best = { direct: 0, delegated: 0, sameWrites: 0 };
-      // In turns, the better of two: other work on the machine only ever slows a round down.
+      // The better of two rounds counts: other work on the machine only slows a round down.
       for (let round = 1; round <= 2; round++) {
         onProgress(`${count} pods, round ${round}: created in ${direct.name}`);
         best.direct = Math.max(best.direct, await burst(directClient, [], count, "direct"));
@@ -124,7 +124,7 @@ export async function benchDivision(options: Omit<DelegationBenchOptions, "legat
   }
 }
 
-/** As `burst`, by a loop in this process that makes the writes which delegation cannot do without. */
+/** Measures as `burst` does, but a loop in this process makes the writes that delegation needs. */
 async function sameWrites(host: ClusterClient, members: readonly ClusterClient[], count: number): Promise<number> {
   const namespace = await makeNamespace(host, false);
   await Promise.all(members.map((member) => makeNamespace(member, false, namespace)));

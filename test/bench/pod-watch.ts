@@ -5,7 +5,7 @@ import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-/** When this process first saw each pod of a namespace in each state; milliseconds of `performance.now()`. */
+/** The times when this process first saw each pod of a namespace in each state; milliseconds of `performance.now()`. */
 export class PodWatch {
   readonly seen: Map<string, number> = new Map();
   readonly running: Map<string, number> = new Map();

@@ -5,7 +5,7 @@ import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 
-/** A node of the host that nobody runs: pods bound to it get their status from this process. */
+/** A node of the host without a kubelet: pods bound to it get their status from this process. */
 const NODE = "bench-same-writes";
 
 /**

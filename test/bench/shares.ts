@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-// Short, so that nobody who has used up a share waits long for the next.
+// A short period: a process that has used up its share soon gets the next one.
 const PERIOD_US = 10_000;
 const VERSION_1 = "/sys/fs/cgroup/cpu";
 const VERSION_2 = "/sys/fs/cgroup";
@@ -12,7 +12,7 @@ export interface Sharers {
   readonly pids: readonly number[];
 }
 
-/** Why no shares can be given here; undefined when they can. */
+/** Returns why no shares can be given here; undefined when they can. */
 export function sharesImpossible(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "that needs Linux, root and cgroups";
   return existsSync(join(VERSION_1, "cpu.cfs_quota_us")) || existsSync(join(VERSION_2, "cgroup.controllers"))

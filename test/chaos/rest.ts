@@ -13,7 +13,7 @@ import { isDeleting, isTerminal } from "../../src/pods/phase.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import type { Scene } from "./scene.ts";
 
-/** Also one that has overflowed, which keeps the name of its scheduler. */
+/** Includes pods that have overflowed, which keep the name of their scheduler. */
 function isProxy({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
 }

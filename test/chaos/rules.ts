@@ -38,8 +38,8 @@ export async function delegateLives({ members, namespace, passing }: Scene): Pro
 }
 
 /**
- * Two delegates of one name at one moment. Names that are used again may be in a member that has left, whose containers nobody
- * waits for: `reused` says whether they count.
+ * Returns pairs of delegates that had one name at one moment. Names that are used again may be in a member that has left,
+ * whose containers are not waited for: `reused` says whether they count.
  */
 export function twins(lives: readonly PodLife[], reused: boolean): string[] {
   const isReused = (name: string): boolean => name.endsWith(`/${REUSED_NAME}`) || /\/set-\d+-\d+$/.test(name);
@@ -47,7 +47,7 @@ export function twins(lives: readonly PodLife[], reused: boolean): string[] {
   return overlaps(counted).map((pair) => `two delegates at once: ${JSON.stringify(pair)}`);
 }
 
-/** Makes somebody else's pod in each member. */
+/** Makes a pod that is not Legation's in each member. */
 export async function makeForeignPods({ clients, namespace }: Pick<Scene, "clients" | "namespace">): Promise<void> {
   const pod = {
     metadata: { namespace, name: FOREIGN_NAME },
@@ -56,7 +56,7 @@ export async function makeForeignPods({ clients, namespace }: Pick<Scene, "clien
   await Promise.all([clients.west, clients.east].map((member) => member.create(pods, pod)));
 }
 
-/** Legation's writes on what is somebody else's. */
+/** Returns Legation's writes on those pods. */
 export async function foreignWrites({ members, namespace }: Scene): Promise<string[]> {
   const all = await Promise.all(Object.values(members).map((member) => legationWrites(member, namespace)));
   return all.flatMap((writes) => writes.pods.get(FOREIGN_NAME) ?? []).map((write) => `${write} of somebody else's pod`);

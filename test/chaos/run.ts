@@ -17,7 +17,7 @@ export interface ChaosReport {
   readonly pods: number;
   /** Delegates that ever were, in all members. */
   readonly delegates: number;
-  /** From the last mending to rest. */
+  /** Time from the last repair to rest. */
   readonly restMs: number;
   readonly violations: readonly string[];
 }

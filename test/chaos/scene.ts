@@ -3,7 +3,7 @@ import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
 import type { WriteGate } from "../support/write-gate/write-gate.ts";
 
-/** Where everything happens. */
+/** The clusters and namespace of a chaos run. */
 export interface Scene {
   readonly host: Cluster;
   readonly members: { readonly west: Cluster; readonly east: Cluster };

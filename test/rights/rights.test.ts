@@ -5,7 +5,7 @@ import { covers, grantedRights, rightsToAnyName } from "../support/rights/grante
 import { FORBIDDEN, UNUSED } from "../support/rights/unused.ts";
 import { noteRights, readNoted } from "../support/rights/used.ts";
 
-// What Legation's accounts may do, by the manifests, against what they did in all integration tests, by the audit logs.
+// Compares the rights of Legation's accounts in the manifests with their requests in all integration tests, from the audit logs.
 
 function run(): RightsRun {
   const rights = inject("rights");
@@ -17,13 +17,13 @@ const { folder, sets, unseen } = run();
 await noteRights(sets.flatMap(({ clusters }) => clusters));
 const { used, forbidden } = readNoted(folder);
 
-test("every right of Legation's accounts is used by a test, or has a reason", async (context) => {
+test("uses every right of Legation's accounts, or gives a reason", async (context) => {
   context.skip(unseen !== undefined, unseen);
   const unused = (await grantedRights()).filter((right) => !used.some((each) => covers(right, each)));
   expect(unused.filter((right) => UNUSED[right] === undefined)).toEqual([]);
 });
 
-test("every request of Legation's accounts without the right has a reason", async () => {
+test("gives a reason for every request of Legation's accounts without the right", async () => {
   const starts = Object.keys(FORBIDDEN).map((pattern) => pattern.replace(/\*$/, ""));
   const unexplained = forbidden.filter((right) => !starts.some((start) => right.startsWith(start)));
   // An API server that has just been started denies for a moment what it has not read the roles for.

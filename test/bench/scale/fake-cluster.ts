@@ -149,7 +149,7 @@ export class FakeCluster {
       this.watchBytes += text.length;
       response.write(text);
     } else if (known !== undefined && selector(known)) {
-      // To a watch, what it does not select any more is gone.
+      // A watch treats an object that it no longer selects as deleted.
       response.write(lineOf("DELETED", object));
     }
   }

@@ -3,11 +3,11 @@ import { cpuMs, rssMb } from "../process-usage.ts";
 import { churnPods, type Program, withController } from "./controller-process.ts";
 import { type Fleet, fleetOf } from "./fleet.ts";
 
-/** How the controller does with one number of members and proxies. */
+/** Figures of the controller for one number of members and proxies. */
 export interface ScaleResult {
   readonly members: number;
   readonly proxies: number;
-  /** From the start of the process to the binding of a pod that was waiting. */
+  /** Time from the start of the process to the binding of a pod that was waiting. */
   readonly firstPlacementMs: number;
   /** Processor time until then. */
   readonly startCpuMs: number;
@@ -17,7 +17,7 @@ export interface ScaleResult {
   readonly idleCpuPercent: number;
   /** Requests a second while nothing happens, to all API servers together. */
   readonly idleRequests: number;
-  /** For each pod that is created, runs and is deleted. */
+  /** Processor time for each pod that is created, runs and is deleted. */
   readonly podCpuMs: number;
   readonly podWatchKb: number;
   readonly podRequests: number;

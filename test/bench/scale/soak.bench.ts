@@ -20,8 +20,8 @@ const WARM = 0.25;
 const PATIENCE_MS = 3_600_000;
 
 /**
- * What a controller keeps of pods that are gone: live heap, after a full collection, once a quarter of them have come and
- * gone, and once all have. Its API servers are one process that answers from memory.
+ * Measures what a controller keeps of pods that are gone: the live heap after a full collection, once a quarter of them
+ * have come and gone, and once all have. Its API servers are one process that answers from memory.
  */
 export async function benchSoak({ pods, onProgress, ...program }: SoakOptions): Promise<readonly Figure[]> {
   const rounds = Math.max(4, Math.round(pods / ROUND));
@@ -32,7 +32,7 @@ export async function benchSoak({ pods, onProgress, ...program }: SoakOptions): 
     return await withController(fleet, inspected, PATIENCE_MS, async (controller) => {
       const comeAndGo = (prefix: string): Promise<void> =>
         churnPods(fleet, controller, { prefix, count: ROUND, perSecond: PER_SECOND });
-      // These API servers tell watches nothing of the time between a list and its watch.
+      // Its binding shows that the watches run: these API servers do not replay events between a list and its watch.
       fleet.host.put("pods", fleet.pod("waiting"));
       await controller.firstBound;
       await comeAndGo("first");

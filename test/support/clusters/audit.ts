@@ -73,7 +73,7 @@ export async function auditEvents(
   return eventsFrom(starts.get(cluster.auditLog) ?? 0, cluster, which, words);
 }
 
-/** Returns requests of the whole log, whoever sent them. */
+/** Returns requests of the whole log, of all users. */
 export async function allAuditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
   which: (event: AuditEvent) => boolean,

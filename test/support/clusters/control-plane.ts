@@ -39,7 +39,7 @@ export interface ControlPlaneSpec {
   readonly addresses?: Addresses;
   readonly nodeBinaries?: NodeBinaries;
   readonly onProgress: (line: string) => void;
-  /** Called before anything starts, so that it can be ended whatever happens next. */
+  /** Called before anything starts, so that it can be ended after any failure. */
   readonly onStart: (starting: ClusterParts) => void;
 }
 

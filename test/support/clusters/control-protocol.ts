@@ -51,7 +51,7 @@ export interface KeeperOrder {
   /** The keeper stays when its parent goes. */
   readonly detached: boolean;
   readonly binaries: Binaries;
-  /** When any cluster has a real node. */
+  /** Set when any cluster has a real node. */
   readonly nodeBinaries?: NodeBinaries;
 }
 

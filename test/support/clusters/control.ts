@@ -75,7 +75,7 @@ function clusterOf(socket: string, info: ClusterInfo): Cluster {
   };
 }
 
-/** Handles for running clusters, in whatever process. */
+/** Handles for running clusters, of this or another process. */
 export function clustersOf(info: ClustersInfo): Clusters {
   const all = info.clusters.map((cluster) => clusterOf(info.socket, cluster));
   const stop = async (): Promise<void> => {

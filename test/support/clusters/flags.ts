@@ -96,7 +96,7 @@ export function controllerManagerFlags({ directory }: ClusterFiles, options: Clu
     "--kube-api-qps=300",
     "--kube-api-burst=600",
     "--concurrent-deployment-syncs=10",
-    // No volume is attached: the attach controller's loop would take a third of an idle manager's time.
+    // Tests attach no volume, and the attach controller's loop would take a third of an idle manager's time.
     "--controllers=*,-persistentvolume-attach-detach-controller",
     ...(options.controllerManagerFlags ?? []),
   ];

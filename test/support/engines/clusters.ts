@@ -40,7 +40,7 @@ export function onEngineClusters(tests: (clusters: () => EngineClusters) => void
       tests(useEngineClusters());
       return;
     }
-    test("no engine can be tried, for a reason that is given", async () => {
+    test("says why no engine can be tried here", async () => {
       const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
       await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
       expect(process.env.LEGATION_REAL_NODES, obstacle).not.toBe("required");

@@ -133,7 +133,7 @@ export const AIRFLOW_SETTINGS: Readonly<Record<string, string>> = {
   AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT: "300",
 };
 
-/** Variables that Airflow needs whatever it does. */
+/** Variables that every Airflow process needs. */
 export function airflowEnvironment(home: string): NodeJS.ProcessEnv {
   return { ...process.env, ...AIRFLOW_SETTINGS, AIRFLOW_HOME: home, PYTHONWARNINGS: "ignore" };
 }

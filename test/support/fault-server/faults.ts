@@ -1,6 +1,6 @@
 import { answerStatus, type Fault, type FaultRequest } from "./fault-server.ts";
 
-/** Only requests of this kind meet the fault. */
+/** The requests that meet the fault. */
 export function only(kind: FaultRequest["kind"], fault: Fault): Fault {
   return (request, response) => (request.kind === kind ? fault(request, response) : false);
 }

@@ -1,11 +1,11 @@
 const cleanUps: (() => Promise<void>)[] = [];
 
-/** Has something done when the file's tests have ended; for use in hooks and tests, where vitest ignores `afterAll`. */
+/** Registers work for the time when the file's tests have ended; for hooks and tests, where vitest ignores `afterAll`. */
 export function afterFile(cleanUp: () => Promise<void>): void {
   cleanUps.push(cleanUp);
 }
 
-/** Does what was registered last first, all of it whatever fails; twice is harmless. Rejects with what has failed. */
+/** Runs the registered work, the last first, also after a failure, and then rejects with all failures. A second call does nothing. */
 export async function cleanUpFile(): Promise<void> {
   const failures: unknown[] = [];
   for (let cleanUp = cleanUps.pop(); cleanUp !== undefined; cleanUp = cleanUps.pop()) {

@@ -12,7 +12,7 @@ export interface Clients {
   readonly east: ClusterClient;
 }
 
-/** An administrator's client of one cluster; whoever opens it closes it. */
+/** Returns an administrator's client of one cluster, for the caller to close. */
 export function clientOf({ name, kubeconfig }: Cluster): ClusterClient {
   return createClusterClient({
     cluster: name,

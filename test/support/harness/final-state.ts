@@ -25,7 +25,7 @@ export async function readState(client: ClusterClient, namespace: string): Promi
 // The CronJob controller writes the scheduled time on each Job, and its minute into the Job's name.
 const SCHEDULED_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp";
 
-/** Fields that no two runs of a manifest have in common, on whatever cluster: there or not, their values differ. */
+/** Fields that differ between any two runs of a manifest: only their presence is compared. */
 const RUN_FIELDS: ReadonlySet<string> = new Set([
   // Identity of objects.
   "uid",

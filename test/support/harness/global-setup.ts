@@ -72,7 +72,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const startSets = async (place: SharedPlace): Promise<ClustersInfo[]> => {
     if (place === "real" && !realPossible) return [];
     const using = files.filter((path) => placeOf(path) === place);
-    // In watch mode the tests run again.
+    // Watch mode runs the tests again.
     if (!project.vitest.config.watch) expectFiles(turns, place, using);
     const sets: ClustersInfo[] = [];
     for (const _ of TURNS[place].slice(0, using.length)) {

@@ -2,7 +2,7 @@ import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
-// Whatever the host's scheduler or a node of the host would write.
+// Writers of pods that run on the host: its scheduler and its nodes.
 const NODE_WRITERS = new Set(["kwok", "system:kube-scheduler"]);
 
 /**

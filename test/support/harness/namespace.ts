@@ -15,7 +15,7 @@ interface Ended {
   readonly task: { readonly result?: { readonly state: string } };
 }
 
-/** How a test's namespace is made. */
+/** Settings of a test's namespace. */
 export interface NamespaceOptions {
   /** Start of the name; default `test`. */
   readonly prefix?: string;
@@ -59,8 +59,8 @@ export async function freshNamespace(
 }
 
 /**
- * The deletion of a namespace is some thirty-five requests to its API server, and nobody minds one without pods: it goes with
- * its cluster. Not so where it shows that Legation has left, nor where volumes, links and cgroups are behind its pods.
+ * Reports whether a namespace without pods may stay until its cluster goes: its deletion is some 35 requests. The exceptions
+ * show that Legation has left, or have volumes, links and cgroups behind their pods.
  */
 function mayStay(): boolean {
   const { testPath } = expect.getState();
@@ -70,11 +70,11 @@ function mayStay(): boolean {
 // Made by others of these, which go before them.
 const OWNED: ReadonlySet<string> = new Set(["ReplicaSet", "Job"]);
 
-/** Deletes a namespace's pods, whatever would make new ones, and the events that tell of them. */
+/** Deletes a namespace's pods, the workloads that would make new ones, and the events about them. */
 async function empty(cluster: Cluster, name: string): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const workloads = [...WORKLOADS].sort((a, b) => Number(OWNED.has(a.kind)) - Number(OWNED.has(b.kind)));
-  // No container runs that would need time to end.
+  // These pods have no container that needs time to end.
   const query = "?propagationPolicy=Background&gracePeriodSeconds=0";
   const paths = [...workloads, pods, events].map((resource) => collectionPath(resource, name) + query);
   try {
@@ -89,6 +89,6 @@ async function remove(cluster: Cluster, name: string): Promise<void> {
   await apiRequest(cluster, "DELETE", namespace);
   const { testPath = "" } = expect.getState();
   if (cluster.name !== "host" || isOnRealNodes(testPath)) return;
-  // Kubernetes would begin with them seconds later, and the next test wait for them. Nobody makes new ones there any more.
+  // Kubernetes begins with the pods seconds later, and the next test would wait for them. No controller makes new ones now.
   await apiRequest(cluster, "DELETE", `${namespace}/pods?gracePeriodSeconds=0`, { timeoutMs: 60_000 });
 }

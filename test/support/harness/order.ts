@@ -11,9 +11,9 @@ export interface Timed {
 
 /** The load of a turn so far, in seconds from the start. */
 interface Taken {
-  /** When its last file begins. */
+  /** Start of its last file. */
   readonly begun: number;
-  /** When that one ends. */
+  /** End of its last file. */
   readonly free: number;
 }
 
@@ -37,6 +37,6 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
 }
 
 function rank({ first = false, place }: Timed): number {
-  // These files run early and in a row, since their clusters stop with the last of them.
+  // These files run early and in a row: their clusters stop with the last of them.
   return first || place === "pristine" ? 0 : 1;
 }

@@ -77,7 +77,7 @@ const podNames = z.looseObject({
   items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).optional(),
 });
 
-/** Pairs of pods with one name that existed at one moment, in whatever clusters. */
+/** Returns pairs of pods with one name that existed at one moment, in the same cluster or not. */
 export function overlaps(lives: readonly PodLife[]): [PodLife, PodLife][] {
   const sorted = [...lives].sort((a, b) => (a.from < b.from ? -1 : 1));
   // A pod that vanished without a deletion by name ended at an unknown time, which proves nothing.

@@ -35,7 +35,7 @@ export function whereRealNodesRun(tests: () => void): void {
       tests();
       return;
     }
-    test("nothing can be tried, for a reason that is given", async () => {
+    test("says why no real node can run here", async () => {
       const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
       await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
       expect(process.env.LEGATION_REAL_NODES, obstacle).not.toBe("required");

@@ -26,7 +26,7 @@ interface Listed {
 }
 
 const LABELS = [HOST_LABEL, COPY_LABEL, HOME_API_LABEL, PROXY_LABEL, VIRTUAL_NODE_LABEL];
-// They tell of the past, and end by themselves.
+// Events tell of the past, and expire.
 const PASSING = new Set(["Event"]);
 // The API server makes and removes it for each CustomResourceDefinition, some moments later.
 const DERIVED = new Set(["APIService"]);

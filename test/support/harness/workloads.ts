@@ -2,7 +2,7 @@ import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods, type Resource } from "../../../src/kube/resources.ts";
 
-/** A workload as a test reads it: whatever its kind, a spec and a status. */
+/** A workload of any kind as a test reads it. */
 export interface Workload extends KubeObject {
   readonly spec?: Readonly<Record<string, unknown>>;
   readonly status?: Readonly<Record<string, unknown>>;

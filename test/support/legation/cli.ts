@@ -31,8 +31,8 @@ interface Input {
 const TIMEOUT_MS = 120_000;
 
 /**
- * Runs `legation ARGS` from the sources within this process, which costs a fraction of another one; resolves whatever its
- * exit code. What `main.ts` itself does is left out.
+ * Runs `legation ARGS` from the sources within this process, which costs a fraction of another one; resolves with any exit
+ * code. The code of `main.ts` itself is not run.
  */
 export async function runCli(
   args: readonly string[],

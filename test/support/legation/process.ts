@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "../clusters/types.ts";
 import { type CliResult, MAIN, runCli, runProcess } from "./cli.ts";
 
-/** Runs `legation ARGS` with an administrator's kubeconfig of the host; resolves whatever its exit code. */
+/** Runs `legation ARGS` with an administrator's kubeconfig of the host; resolves with any exit code. */
 export function legationOn(host: Cluster, ...args: string[]): Promise<CliResult> {
   return runCli([...args, `--kubeconfig=${host.kubeconfig}`]);
 }

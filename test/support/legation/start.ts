@@ -113,7 +113,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
       args: [...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...args],
       ...(options.env === undefined ? {} : { env: options.env }),
       logFile,
-      // Only what this start has logged counts.
+      // Lines of an earlier start do not count.
       ready: async () => ready(read().slice(seen)),
       readyTimeoutMs: 60_000,
       onEnded: (tail) => {

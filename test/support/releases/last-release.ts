@@ -16,7 +16,7 @@ export interface Release {
 
 /** The package of the last release, in the tree so that a clone needs no history or registry. */
 export const RELEASES: string = join(ROOT, "test", "releases");
-// In node_modules the package finds the dependencies of this version, and no tool of the project looks at it.
+// The package finds this version's dependencies in node_modules, and no tool of the project looks at it there.
 const CACHE = join(ROOT, "node_modules", ".cache", "legation-releases");
 
 /** The last release, unpacked once. */

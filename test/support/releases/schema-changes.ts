@@ -10,7 +10,7 @@ const schemaNode: z.ZodType<Schema> = z.record(z.string(), z.unknown());
 const schemaMap = z.record(z.string(), schemaNode);
 const names = z.array(z.string());
 
-// They say nothing about which values are valid.
+// Fields that do not decide which values are valid.
 const TEXTS = new Set(["description", "title", "example"]);
 const UPPER = ["maxLength", "maximum", "maxItems", "maxProperties"];
 const LOWER = ["minLength", "minimum", "minItems", "minProperties"];

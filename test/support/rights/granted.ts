@@ -4,7 +4,7 @@ import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { MANIFESTS } from "../harness/installed.ts";
 import { type Account, describeRight } from "./used.ts";
 
-// No account of Legation's has it.
+// A role for people: no account of Legation's has it.
 const FOR_PEOPLE = "legation-viewer";
 
 const rulesSchema = z.looseObject({
@@ -26,7 +26,7 @@ export async function grantedRights(folder: string = MANIFESTS): Promise<string[
   return [...new Set((await grants(folder)).map(({ right }) => right))].sort();
 }
 
-/** The rights that hold whatever an object is called. */
+/** Returns the rights that hold for objects of every name. */
 export async function rightsToAnyName(): Promise<string[]> {
   return (await grants(MANIFESTS)).filter(({ named }) => !named).map(({ right }) => right);
 }
@@ -59,7 +59,7 @@ async function grants(folder: string): Promise<{ readonly right: string; readonl
   });
 }
 
-/** True when the use of a right shows that the granted one is needed: a ClusterRole's right is used in any namespace. */
+/** Reports whether the use of a right shows that the granted one is needed: a ClusterRole's right is used in any namespace. */
 export function covers(granted: string, used: string): boolean {
   return used === granted || (!granted.includes(" in ") && used.replace(/ in \S+$/, "") === granted);
 }

@@ -90,7 +90,7 @@ export const PRIORITY_CLASSES: Readonly<Record<string, readonly MemberName[]>> =
   "scenarios-nowhere": [],
 };
 
-/** In trouble, north is lost, south is cordoned, and the operator prefers what is their own. */
+/** The members in trouble: north is lost, south is cordoned, and the operator prefers the own members. */
 export const TROUBLE: {
   readonly lost: MemberName;
   readonly cordoned: MemberName;

@@ -56,7 +56,7 @@ export async function clear(clients: ScenarioClients): Promise<void> {
     const body = { metadata: { labels: { provider: null } }, spec: { scheduleTimeoutSeconds: null } };
     await host.patch(clusters, { name }, { type: "merge", body });
   }
-  // When a test fails in between: no pod of a later file would find a member with that label.
+  // A failed test leaves these behind, and no pod of a later file would find a member with that label.
   const { name: defaults = "default" } = TROUBLE.defaults.metadata;
   if ((await host.find(placementDefaults, { name: defaults })) !== undefined) {
     await host.delete(placementDefaults, { name: defaults });

@@ -117,7 +117,7 @@ export const SELECTION: readonly Scenario[] = [
     { namespace: BLUE },
   ),
   scenario(
-    "a taint of effect PreferNoSchedule keeps nobody off",
+    "a taint of effect PreferNoSchedule keeps no pod off",
     [pod("insists", { annotations: clusters("south") })],
     {
       insists: { in: { south: 1 } },
@@ -255,7 +255,7 @@ export const SPREAD_AND_GROUPS: readonly Scenario[] = [
     ],
   },
   scenario(
-    "a group that no member may have waits for nobody",
+    "a pod of a group that no member may have does not hold up the group",
     [
       pod("lost-leader", { annotations: { ...clusters("north"), "legation.dev/group": "stuck" } }),
       pod("free", { annotations: { "legation.dev/group": "stuck" } }),

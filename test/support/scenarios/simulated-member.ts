@@ -96,7 +96,7 @@ export class SimulatedMember implements PlacementMember {
     this.closed = notAnswering("Timeout");
   }
 
-  /** Why its API server refuses the pod; undefined when it has made it, and its scheduler has looked for a node. */
+  /** Creates the pod and looks for a node; returns why the API server refuses it, or undefined. */
   create(delegate: Pod): string | undefined {
     const { namespace = "", name = "" } = delegate.metadata ?? {};
     const priority = delegate.spec?.priorityClassName;

@@ -32,9 +32,9 @@ import { SimulatedMember } from "./simulated-member.ts";
 
 const HOST = { id: "host-id", name: "host" };
 const UNREACHABLE = "node.kubernetes.io/unreachable";
-// No scenario needs as many decisions; one that never comes to rest would need them all.
+// More decisions than any scenario needs; a scenario that never comes to rest reaches the limit.
 const DECISIONS = 5000;
-// After this long, nobody waits for a member's scheduler any more.
+// Longer than any wait for a member's scheduler.
 const HORIZON_MS = 20_000;
 
 /** A workload, and how many pods it has made so far. */
@@ -83,7 +83,7 @@ export class Simulation {
     this.#namespaces.set({ metadata: { name, uid: name, resourceVersion: "1", labels, annotations } });
   }
 
-  /** Why the object is refused; undefined when it and its pods are made. */
+  /** Creates the object and its pods; returns why it is refused, or undefined. */
   make(object: Pod | Workload, namespace: string): string | undefined {
     if (!isWorkload(object)) return this.#makePod(object, namespace, object.metadata?.name ?? "");
     const written = { ...object, metadata: { ...object.metadata, namespace } };
@@ -145,7 +145,7 @@ export class Simulation {
     return this.#proxies.byIndex(NAMESPACE_INDEX, namespace).filter((pod) => !isDeleting(pod));
   }
 
-  /** Has as many pods as the workload wants. */
+  /** Creates or deletes pods until the workload has as many as it wants. */
   #replicate(entry: Template): void {
     const { object, namespace } = entry;
     const { name = "" } = object.metadata ?? {};
@@ -202,7 +202,7 @@ export class Simulation {
     return ranked(view, sources, eligibility, undefined);
   }
 
-  /** As the controller's executor does, without a network in between. */
+  /** Executes actions as the controller does, without a network in between. */
   #execute(action: Action, key: ObjectKey): void {
     const proxy = this.#proxies.get(key);
     if (proxy === undefined) return;

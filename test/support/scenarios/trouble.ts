@@ -11,7 +11,7 @@ const BRIEFLY: Toleration[] = ["not-ready", "unreachable"].map((state) => ({
   effect: "NoExecute",
   tolerationSeconds: 1,
 }));
-/** In place of what PlacementDefaults say. */
+/** Overrides what PlacementDefaults say. */
 const ANY = { "legation.dev/cluster-selector": "" };
 const LOST = /north: its API server does not answer: /;
 
@@ -96,7 +96,7 @@ export const IN_TROUBLE: readonly Scenario[] = [
     ],
   },
   scenario(
-    "PlacementDefaults are for pods of which nobody says anything",
+    "PlacementDefaults apply to pods without a placement of their own",
     [replicated("by-default", 2)],
     {
       "by-default": { in: { west: 2 } },

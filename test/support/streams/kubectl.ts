@@ -100,7 +100,7 @@ export class StreamingKubectl implements Disposable {
   }
 }
 
-/** Runs kubectl to its end, whatever its exit code. */
+/** Runs kubectl to its end; resolves with any exit code. */
 export function runStreaming(args: readonly string[], options: StreamingOptions): Promise<Ran> {
   return new StreamingKubectl(args, { input: "", ...options }).ended;
 }

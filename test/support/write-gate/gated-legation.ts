@@ -23,7 +23,7 @@ export interface GatedLegation {
 
 type ClusterTrap = Omit<Trap, "onCaught"> & {
   readonly onCaught: (cluster: string) => Promise<void>;
-  /** Whose trap it is, where tests run at the same time: it takes the place of this namespace's alone. Default: of all. */
+  /** Limits the trap to one namespace, where tests run at the same time. Default: all namespaces. */
   readonly namespace?: string;
 };
 type Server = { readonly server: string; readonly caData: string };

@@ -48,7 +48,7 @@ beforeAll(() => {
   take(simulation, "trouble");
 });
 
-test("there are at least forty scenarios, and no two have an object of one name or say the same", () => {
+test("has at least forty scenarios, no two with an object of one name or with one title", () => {
   const names = all.flatMap(({ steps }) =>
     steps.flatMap(({ make = [] }) => make.map(({ metadata }) => metadata?.name)),
   );
