@@ -11,7 +11,7 @@ import {
 import type { RefusalReason } from "../placement/candidate.ts";
 import type { DependencyKind } from "../pods/dependencies.ts";
 
-/** Why a member does not get the pod. */
+/** A reason not to give the pod to a member. */
 export interface PodRefusal {
   readonly reason: RefusalReason;
   readonly message: string;
@@ -19,20 +19,20 @@ export interface PodRefusal {
   readonly dedupe?: string;
 }
 
-/** Why a member's API server refused a delegate; undefined when the same request may work next time. */
+/** Returns why a member's API server refused a delegate. Undefined if the same request may succeed next time. */
 export function refusalOf(error: unknown): PodRefusal | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound") && !failedAdmission(error)) return undefined;
   return lacksDefaultAccount(error) ? undefined : refusedFor(error);
 }
 
-/** True for a creation's failure that may come after the delegate was stored. */
+/** Reports whether the failed create may have stored the delegate. */
 export function leavesDoubt(error: unknown): error is KubeError {
   return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !failedAdmission(error);
 }
 
 /**
- * Why a member counts as having refused a delegate once it goes on answering so: the same request may work in a moment. For a failure
- * after which the delegate is surely not there. Undefined when the answer is the member's word, or says nothing of the member.
+ * Returns the refusal that a failure becomes once it lasts, though the same request may succeed in a moment. Only for failures after
+ * which the delegate is certainly not there. Undefined for a plain refusal, and for errors that say nothing about the member.
  */
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
@@ -70,7 +70,7 @@ export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
   return refusal === "unknown" || (endedLately && refusal === "exceeded");
 }
 
-/** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
+/** Reports whether the refusal says nothing about the pod: its namespace terminates there, or Legation's rights are not loaded, or gone. */
 export function isOfItsPlace(error: KubeError): boolean {
   return isNamespaceTerminating(error) || mayBeStarting(error);
 }
@@ -80,18 +80,18 @@ export function failedAdmission(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError") && isOfWebhook(error.detail);
 }
 
-/** Reports whether the namespace has no account yet: the controller manager makes it some moments after the namespace. */
+/** Reports whether the namespace has no account yet: the controller manager creates it some moments after the namespace. */
 function lacksDefaultAccount(error: unknown): error is KubeError {
   const missing = isKubeError(error) ? missingObject(error.detail) : undefined;
   return missing?.kind === "ServiceAccount" && missing.name === "default";
 }
 
-/** Returns the kind of the object that the pod names and the cluster does not have; undefined for any other error. */
+/** Returns the kind of the object that the pod names and the cluster lacks. Undefined for any other error. */
 export function lackedKind(error: unknown): DependencyKind | undefined {
   return isKubeError(error) ? missingObject(error.detail)?.kind : undefined;
 }
 
-/** Reports whether the namespace was deleted again while the pod was being made. */
+/** Reports whether the namespace was deleted again during the create. */
 function lacksNamespace(error: unknown): error is KubeError {
   return isKubeError(error, "NotFound") && isNamespaceMissing(error.detail);
 }

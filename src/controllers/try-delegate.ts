@@ -5,14 +5,14 @@ import { hasNoDryRun } from "../kube/messages.ts";
 import { pods } from "../kube/resources.ts";
 import { droppable, droppedFields } from "../pods/dropped-fields.ts";
 
-/** True for the answer of a member one of whose webhooks has side effects: only the real request will tell. */
+/** Reports whether a webhook with side effects keeps the member from dry runs: only the real request will tell. */
 export function isUntryable(error: unknown): boolean {
   return isKubeError(error) && hasNoDryRun(error.detail);
 }
 
 /**
- * Asks a member's API server whether it would take the delegate, all of it; nothing is stored. Rejects with KubeError, Unprocessable
- * also where the pod would lose fields of which the member's version, or its feature gates, know nothing.
+ * Creates the delegate in the member as a dry run. Rejects with KubeError; Unprocessable also if the member would drop fields that
+ * its version or feature gates do not know.
  */
 export async function tryDelegate(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
   const { spec } = delegate;

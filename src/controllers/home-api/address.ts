@@ -12,14 +12,14 @@ import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
-// The root-ca-cert-publisher of kube-controller-manager keeps one in every namespace.
+// The root-ca-cert-publisher of kube-controller-manager keeps this ConfigMap in every namespace.
 const ROOT_CA = { namespace: "kube-system", name: "kube-root-ca.crt" };
-// Where kubeadm keeps the address at which nodes join.
+// The ConfigMap in which kubeadm keeps the address at which nodes join.
 const CLUSTER_INFO = { namespace: "kube-public", name: "cluster-info" };
 
 const PATIENCE_MS = 5_000;
 
-/** Where pods of the members find the host's API server, and who vouches for it. */
+/** The address of the host's API server for pods in members, and its certificate authority. */
 export class HomeAddresses {
   readonly #server: string | undefined;
   readonly #rootCa: Reflector<ConfigMap>;
@@ -27,9 +27,9 @@ export class HomeAddresses {
 
   constructor(options: {
     readonly host: ClusterClient;
-    /** The address for members whose Cluster names none. */
+    /** Address for members whose Cluster names none. */
     readonly server: string | undefined;
-    /** Something that was being found out is known now. */
+    /** Called when a part that was being read is known. */
     readonly onChange: () => void;
     readonly clock: Clock;
     readonly log: Logger;
@@ -46,11 +46,11 @@ export class HomeAddresses {
       log,
       onEvent: onChange,
     });
-    // That there is no such ConfigMap is no event.
+    // No event tells that there is no such ConfigMap.
     void this.#rootCa.whenSynced().then(onChange);
   }
 
-  /** Resolves when the host's authority is known, or is not to be had soon: nothing else shall wait for it. */
+  /** Resolves when the host's authority is known, or cannot be read soon: no other part waits for it. */
   async start(signal: AbortSignal): Promise<void> {
     this.#rootCa.start();
     const enough = new AbortController();
@@ -68,7 +68,7 @@ export class HomeAddresses {
     await this.#rootCa.stop();
   }
 
-  /** The way from a member to the host's API server. */
+  /** Returns how pods in a member reach the host's API server. */
   of(cluster: Stored<Cluster>): HomeApi {
     const { name } = cluster.metadata;
     const server = cluster.spec.homeAPI?.server ?? this.#server;
@@ -90,7 +90,7 @@ export class HomeAddresses {
       : { state: "pending", message: `${what} is still being read` };
   }
 
-  /** PEM of who vouches for the host's API server; undefined when it is not known, or what is written is none. */
+  /** Returns the certificate authority of the host's API server as PEM. Undefined if it is unknown or no PEM. */
   authority({ spec }: Cluster): string | undefined {
     const { certificateAuthorityData } = spec.homeAPI ?? {};
     const text =
@@ -102,12 +102,12 @@ export class HomeAddresses {
 }
 
 /**
- * The address that Legation itself uses for the host, when other clusters may use it, too: undefined in a cluster, for a
- * loopback address, and where a pod could not do what the kubeconfig says (a proxy, another name in the certificate).
+ * Returns the address that Legation itself uses for the host if pods in other clusters can use it, too. Undefined inside a cluster,
+ * for a loopback address, and if the kubeconfig has a proxy or another name in the certificate.
  */
 export function serverForMembers(credentials: ClusterCredentials): string | undefined {
   const { server, clusterName, proxyUrl, tlsServerName, insecureSkipTlsVerify } = credentials;
-  // In a cluster there is no kubeconfig, and the address is a Service's.
+  // Inside a cluster there is no kubeconfig, and the address is a Service's.
   if (clusterName === undefined || proxyUrl !== undefined || tlsServerName !== undefined || insecureSkipTlsVerify) {
     return undefined;
   }
@@ -118,7 +118,7 @@ const clusterInfo = z.looseObject({
   clusters: z.tuple([z.looseObject({ cluster: z.looseObject({ server: z.string() }) })]),
 });
 
-/** The address that kubeadm has published for nodes; undefined where there is none. */
+/** Returns the address that kubeadm published for nodes. */
 export async function publishedServer(host: ClusterClient, signal: AbortSignal): Promise<string | undefined> {
   let found: ConfigMap | undefined;
   try {

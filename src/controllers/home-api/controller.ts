@@ -26,35 +26,35 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly registry: Registry;
   readonly recorder: EventRecorder;
   readonly refusals: Pick<Refusals, "tell" | "over">;
-  /** The host's address for members whose Cluster names none. */
+  /** Address of the host for members whose Cluster names none. */
   readonly server: string | undefined;
-  /** The host's proxies. */
+  /** Store of the host's proxies. */
   readonly proxies: () => ReadStore<Pod>;
-  /** What the author wrote, on the pod or its namespace. */
+  /** Returns the author's placement, from the pod or its namespace. */
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
-  /** The way to the host from some member is known now. */
+  /** Called when the address of the host for some member is known. */
   readonly onChange: () => void;
 }
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 
-// The writes for a pod: its token is issued by the host, and its Secret is kept in the member.
+// A pod's writes, to the write guard: the host issues its token, and the member keeps its Secret.
 const TOKEN = "token";
 const SECRET = "secret";
-// A quota, a policy or a missing service account: an operator or the author must act first.
+// A quota, a policy or a missing service account lasts until the operator or the author acts.
 const TOKEN_HOLD_MS = 30_000;
 const CONTESTED_HOLD_MS = 10 * 60_000;
 // Longer than a denied right is held.
 const FORGET_DENIAL_MS = 15 * 60_000;
 
-/** Keeps tokens for the host's API server in the members, for the delegates that mount them. One key is one pod name. */
+/** Keeps tokens for the host's API server in members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
   readonly #options: HomeApiOptions;
   readonly #addresses: HomeAddresses;
   readonly #secrets: MemberSecrets;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** What was issued here, and when it is to be replaced. */
+  /** Tokens that this process issued, with the times of their renewal. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
   readonly #guard: WriteGuard<ObjectKey>;
@@ -90,10 +90,10 @@ export class HomeApiController {
     );
   }
 
-  /** Reads what the members' pods need to know of the host. */
+  /** Reads the host's address and authority. */
   async start(signal: AbortSignal): Promise<void> {
     const { clock, registry } = this.#options;
-    // Tokens run out while the machine is suspended, and what is to renew them waits no less for that.
+    // Tokens expire while the machine is suspended, and timers wait no less for that.
     this.#steps = onClockStep(clock, () => this.#enqueueAll(registry.members()));
     await this.#addresses.start(signal);
   }
@@ -105,27 +105,27 @@ export class HomeApiController {
     await this.#loop.stop();
   }
 
-  /** The delegate under this key came, changed or went. */
+  /** Handles a delegate that was added, updated or deleted. */
   enqueue(key: ObjectKey): void {
     this.#loop.enqueue(key);
   }
 
-  /** The host's proxies have been read, those of a member's delegates among them. */
+  /** Handles the first read of the host's proxies. */
   onProxies(member: Member): void {
     this.#enqueueAll([member]);
   }
 
-  /** Members were connected, or left. */
+  /** Handles members that joined or left. */
   onMembers(): void {
     this.#secrets.follow(this.#options.registry.members());
   }
 
-  /** A member was lost or found again. */
+  /** Handles a member that was lost or answers again. */
   onConnection(member: Member): void {
     if (member.probed.reachable) this.#enqueueAll([member]);
   }
 
-  /** How pods in a member reach the host's API server. */
+  /** Returns how pods in a member reach the host's API server. */
   of(name: string): HomeApi {
     const { registry } = this.#options;
     const cluster = registry.cluster(name);
@@ -155,7 +155,7 @@ export class HomeApiController {
       const delegate = member.delegates.get(key);
       if (delegate === undefined || proxy === undefined) return [];
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
-      // Pods that cannot be read at present run all the same, and need their tokens.
+      // Pods of a member that does not answer still run, and need their tokens.
       const readable = member.probed.reachable && this.#secrets.read(member);
       const leftUntil = this.#guard.heldUntil(key, SECRET, delegate.metadata.uid);
       return [
@@ -186,7 +186,7 @@ export class HomeApiController {
     };
   }
 
-  /** Why the delegate has no token, when nobody chose that and nobody has said it in this namespace lately. */
+  /** Returns why the delegate has no token, unless its author chose that or the namespace was told lately. */
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
     if (!lacksTokens(delegate, uid) || !usesApi(proxy)) return undefined;
@@ -218,7 +218,7 @@ export class HomeApiController {
     const member = registry.member(name);
     const cluster = registry.cluster(name);
     const authority = cluster && this.#addresses.authority(cluster);
-    // What is missing is an event when it comes. Who has an authority keeps it, and gets new tokens.
+    // The arrival of a missing part is an event. A Secret with an authority keeps it, and gets new tokens.
     if (member === undefined || (authority === undefined && replaces === undefined)) return undefined;
     const asked = { now: clock.now(), wall: clock.wall() };
     const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, { now: asked.wall, signal });
@@ -244,7 +244,7 @@ export class HomeApiController {
     };
   }
 
-  /** Returns why it was not written, when trying again is in vain until somebody acts. */
+  /** Returns why the Secret was not written if a retry is useless until the operator or author acts. */
   async #write(
     member: Member,
     secret: Secret,
@@ -261,7 +261,7 @@ export class HomeApiController {
     }
   }
 
-  /** Records one event for all pods of a namespace: those of a burst find out together. */
+  /** Records one event for all pods of a namespace: a burst of pods has one reason. */
   #tellNamespace({ proxyUid, member, message }: TellAction, key: ObjectKey): void {
     const ref = objectRef(key);
     const dedupe = noHomeApiKey(member, ref.namespace);
@@ -276,7 +276,7 @@ export class HomeApiController {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
-  /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */
+  /** Holds the write. Its author is told once, and again when that event is old; so is the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     this.#guard.hold(key, TOKEN, "Refused", { holdMs: TOKEN_HOLD_MS });
     if (this.#options.refusals.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);

@@ -5,20 +5,20 @@ import { mountsApiSecret } from "../../pods/home-api.ts";
 import { isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { Action, DelegateView, IssuedTokens, Observed } from "./model.ts";
 
-// As kubelet: at 80 % of a token's life, and after a day at the latest.
+// As a kubelet does: at 80 % of a token's life, and after a day at the latest.
 const RENEWED_AFTER = 0.8;
 const OLDEST_MS = 24 * 60 * 60_000;
-// Earlier by up to a tenth, so that pods which came together do not renew together.
+// Up to a tenth earlier, so that pods that were created together do not renew together.
 const SPREAD = 0.1;
-// Node's timers reach no further than 24 days.
+// Timers of Node.js reach no further than 24 days.
 const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
-/** How old tokens of this lifetime are when they are to be replaced; `random` is from 0 to 1. */
+/** Returns the age at which tokens of this lifetime are renewed. `random` is from 0 to 1. */
 export function renewalAge(lifetimeMs: number, random: number): number {
   return Math.min(lifetimeMs * RENEWED_AFTER, OLDEST_MS) * (1 - SPREAD * random);
 }
 
-/** Gives each delegate that mounts tokens of its proxy such tokens, and new ones in time while it lives. */
+/** Gives tokens to each delegate that mounts some, and renews them while it lives. */
 export function decide(
   { proxy, delegates, untold, issued, notBefore = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
@@ -28,10 +28,10 @@ export function decide(
   const actions: Action[] = [];
   let requeueAt: number | undefined;
   for (const view of delegates) {
-    // What becomes readable or changes is an event of its own.
+    // A change of the member or its Secrets is an event.
     if (!view.readable || !isEntitled(view, proxy)) continue;
     const { member, delegate, secret } = view;
-    // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
+    // The Secret goes with its delegate, whose end a watch may show later: a new one would go at once.
     if (secret === undefined && isDeleting(proxy)) continue;
     const due = Math.max(dueOf(view, issued, now, wall) ?? dueAt(secret, delegate) + now - wall, notBefore);
     if (due <= now) {
@@ -48,8 +48,8 @@ export function decide(
 }
 
 /**
- * Reports whether the delegate gets tokens: it lives, is this very proxy's, and in the member that the proxy is bound to.
- * Before the Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes' serviceaccount storage).
+ * Reports whether the delegate gets tokens: it lives, is this proxy's, and in the member that the proxy is bound to. Before the
+ * Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes' serviceaccount storage).
  */
 function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boolean {
   const { uid } = proxy.metadata;
@@ -59,8 +59,8 @@ function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boo
 }
 
 /**
- * When tokens are due of which this process knows how old they are; undefined when it does not. The annotation is for the next leader, and
- * only as right as clocks are; of a Secret that somebody keeps changing it says nothing.
+ * Returns when tokens that this process issued are due. Preferred to the annotation, which is for the next leader, depends on clocks,
+ * and is useless while another manager keeps changing the Secret.
  */
 function dueOf(
   { secret, delegate, leftUntil }: DelegateView,
@@ -77,18 +77,18 @@ function dueOf(
 
 function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): number {
   if (secret === undefined) return Number.NEGATIVE_INFINITY;
-  // One that an earlier delegate of the same proxy left goes with that delegate.
+  // The Secret of an earlier delegate of the same proxy goes with that delegate.
   if (!isOwnedBy(secret, delegate)) return Number.NEGATIVE_INFINITY;
   const at = Date.parse(secret.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
   return Number.isNaN(at) ? Number.NEGATIVE_INFINITY : at;
 }
 
-/** By whichever clock says that more has passed: the one that nobody sets stands still while the machine is suspended. */
+/** Returns the earlier time by both clocks: the monotonic one stands still while the machine is suspended. */
 function ownDueAt({ renewAt, renewAtWall }: IssuedTokens, now: number, wall: number): number {
   return Math.min(renewAt, renewAtWall + now - wall);
 }
 
-/** False also when somebody has written another time since: they may want new ones sooner. */
+/** Reports whether the Secret is as issued. False also if a client wrote another time, to renew its tokens sooner. */
 function isOf(
   { delegateUid, noted }: IssuedTokens,
   secret: Stored<Secret> | undefined,
@@ -101,7 +101,7 @@ function isOwnedBy({ metadata }: Stored<Secret>, { metadata: { uid } }: Stored<P
   return metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
 }
 
-/** True when the delegate was given no token, as far as its spec tells. */
+/** Reports whether the delegate mounts no token, as far as its spec tells. */
 export function lacksTokens(delegate: Pod, proxyUid: string): boolean {
   return ownerOf(delegate)?.uid === proxyUid && !mountsApiSecret(delegate, proxyUid);
 }

@@ -17,23 +17,22 @@ const answer = z.object({
   status: z.object({ token: z.string(), expirationTimestamp: z.iso.datetime() }),
 });
 
-// An authority without tokens has no end of its own.
+// An authority without tokens does not expire.
 const AUTHORITY_LIFETIME_MS = 24 * 60 * 60_000;
 
-/** Everything that a delegate's Secret holds. */
+/** The content of a delegate's Secret. */
 export interface Issued {
   /** Base64 by key. */
   readonly data: Record<string, string>;
-  /** When the first of the tokens ends, by the host's clock; epoch ms. */
+  /** Expiry of the first token by the host's clock; epoch ms. */
   readonly expiresAt: number;
-  /** How long that is from their issue, as the host says. */
+  /** Lifetime of that token, as the host says. */
   readonly lifetimeMs: number;
 }
 
 /**
- * Asks the host for the tokens that the proxy mounts. They are bound to it: the API server gives none of another service
- * account than the pod's own, and takes none when the pod is gone. Without an `authority`, that is left out. `now` is epoch ms, for
- * a pod that mounts the authority alone.
+ * Requests the tokens that the proxy mounts. The API server binds them to the pod: it issues none for another service account, and
+ * accepts none after the pod. `now` is epoch ms, for a pod that mounts the authority alone.
  */
 export async function issueTokens(
   host: ClusterClient,
@@ -81,7 +80,7 @@ async function requestToken(
   return { ...status, expirationSeconds: given.expirationSeconds };
 }
 
-/** The Secret of a delegate, as it is created. */
+/** Returns the Secret to create for a delegate. */
 export function apiSecret(
   proxy: Stored<Pod>,
   host: HostIdentity,
@@ -100,7 +99,7 @@ export function apiSecret(
         [OWNER_ANNOTATION]: JSON.stringify(owner),
         [RENEW_AT_ANNOTATION]: renewAt,
       },
-      // The member's garbage collector deletes it with the delegate.
+      // The member's garbage collector deletes the Secret with the delegate.
       ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid: delegateUid }],
     },
     type: "Opaque",

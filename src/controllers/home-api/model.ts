@@ -3,23 +3,23 @@ import type { ObjectRef, Pod, Secret, Stored } from "../../api/kubernetes.ts";
 /** A proxy's delegate in one member, and the Secret with its tokens. */
 export interface DelegateView {
   readonly member: string;
-  /** Its API server answers, and its Secrets have been read. */
+  /** The API server answers, and its Secrets have been read. */
   readonly readable: boolean;
   readonly delegate: Stored<Pod>;
-  /** Without its data. */
+  /** The Secret without its data. */
   readonly secret?: Stored<Secret>;
-  /** Until when it is left as somebody else in the member keeps making it; epoch ms. Absent: it is not contested. */
+  /** End of the hold while another manager in the member keeps changing the Secret; epoch ms. Absent: not held. */
   readonly leftUntil?: number;
 }
 
-/** Tokens of one delegate, as whoever issued them remembers. */
+/** Tokens of one delegate, as their issuer remembers them. */
 export interface IssuedTokens {
   readonly delegateUid: string;
-  /** When they are to be replaced, by a clock that nobody sets; ms. */
+  /** Renewal by the monotonic clock; ms. */
   readonly renewAt: number;
-  /** The same by the machine's time, which goes on while the machine is suspended, and which may be set; epoch ms. */
+  /** Renewal by the machine's clock, which runs while the machine is suspended and may be set; epoch ms. */
   readonly renewAtWall: number;
-  /** The same by the host's clock, as their Secret's annotation has it (RFC 3339), for the next leader. */
+  /** Renewal by the host's clock, as in the Secret's annotation for the next leader (RFC 3339). */
   readonly noted: string;
 }
 
@@ -28,15 +28,15 @@ export interface Observed {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
-  /** What this controller has issued last. */
+  /** Tokens that this process issued last. */
   readonly issued?: IssuedTokens;
-  /** Until then the tokens are not asked for again; epoch ms. */
+  /** End of the hold on requests for tokens; epoch ms. */
   readonly notBefore?: number;
-  /** Why the delegate has no token though its author has not declined one; absent when that was told lately. */
+  /** Reason why the delegate has no token, though its author has not declined one. Absent if it was told lately. */
   readonly untold?: { readonly member: string; readonly message: string };
 }
 
-/** Tokens for one delegate, in a new Secret or in the one that is there. */
+/** Tokens for one delegate, in a new Secret or in the existing one. */
 export interface IssueAction {
   readonly type: "issue";
   readonly member: string;
@@ -54,5 +54,5 @@ export interface TellAction {
   readonly message: string;
 }
 
-/** One write. */
+/** A write, or an event. */
 export type Action = IssueAction | TellAction;

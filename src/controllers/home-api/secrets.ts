@@ -12,15 +12,15 @@ import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MemberSecretsOptions {
   readonly hostId: string;
-  /** The Secret of the delegate under this key came, changed or went. */
+  /** Called when the Secret of the delegate under this key was added, updated or deleted. */
   readonly onSecret: (key: ObjectKey) => void;
-  /** A member's Secrets have been read. */
+  /** Called when a member's Secrets have been read. */
   readonly onRead: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-/** The Secrets with delegates' tokens in all members, without the tokens. */
+/** Watches the Secrets with delegates' tokens in all members, without the tokens. */
 export class MemberSecrets {
   readonly #options: MemberSecretsOptions;
   readonly #watches: MemberWatches<Reflector<Secret>>;
@@ -39,12 +39,12 @@ export class MemberSecrets {
     await this.#watches.stop();
   }
 
-  /** The member's Secrets have been listed since it was connected. */
+  /** Reports whether the member's Secrets have been listed since it was connected. */
   read(member: Member): boolean {
     return this.#watches.of(member)?.store.synced ?? false;
   }
 
-  /** The Secret for the delegate of a proxy. */
+  /** Returns the Secret for the delegate of a proxy. */
   of(member: Member, namespace: string, proxyUid: string): Stored<Secret> | undefined {
     return this.#watches.of(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
   }
@@ -70,7 +70,7 @@ export class MemberSecrets {
   }
 }
 
-/** Nobody here reads a token again. */
+/** Drops the tokens: no code here reads them again. */
 function withoutData({ data: _, ...secret }: Stored<Secret>): Stored<Secret> {
   return secret;
 }

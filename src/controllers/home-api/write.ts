@@ -6,9 +6,8 @@ import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 
 /**
- * Makes the Secret of a delegate in its member. The watch tells only of what has its labels: one that somebody has taken them off is
- * there all the same, and gets them back. Returns why it was not made when another one has its name. Rejects with
- * KubeError, AlreadyExists when one that had its name has gone meanwhile.
+ * Creates the Secret of a delegate in its member, or puts back labels that a client removed: the watch selects by them. Returns why if
+ * another owner's Secret has its name. Rejects with KubeError; AlreadyExists if a Secret of that name is gone meanwhile.
  */
 export async function createApiSecret(
   member: Member,
@@ -18,13 +17,13 @@ export async function createApiSecret(
   const { namespace = "", name = "" } = secret.metadata ?? {};
   let there: Stored<Secret> | undefined;
   try {
-    // The answer would be the tokens again.
+    // The response would carry the tokens.
     await member.client.create(secrets, secret, { signal, metadataOnly: true });
     return undefined;
   } catch (error) {
     if (!isKubeError(error, "AlreadyExists")) throw error;
     there = await findByList(member.client, secrets, { namespace, name }, signal);
-    // Gone again: the next attempt makes it.
+    // The Secret is gone again: the next attempt creates it.
     if (there === undefined) throw error;
   }
   if (ownerOf(there)?.uid !== ownerOf(secret)?.uid) {
@@ -45,7 +44,7 @@ export async function replaceApiSecret(
   try {
     await client.patch(secrets, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
   } catch (error) {
-    // Another by now, or deleted: the watch tells which.
+    // The watch shows whether the Secret was replaced or deleted.
     if (!isKubeError(error, "Conflict", "NotFound")) throw error;
   }
 }

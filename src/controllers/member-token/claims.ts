@@ -8,8 +8,8 @@ const kubeconfig = z.looseObject({
 const claims = z.looseObject({ sub: z.string(), iat: z.number(), exp: z.number() });
 
 /**
- * What the one token of a kubeconfig says of itself (RFC 7519); undefined for any other kubeconfig. Its signature is the
- * member's to check: here it only tells when to ask for the next.
+ * Returns the claims of a kubeconfig's only token (RFC 7519). Undefined for any other kubeconfig. The signature is not checked: the
+ * claims only tell when to request the next token.
  */
 export function tokenClaims(text: string): TokenClaims | undefined {
   const token = readToken(text);
@@ -24,17 +24,17 @@ export function tokenClaims(text: string): TokenClaims | undefined {
   return { namespace, name, issuedAt: iat * 1000, expiresAt: exp * 1000 };
 }
 
-/** The same kubeconfig with another token. */
+/** Returns the kubeconfig with another token. */
 export function withToken(text: string, token: string): string {
   const earlier = readToken(text);
-  // The token stands once, as the value that was read: nothing else of the operator's text changes.
+  // The token occurs once, so the rest of the operator's text stays.
   return earlier === undefined ? text : text.replaceAll(earlier, token);
 }
 
 function readToken(text: string): string | undefined {
   let value: unknown;
   try {
-    // No warnings: they quote the text, which holds a secret.
+    // Warnings would quote the text, which holds a secret.
     value = parse(text, { logLevel: "error" });
   } catch {
     return undefined;

@@ -18,16 +18,16 @@ export interface MemberTokenOptions extends ControllerOptions {
   readonly metrics?: Metrics;
 }
 
-// What `legation join` asks for; an API server may give less.
+// As `legation join` requests. An API server may grant less.
 const TOKEN_SECONDS = 720 * 3600;
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
 
-/** Keeps the tokens that members are reached with from expiring. The key is the Cluster's name. */
+/** Renews the tokens with which Legation reaches members. The key is the Cluster's name. */
 export class MemberTokenController {
   readonly #options: MemberTokenOptions;
   readonly #loop: Controller<string, Observed, Action>;
-  /** When each member's token was last asked for. */
+  /** Time of the last request for each member's token. */
   readonly #renewedAt = new Map<string, number>();
 
   constructor(options: MemberTokenOptions) {
@@ -43,7 +43,7 @@ export class MemberTokenController {
     );
   }
 
-  /** The Cluster, its Secret or its connection changed. */
+  /** Handles a change of the Cluster, its Secret or its connection. */
   enqueue(name: string): void {
     this.#loop.enqueue(name);
   }
@@ -96,7 +96,7 @@ export class MemberTokenController {
     const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
     const { resourceVersion, name: secretName, annotations: current = {} } = secret.metadata;
     const key = cluster.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey;
-    // It says that `legation join` made the Secret: one without it is kept by somebody else.
+    // `legation join` sets this annotation. The operator maintains a Secret without it.
     const isOurs = TOKEN_EXPIRES_ANNOTATION in current;
     const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } } : {};
     const patch = {
@@ -107,7 +107,7 @@ export class MemberTokenController {
       const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
       await host.patch(secrets, ref, { type: "merge", body: patch }, { signal });
     } catch (error) {
-      // Somebody else wrote it: what they wrote is looked at next.
+      // Another client wrote the Secret, which is an event.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     this.#renewedAt.set(name, this.#options.clock.now());

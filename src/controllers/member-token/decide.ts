@@ -1,6 +1,6 @@
-/** What a service account token says of itself. Times are epoch ms. */
+/** The claims of a service account token. Times are epoch ms. */
 export interface TokenClaims {
-  /** The service account it is for. */
+  /** Its service account. */
   readonly namespace: string;
   readonly name: string;
   readonly issuedAt: number;
@@ -9,22 +9,22 @@ export interface TokenClaims {
 
 /** Everything that one decision depends on. */
 export interface Observed {
-  /** Undefined when the credentials are not such a token: they are the operator's business then. */
+  /** Undefined if the credentials are no such token: the operator renews them. */
   readonly claims: TokenClaims | undefined;
   readonly reachable: boolean;
-  /** When the last one was asked for here; epoch ms. */
+  /** Time of the last request; epoch ms. */
   readonly renewedAt?: number;
 }
 
-/** One renewal. */
+/** A renewal. */
 export type Action = { readonly type: "renew"; readonly namespace: string; readonly name: string };
 
-// A clock that is ahead by more than half of a token's life finds every new one old.
+// To a clock that is ahead by more than half of a token's life, every new token is due.
 const LEAST_AGE_MS = 60_000;
-// Node's timers reach no further than 24 days.
+// Timers of Node.js reach no further than 24 days.
 const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
-/** Renews a member's token at half of its life: the other half is for members and controllers that are away. */
+/** Renews a member's token at half of its life. The other half is for times without a member or leader. */
 export function decide(
   { claims, reachable, renewedAt = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
@@ -34,7 +34,7 @@ export function decide(
   const { namespace, name, issuedAt, expiresAt } = claims;
   const due = Math.max(issuedAt + (expiresAt - issuedAt) / 2 + now - wall, renewedAt + LEAST_AGE_MS);
   if (now < due) return { actions: [], outcome: "Valid", requeueAt: Math.min(due, now + LONGEST_WAIT_MS) };
-  // Its connection's return is an event of its own.
+  // The return of the connection is an event.
   if (!reachable) return { actions: [], outcome: "Unreachable" };
   return { actions: [{ type: "renew", namespace, name }], outcome: "Renewing" };
 }

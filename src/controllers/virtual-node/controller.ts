@@ -22,19 +22,19 @@ import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
-  /** Where a Cluster's node is served; undefined while it is not. */
+  /** Returns the kubelet endpoint of a Cluster's node. Undefined while it is not served. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
   /** Default `none`. */
   readonly nodePods?: NodePods;
-  /** Its node was cordoned, uncordoned or tainted, came or went: pods that wait may go there now, or may not stay. */
+  /** Called when a node was cordoned, uncordoned, tainted, created or deleted: pods may go there now, or may not stay. */
   readonly onNodeSpec: (member: Member) => void;
-  /** The node of a Cluster is Ready, or not any more, or has other taints: pods that end wait for none that is out of service. */
+  /** Called when a node's readiness or taints changed: pods that end do not wait for a node out of service. */
   readonly onReady: (cluster: string) => void;
-  /** Number of proxies bound to a node; undefined: they have still to be read. */
+  /** Returns the number of proxies bound to a node. Undefined until they are read. */
   readonly boundTo: (nodeName: string) => number | undefined;
-  /** How many pods without a node have their delegate in a member, or are being bound to its node. */
+  /** Returns the number of pods without a node that have their delegate in a member, or are being bound to its node. */
   readonly waitingIn: (member: string) => number;
-  /** Number of delegates that a Cluster's member keeps though the host does not know them. */
+  /** Returns the number of held delegates in a Cluster's member. */
   readonly heldIn: (cluster: string) => number;
 }
 
@@ -48,14 +48,14 @@ interface Written {
 const LEASE_NAMESPACE = "kube-node-lease";
 const NEVER: Written = { renewedAt: 0, heartbeatAt: 0, reportedAt: 0 };
 
-/** One Node, Lease and Cluster status per member; the key is the Cluster's name. */
+/** Keeps a Node, its Lease and the Cluster's status for each member. The key is the Cluster's name. */
 export class VirtualNodeController {
   readonly #options: VirtualNodeOptions;
   readonly #nodes: Reflector<KubeNode>;
   readonly #hostNodes: HostNodes;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #written = new Map<string, Written>();
-  /** The nodes that are deleted and not there again, by Cluster, with that Cluster's uid. */
+  /** Nodes that were deleted and are not there again, by Cluster, with that Cluster's uid. */
   readonly #deleted = new Map<string, { readonly cluster: string; readonly node: Stored<KubeNode> }>();
   #trouble: string | undefined;
 
@@ -74,7 +74,7 @@ export class VirtualNodeController {
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "virtual-node",
-        // What fails must not keep the node's Lease from being renewed in time.
+        // A long backoff would keep the node's Lease from being renewed in time.
         maxBackoffMs: RENEW_EVERY_MS,
         observe: (name) => this.#observe(name),
         decide,
@@ -99,7 +99,7 @@ export class VirtualNodeController {
     this.#enqueueAll();
   }
 
-  /** The proxies have been read: their numbers are known. */
+  /** Handles the first read of the proxies: their numbers are known. */
   onProxies(): void {
     this.#enqueueAll();
   }
@@ -110,19 +110,19 @@ export class VirtualNodeController {
     await this.#loop.stop();
   }
 
-  /** The proxies on it or its node changed. */
+  /** Handles a change of a Cluster's proxies or node. */
   enqueue(name: string): void {
     this.#loop.enqueue(name);
   }
 
-  /** A Cluster or the connection to its member changed. */
+  /** Handles a change of a Cluster, or of the connection to its member. */
   onMember(name: string): void {
     this.#loop.enqueue(name);
     const trouble = this.#ownTrouble();
     if (trouble === this.#trouble) return;
     const isNew = this.#trouble === undefined;
     this.#trouble = trouble;
-    // The number changes with each member; the nodes tell it.
+    // The nodes of all lost members show their number, which changed.
     if (trouble !== undefined && isNew) this.#options.log.warn({ trouble }, "virtual nodes stay ready");
     this.#enqueueAll();
   }
@@ -131,11 +131,11 @@ export class VirtualNodeController {
     for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
   }
 
-  /** Why the loss of members is taken for trouble of this controller's own; undefined when it is not. */
+  /** Returns why the loss of members is taken for a failure of the host's network. Undefined if it is not. */
   #ownTrouble(): string | undefined {
     const { registry } = this.#options;
     const known = registry.clusters().filter(({ metadata, status }) => {
-      // Without a connection, one that has never answered, leaves, or is refused is not missed.
+      // Members that never answered, leave or are refused do not count as lost.
       if (registry.member(metadata.name) !== undefined) return true;
       if (registry.joinedAs(metadata.name) !== undefined) return false;
       return metadata.deletionTimestamp === undefined && status?.version !== undefined;
@@ -151,12 +151,12 @@ export class VirtualNodeController {
   #onNode(event: ReflectorEvent<KubeNode>): void {
     const { object } = event;
     const name = clusterOfNode(object.metadata.name);
-    // Somebody's own node that was given the label.
+    // The node is the host's own and was only given the label.
     if (name === undefined) return;
     const { registry } = this.#options;
     const { uid: cluster, creationTimestamp: since = "" } = registry.cluster(name)?.metadata ?? {};
     if (event.type !== "deleted") this.#deleted.delete(name);
-    // One that is older than its Cluster was that of another one, and cordoned since that one was leaving.
+    // A node older than its Cluster belonged to an earlier Cluster, which was cordoned since it left.
     else if (cluster !== undefined && (object.metadata.creationTimestamp ?? "") >= since)
       this.#deleted.set(name, { cluster, node: object });
     const member = registry.member(name);
@@ -169,7 +169,7 @@ export class VirtualNodeController {
     return this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
   }
 
-  /** Tells the member of its node. */
+  /** Passes the state of its node on to the member. */
   #note(member: Member): void {
     const node = this.#nodeOf(member.name);
     const { unschedulable = false, taints = [] } = node?.spec ?? {};
@@ -182,8 +182,7 @@ export class VirtualNodeController {
     if (!this.#nodes.store.synced) return undefined;
     const cluster = registry.cluster(name);
     const node = this.#nodeOf(name);
-    // A controller that has just started has nothing to say of a member yet: what its node says still stands. That it is
-    // alive need not wait for the member's nodes.
+    // A new leader does not know the member yet, so the node's status stays. Its Lease is renewed without the member's nodes.
     const member = registry.member(name);
     if (member?.settling === true && (node === undefined || !member.read)) return undefined;
     if (cluster === undefined && node === undefined) {
@@ -246,7 +245,7 @@ export class VirtualNodeController {
       nodes: count,
       capacity,
       allocatable,
-      // What a member was not heard to say since this controller began is not taken back.
+      // Values that a member has not confirmed since this controller began stay.
       ...(count === 0 ? {} : { largestNode, ...(nodeKinds === undefined ? {} : { nodeKinds }) }),
       ...(foreign === undefined ? {} : { foreign }),
       features,
@@ -256,7 +255,7 @@ export class VirtualNodeController {
     };
   }
 
-  /** What says that the node is alive, and what the next such word waits for, goes out of turn: no burst of pods makes it look dead. */
+  /** Sends a write that keeps the node alive out of turn: no burst of pods makes the node look dead. */
   async #execute(action: Action, name: string, signal: AbortSignal): Promise<Shown<Observed> | undefined> {
     const { host, clock } = this.#options;
     const ref = { name: virtualNodeName(name) };
@@ -303,7 +302,7 @@ export class VirtualNodeController {
     }
   }
 
-  /** One of that name that the watch does not tell of has lost its label, or is not Legation's. */
+  /** Handles a node of that name that the watch does not show: it lost its label, or is not Legation's. */
   async #createNode(node: KubeNode, name: string, signal: AbortSignal): Promise<void> {
     const { host } = this.#options;
     const ref = { name: virtualNodeName(name) };
@@ -323,7 +322,7 @@ export class VirtualNodeController {
     }
   }
 
-  /** Notes why the API server refuses what the Cluster's author wants of the node, for the Cluster's status. */
+  /** Notes why the API server refuses the Cluster's labels or taints on the node, for the Cluster's status. */
   async #told<T>(name: string, write: Promise<T>): Promise<T> {
     try {
       const written = await write;
@@ -365,7 +364,7 @@ export class VirtualNodeController {
   }
 }
 
-/** True when what the pods on the node depend on is different. */
+/** Reports whether parts of the node that its pods depend on differ. */
 function hasChanged(previous: KubeNode, node: KubeNode): boolean {
   return (
     isNodeReady(previous) !== isNodeReady(node) || !jsonEqual(previous.spec?.taints ?? [], node.spec?.taints ?? [])
@@ -379,12 +378,12 @@ function takenBy({ spec }: Stored<KubeNode>, cluster: string): string {
   );
 }
 
-/** It answers, and nothing says that its pods cannot be read. */
+/** Reports whether the member answers and its pods can be read. */
 function isHeard({ probed, unreadable }: Member): boolean {
   return probed.reachable && unreadable.pods === undefined;
 }
 
-/** The write's answer, or undefined when it failed with the one code that means there is nothing to do. */
+/** Resolves to the write's answer, or to undefined if it failed with the code that means that nothing is left to do. */
 async function ignoring<T>(code: "NotFound" | "AlreadyExists", write: Promise<T>): Promise<T | undefined> {
   try {
     return await write;

@@ -25,10 +25,7 @@ import type { MemberFacts, NodePods, Observed } from "./model.ts";
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
-/**
- * The virtual node of a member that has none. One that was deleted comes back cordoned and tainted as it was: it stands for a
- * member, which is what it was before, and evictions for its taints go on.
- */
+/** Returns the node to create for a member. A node that was deleted comes back as cordoned and tainted as it was: its member is the same. */
 export function desiredNode(observed: Observed, wall: number): KubeNode {
   const labels = desiredLabels(observed);
   const { unschedulable = false, taints: before = [] } = observed.deleted?.spec ?? {};
@@ -53,7 +50,7 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
   };
 }
 
-/** Labels the node has from its Cluster, and those that say what it is. */
+/** Returns the labels of a node: those of its Cluster, and those of every virtual node. */
 export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Record<string, string> {
   const nodeName = virtualNodeName(name);
   const isExcluded = hostNodes ?? EXCLUDE_DISRUPTION_LABEL in (node?.metadata.labels ?? {});
@@ -61,18 +58,18 @@ export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Rec
     ...labelsFromCluster(cluster?.metadata.labels),
     ...VIRTUAL_NODE_KIND,
     [VIRTUAL_NODE_LABEL]: name,
-    // The host's topology spread counts the node from then on, so the operator writes it, for a host without pods of its own.
+    // With this label the host's topology spread counts the node, so operators of hosts without pods of their own write it.
     ...(cluster?.metadata.labels?.[HOSTNAME_LABEL] === nodeName ? { [HOSTNAME_LABEL]: nodeName } : {}),
-    // Its pods' addresses are the member's: no load balancer of the host reaches them.
+    // No load balancer of the host reaches pods in the member.
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
-    // Members say nothing of the host's own nodes. Without such nodes they are all that the node lifecycle controller can go by.
+    // Virtual nodes say nothing of the zone of the host's own nodes, and are all that the node lifecycle controller has without those.
     ...(isExcluded ? { [EXCLUDE_DISRUPTION_LABEL]: "" } : {}),
   };
 }
 
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
 
-/** The taints that the operator wrote on a Cluster. */
+/** Returns the taints that the operator wrote on a Cluster. */
 export function clusterTaints(cluster: Cluster | undefined): Taint[] {
   return (cluster?.spec.taints ?? []).map(({ key, value, effect }) => ({
     key,
@@ -81,13 +78,13 @@ export function clusterTaints(cluster: Cluster | undefined): Taint[] {
   }));
 }
 
-/** The node's taints as they must be; undefined when they are. Those that others put there stay. */
+/** Returns the node's taints if they must change. Taints of other managers stay. */
 export function desiredTaints({ cluster, node }: Observed): Taint[] | undefined {
   const current = node?.spec?.taints ?? [];
   const earlier = earlierTaints(node);
   const wanted = [VIRTUAL_TAINT, ...clusterTaints(cluster)];
   const missing = wanted.filter((taint) => !current.some((other) => isSameTaint(other, taint)));
-  // A taint is known by key and effect: one with another value takes its place.
+  // Key and effect identify a taint: another value replaces it.
   const replaced = ({ key, effect }: Taint): boolean =>
     missing.some((taint) => taint.key === key && taint.effect === effect);
   const kept = current.filter((taint) => {
@@ -99,7 +96,7 @@ export function desiredTaints({ cluster, node }: Observed): Taint[] | undefined 
 
 const readTaints = structuredTextReader(writtenTaintsSchema);
 
-/** What the node has from its Cluster, as was written down when it got them. */
+/** Returns the keys that the node has from its Cluster, as an annotation recorded them. */
 function earlierTaints(node: KubeNode | undefined): readonly Taint[] {
   const text = node?.metadata?.annotations?.[NODE_TAINTS_ANNOTATION] ?? "[]";
   const parsed = readTaints(text);
@@ -111,8 +108,8 @@ function isSameTaint(a: Taint, b: Taint): boolean {
 }
 
 /**
- * The node's status. Ready is Unknown, as of a lost kubelet, when the member's API server does not answer; unless most do
- * not, since the node lifecycle controller would then evict what probably runs.
+ * Returns the node's status. Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most members
+ * are lost at once it stays True: the node lifecycle controller would evict pods that probably run.
  */
 export function desiredStatus(
   { name, facts, endpoint, nodePods }: Observed,
@@ -132,7 +129,7 @@ export function desiredStatus(
   const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
   const since = before?.status === ready.status ? before.lastTransitionTime : undefined;
   const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };
-  // What a lost member has is what it had. So has one whose nodes cannot be read.
+  // A member that is lost, or whose nodes cannot be read, keeps its last figures.
   const isKnown = facts.nodesRead || node === undefined;
   const { version } = facts;
   return {
@@ -152,31 +149,31 @@ export function desiredStatus(
 }
 
 /**
- * Lists every resource of the capacity, since the API server takes the capacity for what is missing. `pods` is 0 for the host's schedulers: the
- * filter NodeResourcesFit then refuses each pod, and finds that no preemption helps.
+ * Returns every resource of the capacity: the API server defaults missing ones to the capacity. `pods` is 0 for the host's schedulers:
+ * the filter NodeResourcesFit then refuses each pod, and finds that no preemption helps.
  */
 function allocatable(facts: MemberFacts, nodePods: NodePods): Record<string, number> {
   const none = Object.fromEntries(Object.keys(facts.capacity).map((name) => [name, 0]));
   return { ...none, ...facts.allocatable, ...(nodePods === "none" ? { pods: 0 } : {}) };
 }
 
-// The host's API server then passes WebSockets on as they are. Otherwise it makes SPDY of them, by which a command that is
-// cut off looks like one that has ended well.
+// With this feature the host's API server passes WebSockets through. It would translate them to SPDY otherwise, in which a command
+// that is cut off looks like one that succeeded.
 const WEB_SOCKETS = "ExtendWebSocketsToKubelet";
 
-/** In order, as the API wants them. The host lets pods change by what their node declares. */
+/** Returns the declared features, sorted as the API requires. The host permits changes of pods by them. */
 function declaredFeatures({ features, version }: MemberFacts, served: boolean): string[] {
   const own = served && servesWebSockets(version) ? [WEB_SOCKETS] : [];
   return [...features.filter((feature) => feature !== WEB_SOCKETS), ...own].sort();
 }
 
-/** True when the member's API server takes exec, attach and port-forward by WebSocket in the newest protocols: 1.31. */
+/** Reports whether the member's API server takes exec, attach and port-forward by WebSocket in the newest protocols: 1.31. */
 function servesWebSockets(version = ""): boolean {
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(version) ?? [];
   return Number(major) > 1 || Number(minor) >= 31;
 }
 
-/** The API requires every field of nodeInfo; what has no meaning for a whole cluster is empty. */
+/** Returns nodeInfo. The API requires every field: those without a meaning for a whole cluster are empty. */
 function nodeInfo(version: string): NodeSystemInfo {
   return {
     architecture: "",
@@ -192,10 +189,7 @@ function nodeInfo(version: string): NodeSystemInfo {
   };
 }
 
-/**
- * API servers try the types of addresses in an order of their own, with Hostname first unless told otherwise: nothing is
- * published that does not lead here.
- */
+/** Returns the node's addresses. API servers try all types, Hostname first by default, so each must lead here. */
 function addressesOf({ address, addressType = "InternalIP" }: KubeletEndpoint): NonNullable<NodeStatus["addresses"]> {
   return (isAddress(address) ? [addressType] : ["InternalDNS", "Hostname"]).map((type) => ({ type, address }));
 }

@@ -5,10 +5,7 @@ import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import type { Observed } from "./model.ts";
 
-/**
- * The Cluster's status when it must change; undefined when it is true as it stands. `urgent` when more than counters
- * differ, so that a member's loss is told at once.
- */
+/** Returns the Cluster's status if it must change. `urgent`: more than counters differ, such as a member's loss. */
 export function clusterStatus(
   observed: Observed,
   wall: number,
@@ -19,7 +16,7 @@ export function clusterStatus(
   const current = cluster.status ?? {};
   const answers = "its API server answers";
   const trouble = refused === undefined ? "" : `, but Node ${virtualNodeName(name)} is not as it should be: ${refused}`;
-  // Without it no pod can be bound there.
+  // No pod can be bound without the node.
   const lacksNode = node === undefined && refused !== undefined;
   const ready = facts.reachable
     ? lacksNode
@@ -35,7 +32,7 @@ export function clusterStatus(
   const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
-    // What an earlier leader counted stands until this one has.
+    // An earlier leader's counts stay until this one has counted.
     ...(facts.proxies === undefined ? {} : { pods: facts.proxies }),
     ...(facts.nodesRead || current.nodes === undefined
       ? {
@@ -44,7 +41,7 @@ export function clusterStatus(
           allocatable: formatAmounts(facts.allocatable),
         }
       : {}),
-    // What was said of nodes that are of too many kinds by now is taken back; what a lost member said still stands.
+    // Removes kinds that have become too many. Those of a lost member stay.
     ...(largestNode === undefined
       ? {}
       : {
@@ -95,7 +92,7 @@ export function clusterStatus(
   };
 }
 
-/** What keeps a Cluster that is being deleted; undefined when nothing does, or it is not. */
+/** Returns what keeps a Cluster that is being deleted. */
 function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   if (cluster?.metadata.deletionTimestamp === undefined) return undefined;
   const node = virtualNodeName(name);
@@ -113,7 +110,7 @@ function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   return parts.length === 0 ? undefined : parts.join("; ");
 }
 
-/** Resources that the member no longer has must be taken out of the maps by name: the status is merged. */
+/** Removes resources that the member no longer has by name: the status is a merge patch. */
 function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): object {
   const entries = Object.entries(wanted).map(([field, value]) => {
     const before: unknown = current[field as keyof ClusterStatus];

@@ -14,18 +14,18 @@ import {
 import { clusterStatus } from "./decide-status.ts";
 import type { Action, Observed } from "./model.ts";
 
-/** kubelet's own: a lease of 40 s renewed every 10 s, and a status heartbeat every 5 min when nothing changed. */
+/** A kubelet's defaults: a Lease of 40 s renewed every 10 s, and a status heartbeat every 5 min without changes. */
 export const LEASE_SECONDS = 40;
 export const RENEW_EVERY_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 300_000;
-// Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
+// Counters in a Cluster's status change with every pod. People need them this often at most.
 const REPORT_EVERY_MS = 10_000;
 const WITHDRAWN_AGAIN_MS = 500;
-// That a lost member answers, or its node has a taint, is an event of its own: only that its last waiting pod has gone is not.
+// No event tells that the last waiting pod of a lost member is gone.
 const AWAITED_AGAIN_MS = 10_000;
 const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
-/** The virtual node, its lease and the Cluster's status, as a function of what is. */
+/** Decides the writes for a virtual node, its Lease and the Cluster's status. */
 export function decide(
   observed: Observed,
   now: number,
@@ -34,17 +34,15 @@ export function decide(
   const { cluster, node, facts } = observed;
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
-  // It goes once no proxy is bound to its node, which must be known: `legation unjoin --drain` or kubectl drain sees to that. And delegates that
-  // wait for a node there are withdrawn first: without the connection, one might start when its proxy has another. A member that does not
-  // answer may still start them, unless somebody says that nothing runs there.
+  // The node goes after its last proxy. Delegates that wait for a node are withdrawn before: without the connection one might start
+  // when its proxy has another. A member that does not answer may start them, unless an operator declared its node out of service.
   const isAwaited = facts.waiting > 0 && (facts.reachable || !isOutOfService(node));
   if (leaving && facts.proxies === 0 && !isAwaited) return decideRemoval(observed);
 
   const alive = facts.reachable || facts.spared !== undefined;
   const actions: Action[] = [];
   const times: number[] = leaving && isAwaited ? [now + (facts.reachable ? WITHDRAWN_AGAIN_MS : AWAITED_AGAIN_MS)] : [];
-  // First: whatever else is refused or slow, the node is alive. A lost kubelet renews nothing, and the node lifecycle controller draws
-  // its own conclusion from that.
+  // The Lease comes first, whatever else is refused or slow. As for a lost kubelet, it is not renewed for a lost member.
   if (node !== undefined && alive) {
     const due = observed.renewedAt + RENEW_EVERY_MS;
     if (now >= due) actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
@@ -52,14 +50,14 @@ export function decide(
   }
   const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held && !leaving) actions.push({ type: "addFinalizer" });
-  // Last: what its author wrote may be refused (a taint, a label), and must not keep the node from being alive.
+  // The Cluster's labels and taints come last: the API server may refuse them.
   const changes: Action[] = [];
   if (leaving && node !== undefined && node.spec?.unschedulable !== true) {
     changes.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
   }
   if (node === undefined) {
     const create: Action = { type: "createNode", node: desiredNode(observed, wall) };
-    // After the word of it, once it was refused.
+    // The status that tells of a refusal goes first.
     (observed.refused === undefined ? actions : changes).push(create);
   } else {
     const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
@@ -90,7 +88,7 @@ function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[];
   const held = cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held) return { actions: [], outcome };
   const release: Action = { type: "removeFinalizer" };
-  // The word that nothing is waited for is on the node: it stays until the Cluster needs no other.
+  // The node stays while the Cluster still waits: it carries the out-of-service taint.
   const actions = facts.waiting > 0 ? [release, ...removal(node)] : [...removal(node), release];
   return { actions, outcome };
 }
@@ -101,7 +99,7 @@ function removal(node: Stored<KubeNode> | undefined): Action[] {
     : [{ type: "deleteNode", uid: node.metadata.uid }];
 }
 
-/** The note of the labels alone is written when the node is reported: nobody who keeps taking it off is fought. */
+/** Returns the patch of labels and taints. The annotation that records them alone is restored with the heartbeat only. */
 function nodePatch(observed: Observed, node: Stored<KubeNode>, heartbeatDue: boolean): object | undefined {
   const wanted = desiredLabels(observed);
   const { labels: current = {}, annotations = {} } = node.metadata;
@@ -117,7 +115,7 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>, heartbeatDue: boo
   const noted = areLabelsNoted && (annotations[NODE_TAINTS_ANNOTATION] ?? null) === written;
   if (Object.keys(labels).length === 0 && taints === undefined && noted) return undefined;
   const notes = { [NODE_LABELS_ANNOTATION]: keys, [NODE_TAINTS_ANNOTATION]: written };
-  // The whole list is replaced: not when somebody has changed it meanwhile.
+  // The patch replaces the whole list, so it has the resourceVersion as a precondition.
   const { resourceVersion } = node.metadata;
   return {
     metadata: { labels, annotations: notes, ...(taints === undefined ? {} : { resourceVersion }) },
@@ -125,10 +123,7 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>, heartbeatDue: boo
   };
 }
 
-/**
- * Conditions that the node lifecycle controller adds to a node it has not heard of, as Unknown, and leaves to kubelet to
- * make known again. Nobody can say them of a whole cluster.
- */
+/** Returns the Unknown conditions that the node lifecycle controller added to a silent node. They make no sense for a whole cluster. */
 function unknownConditions({ status }: KubeNode): string[] {
   return (status?.conditions ?? []).filter(isKubeletsUnknown).map(({ type }) => type);
 }
@@ -138,7 +133,7 @@ function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
 }
 
 function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
-  // API servers before 1.36 keep no declared features. They change with the version, or wait for the next report.
+  // API servers before 1.36 drop declared features, so these alone cause no write.
   const { conditions, capacity, allocatable, declaredFeatures: _, ...rest } = wanted;
   const { status = {} } = node;
   if (conditionsDiffer(status.conditions, conditions)) return true;
@@ -147,12 +142,12 @@ function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
   return (Object.keys(rest) as (keyof typeof rest)[]).some((field) => !jsonEqual(status[field], rest[field]));
 }
 
-/** The API server writes quantities in a form of its own (10000 pods are `10k`): only their values compare. */
+/** Compares quantities by value: the API server writes them in a form of its own (10000 pods are `10k`). */
 function amountsDiffer(current: ResourceList | undefined, wanted: ResourceList): boolean {
   return !jsonEqual(parseAmounts(current), parseAmounts(wanted));
 }
 
-/** Compares what conditions say, not when it was last said. */
+/** Compares conditions without their heartbeat times. */
 function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readonly NodeCondition[]): boolean {
   return wanted.some((condition) => {
     const old = current.find(({ type }) => type === condition.type);
@@ -160,12 +155,12 @@ function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readon
   });
 }
 
-/** A strategic merge patch would leave addresses of other types where they are, for API servers to call in vain. */
+/** Replaces all addresses: a strategic merge patch alone would keep those of other types, which API servers would try. */
 function replacingAddresses({ addresses }: NodeStatusParts): object {
   return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
 }
 
-/** Resources that the member no longer has must be taken out of the node's maps by name. */
+/** Removes resources that the member no longer has from the node's maps, by name. */
 function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
   const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
     const gone = Object.keys(current).filter((name) => !(name in next));

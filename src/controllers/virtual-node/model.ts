@@ -3,54 +3,54 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
-/** What is known of a member by its connection. */
+/** The state of a member as its connection shows it. */
 export interface MemberFacts {
   readonly reachable: boolean;
-  /** Why it cannot be reached, or has no connection. */
+  /** The reason why it cannot be reached, or has no connection. */
   readonly message?: string;
   /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */
   readonly notMember?: "AnotherCluster" | typeof JOINED_TWICE;
-  /** It cannot be reached, and neither can so many others that nothing is to be evicted for it: `2 of 2 members …`. */
+  /** Too many members are lost at once, so nothing is evicted for this one: `2 of 2 members …`. Absent: not so. */
   readonly spared?: string;
   readonly version?: string;
-  /** Address of its API server; absent: there is no connection. */
+  /** Address of its API server. Absent: there is no connection. */
   readonly server?: string;
-  /** Its nodes have been read since this controller began: what follows is what it has. */
+  /** Its nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;
   /** Amounts in base units. */
   readonly capacity: Readonly<Record<string, number>>;
   readonly allocatable: Readonly<Record<string, number>>;
   readonly largestNode?: Readonly<Record<string, number>>;
-  /** Its nodes in few words; absent: not known, or too many words. */
+  /** Kinds of its nodes. Absent: not known, or too many. */
   readonly nodeKinds?: NodeKinds;
-  /** What pods that are not this host's request there; absent: not known. */
+  /** Requests of pods there that are not this host's. Absent: not known. */
   readonly foreign?: Readonly<Record<string, number>>;
-  /** What all its nodes declare. */
+  /** Features that all its nodes declare. */
   readonly features: readonly string[];
-  /** Host's proxies bound to its virtual node; undefined: the host's pods have still to be read. */
+  /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
-  /** Host's pods without a node whose delegates are there, or may be, or that are being bound there; 0 unless its Cluster is being deleted. */
+  /** Pods without a node that have, or may have, a delegate there or are being bound there. 0 unless its Cluster is being deleted. */
   readonly waiting: number;
-  /** Delegates there that are kept though the host does not know them; absent: none, or the host's pods are not known. */
+  /** Held delegates there. Absent: none, or the host's pods are not read yet. */
   readonly held?: number;
 }
 
 /** The kubelet API of the virtual nodes, by the names of their Clusters. */
 export interface Kubelets {
-  /** Gets ready to serve; rejects when that is not possible yet. */
+  /** Prepares to serve. Rejects if that is not possible yet. */
   start(signal: AbortSignal): Promise<void>;
-  /** Serves a node, on `port` if that is free; harmless when it is served. */
+  /** Serves a node, on `port` if that is free. No effect if it is served already. */
   serve(cluster: string, port?: number): Promise<void>;
-  /** Serves a node no more. */
+  /** Stops serving a node. */
   withdraw(cluster: string): Promise<void>;
-  /** Where a node is served; undefined while it is not. */
+  /** Returns the endpoint of a node that is served. */
   endpoint(cluster: string): KubeletEndpoint | undefined;
   /** Ends every server and stream. */
   stop(): Promise<void>;
 }
 
-/** Pods that a virtual node says can be allocated: `none`, so that no scheduler of the host chooses it, or the member's. */
+/** Allocatable pods of a virtual node: `none`, so that no scheduler of the host chooses it, or the member's number. */
 export const NODE_PODS = ["none", "members"] as const;
 export type NodePods = (typeof NODE_PODS)[number];
 
@@ -60,21 +60,21 @@ export interface Observed {
   readonly cluster: Stored<Cluster> | undefined;
   readonly facts: MemberFacts;
   readonly node: Stored<KubeNode> | undefined;
-  /** The node that was there before, when somebody has deleted it since this controller began. */
+  /** The last state of a node that a client deleted since this controller began. */
   readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
   readonly nodePods: NodePods;
-  /** The host has nodes of its own that the node lifecycle controller counts; undefined: not read yet. */
+  /** The host has nodes of its own that the node lifecycle controller counts. Undefined: not read yet. */
   readonly hostNodes: boolean | undefined;
-  /** When this controller last wrote each; epoch ms. */
+  /** Times of this controller's last writes; epoch ms. */
   readonly renewedAt: number;
   readonly heartbeatAt: number;
   readonly reportedAt: number;
-  /** Why the API server did not take the node, or its labels and taints, as the Cluster wants them. */
+  /** The API server's reason for refusing the node, or the labels and taints that the Cluster wants. */
   readonly refused?: string | undefined;
 }
 
-/** One write. */
+/** A write to the node, its Lease or the Cluster. */
 export type Action =
   | { readonly type: "createNode"; readonly node: KubeNode }
   /** JSON merge patch of metadata and spec. */

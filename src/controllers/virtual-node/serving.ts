@@ -8,7 +8,6 @@ import type { Kubelets } from "./model.ts";
 
 const RETRY_MS = 5_000;
 
-/** What the nodes are served with. */
 export interface NodeServingOptions {
   readonly kubelets: Kubelets;
   readonly registry: Registry;
@@ -17,10 +16,7 @@ export interface NodeServingOptions {
   readonly log: Logger;
 }
 
-/**
- * Serves the node of every Cluster. It begins beside everything else and never holds it up: pods run without anybody
- * reading their logs.
- */
+/** Serves the kubelet API of every Cluster's node. Runs in the background: pods do not need it to run. */
 export class NodeServing {
   readonly #options: NodeServingOptions;
   readonly #abort = new AbortController();
@@ -31,12 +27,12 @@ export class NodeServing {
     this.#options = options;
   }
 
-  /** Call it once proxies and members have been read. */
+  /** Starts to serve. Call it once proxies and members have been read. */
   start(): void {
     this.#running ??= this.#run();
   }
 
-  /** A Cluster came, changed or went. */
+  /** Handles a Cluster that was added, updated or deleted. */
   onCluster(name: string): void {
     if (this.#ready) void this.#follow(name);
   }
