@@ -61,6 +61,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/own-clusters/kubelet-streams.test.ts": 121,
   "real-nodes/own-clusters/real-node.test.ts": 19,
   "real-nodes/services.test.ts": 5,
+  "recorded-decisions.test.ts": 20,
   "reflector.test.ts": 24,
   "refused-writes.test.ts": 40,
   "restored.test.ts": 41,
