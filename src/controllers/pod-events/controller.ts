@@ -12,21 +12,20 @@ import { EventFollower } from "./follower.ts";
 import { concernsHost, mirror } from "./mirror.ts";
 import { type EventOutcome, EventWriter } from "./writer.ts";
 
-// An event may come before its pod: they are two watches. Most that wait are about pods of others, so that a busy member has
-// more of them than are kept; another's must not be lost for that.
+// An event may arrive before its pod, on another watch. Most waiting events concern pods that are no delegates, and a busy member
+// has more than are kept, so each member has a limit of its own.
 const SECOND_LOOK_MS = 2_000;
 const MOST_WAITING_PER_MEMBER = 1_000;
-// The longest that kubelets write hold 10 KiB of a probe's output. The host stores what it is told for an hour.
+// The longest events of kubelets carry 10 KiB of a probe's output. The host stores events for an hour.
 const LARGEST_EVENT = 32 * 1024;
 
-/** What to follow and where to write it. */
 export interface PodEventOptions {
-  /** A client of its own: events must take no request's place. */
+  /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
   readonly registry: Registry;
-  /** The host's proxies. */
+  /** Store of the host's proxies. */
   readonly proxies: () => ReadStore<Pod>;
-  /** Only events of type Warning. */
+  /** Writes events of type Warning only. */
   readonly warningsOnly: boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,7 +38,7 @@ interface Waiting {
   readonly isNew: boolean;
 }
 
-/** Tells on each proxy what happens to its delegate: the member's events, renamed. Best effort, as all events are. */
+/** Writes the events of delegates to their proxies. Best effort, as all events are. */
 export class PodEventController {
   readonly #options: PodEventOptions;
   readonly #log: Logger;
@@ -57,13 +56,13 @@ export class PodEventController {
     this.#followers = new MemberWatches((member) => this.#follower(member));
   }
 
-  /** The host's proxies are known, and with them whose events are to be told. */
+  /** Starts to follow members once the host's proxies are read. */
   start(): void {
     this.#started = true;
     this.refresh();
   }
 
-  /** A member came, went, or has been read: each is followed when its delegates are known. */
+  /** Handles members that joined, left or were read. A member is followed once its delegates are known. */
   refresh(): void {
     if (this.#started) this.#followers.follow(this.#options.registry.members().filter(({ read }) => read));
   }
@@ -102,7 +101,7 @@ export class PodEventController {
     for (const each of waiting) this.#tell(each);
   }
 
-  /** True when the event was about a delegate that is known. */
+  /** Reports whether the event was about a known delegate. */
   #tell({ member, event, isNew }: Waiting): boolean {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
@@ -112,8 +111,8 @@ export class PodEventController {
   }
 
   /**
-   * Whose delegate a pod is says the member that has it, and might say it of any pod of the host: one that the host has
-   * not placed elsewhere must have that uid.
+   * Reports whether the proxy may have its delegate in the member. A hostile member could claim any pod of the host: the host must
+   * not have placed the pod elsewhere.
    */
   #isPlacedIn(member: string, owner: Owner): boolean {
     const proxy = this.#options.proxies().get(objectKey(owner));
@@ -122,7 +121,7 @@ export class PodEventController {
   }
 }
 
-/** The proxy of the delegate that the event is about, alive or just gone; undefined when it is about another pod. */
+/** Returns the proxy of the delegate that the event is about, alive or just gone. */
 function proxyOf(member: Member, { involvedObject }: KubeEvent): Owner | undefined {
   const key = objectKey(involvedObject);
   for (const delegate of [member.delegates.get(key), member.delegates.departed(key)]) {

@@ -11,26 +11,25 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
 const PAGE_SIZE = 500;
-// API servers send no bookmarks for events (they keep no watch cache of them), so a quiet watch says nothing for long.
+// API servers send no bookmarks for events, which have no watch cache: a quiet watch is silent for long.
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const BACKOFF = { initialMs: 500, maxMs: 60_000, healthyMs: 10_000 };
-// A list holds an hour of the past. What is told again of it: what may have happened while nobody watched, with clocks
-// that differ, and while one leader followed another.
+// A list holds an hour of the past. Events of this long before it are passed on again: they may have happened between two watches or
+// leaders, by clocks that differ.
 const OVERLAP_MS = 60_000;
 
-/** What to follow, and who is told. */
 export interface FollowerOptions {
   readonly client: ClusterClient;
   readonly fieldSelector: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** `isNew`: it may not have been told before; otherwise it has happened again. */
+  /** Called for each event. `isNew`: it may not have been passed on before. Otherwise it happened again. */
   readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
 }
 
 /**
- * Follows a cluster's events and keeps none of them: they are many, and only what happens next matters. Where a watch
- * cannot go on, a list is read page by page for what happened in between.
+ * Follows a cluster's events without a store: they are many, and only new ones matter. If a watch cannot continue, reads a list page
+ * by page for the events in between.
  */
 export class EventFollower {
   readonly #options: FollowerOptions;
@@ -39,9 +38,9 @@ export class EventFollower {
   readonly #pause: InterruptibleSleep;
   #running: Promise<void> | undefined;
   #version: string | undefined;
-  /** The watch was lost: the server may have gone back in time since. */
+  /** The watch was lost: the server may have been restored since. */
   #doubted = false;
-  /** What happened before has been told; epoch ms. */
+  /** Earlier events have been passed on; epoch ms. */
   #toldUntil: number;
   #lastProblem: string | undefined;
 
@@ -56,13 +55,13 @@ export class EventFollower {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when no event will come any more. */
+  /** Ends, and resolves when no event will be passed on any more. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("no longer followed"));
     await this.#running;
   }
 
-  /** Ends a wait between attempts: the server is known to answer again. */
+  /** Ends a wait between attempts, since the server answers again. */
   retry(): void {
     this.#pause.end();
   }
@@ -134,7 +133,7 @@ export class EventFollower {
       }
       this.#version = event.object.metadata.resourceVersion;
       this.#toldUntil = clock.wall();
-      // Events end by themselves, an hour after they last happened.
+      // Events expire an hour after they last happened.
       if (event.type !== "DELETED") this.#tell(event.object, event.type === "ADDED");
     }
   }
@@ -150,13 +149,13 @@ export class EventFollower {
 
   #failed(error: unknown): number {
     const { log } = this.#options;
-    // After a lost connection the watch goes on where it was; for all else the list is the way out. A server that was not even
-    // there may come back with an older state than it had, and would be waited for in silence.
+    // After a lost connection the watch continues at its version; any other failure needs a list. A server that was away may come back
+    // with an older state, and a watch at its former version would stay silent.
     if (!isKubeError(error, "AnswerLost", "TooManyRequests")) this.#version = undefined;
     this.#doubted = this.#version !== undefined;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     const message = error instanceof Error ? error.message : String(error);
-    // Said once, and not with every attempt of a member that is away.
+    // Logged once, not with each attempt of a member that is away.
     if (message !== this.#lastProblem && !isKubeError(error, "Gone")) {
       log.warn(
         { delayMs: Math.round(delayMs), ...(isKubeError(error) ? { code: error.code } : { err: error }) },

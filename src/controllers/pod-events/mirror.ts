@@ -2,21 +2,21 @@ import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { Owner } from "../../pods/delegate.ts";
 
-// An object's name has at most 253 characters; a dot and 16 digits follow the pod's.
+// An object's name has at most 253 characters. A dot and 16 digits follow the pod's name.
 const POD_NAME_LENGTH = 236;
 
-// Where a pod goes is for the host to say, and Legation says it: one member's scheduler knows of one member only, and
-// whoever adds nodes to the host on such a word adds them in vain.
+// Legation itself reports on placement. A member's scheduler knows one member only, and an autoscaler of the host would add nodes in
+// vain for its events.
 const PLACEMENT_REASONS: ReadonlySet<string> = new Set(["FailedScheduling", "NotTriggerScaleUp"]);
 
-/** True when the event says on the host what it says in the member. */
+/** Reports whether the event makes sense on the host. */
 export function concernsHost({ reason }: KubeEvent): boolean {
   return reason === undefined || !PLACEMENT_REASONS.has(reason);
 }
 
 /**
- * A delegate's event as one about its proxy: everything as it was told, but for whom it is about. Its name follows from
- * the member's event alone, so that it is written once whoever writes it.
+ * Returns a delegate's event as one about its proxy. Its name follows from the member's event alone, so that several leaders write it
+ * once.
  */
 export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string): KubeEvent {
   const { metadata, involvedObject, related: _, ...told } = event;
@@ -43,8 +43,8 @@ export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string):
 }
 
 /**
- * The end of an event's name. Kubernetes' own components write the time of the event there, in hexadecimal nanoseconds: API servers
- * list events by name, and clients rely on it that those of a pod are listed in their order. Others get digits of their uid.
+ * Returns the end of an event's name. Kubernetes' components write the time there, in hexadecimal nanoseconds: API servers list by
+ * name, and clients rely on the order. Events of other components get digits of their uid.
  */
 function digitsOf({ metadata, involvedObject }: Stored<KubeEvent>): string {
   const start = `${involvedObject.name}.`;
@@ -52,17 +52,17 @@ function digitsOf({ metadata, involvedObject }: Stored<KubeEvent>): string {
   return /^[0-9a-f]{16}$/.test(end) ? end : metadata.uid.replaceAll("-", "").slice(0, 16);
 }
 
-/** What changes on an event that happens again, as a merge patch. */
+/** Returns the merge patch for an event that happened again. */
 export function recurrence({ count, lastTimestamp, message, series }: KubeEvent): object {
   return { count, lastTimestamp, message, series };
 }
 
-/** True for an event that has happened more than once: it may have been written before with a smaller count. */
+/** Reports whether the event happened more than once: it may have been written with a smaller count. */
 export function recurs({ count = 1, series }: KubeEvent): boolean {
   return count > 1 || (series ?? undefined) !== undefined;
 }
 
-/** When it happened last; epoch ms. */
+/** Returns when the event happened last; epoch ms. */
 export function observedAt({ metadata, series, lastTimestamp, eventTime }: KubeEvent): number {
   const times = [series?.lastObservedTime, lastTimestamp, eventTime, metadata.creationTimestamp];
   return Math.max(...times.map((time) => Date.parse(time ?? "")).filter((time) => !Number.isNaN(time)), 0);

@@ -1,32 +1,32 @@
 import type { KubeEvent, ObjectKey } from "../../api/kubernetes.ts";
 
-/** An event that is to be written to the host. */
+/** An event to write to the host. */
 export interface Pending {
-  /** Whose event it is. */
+  /** The member of the event. */
   readonly member: string;
   readonly event: KubeEvent;
-  /** The host may not have it yet. */
+  /** The host may not have the event yet. */
   readonly isNew: boolean;
   readonly attempts: number;
 }
 
-// Some 20 seconds of a hundred new pods a second. What does not fit is lost, as a kubelet's events are.
+// About 20 seconds of a hundred new pods per second. Further events are dropped, as a kubelet's are.
 const MOST_BYTES = 10 * 2 ** 20;
-// What an event takes beside its text (measured with Node.js 24, rather too much).
+// Heap bytes of an event beside its text, from above (measured with Node.js 24).
 const EVENT_BYTES = 512;
 
-/** One member's, by key, the oldest first. */
+/** The events of one member by key, the oldest first. */
 interface Share {
   readonly events: Map<ObjectKey, { readonly pending: Pending; readonly bytes: number }>;
   bytes: number;
 }
 
 /**
- * Events that wait for the host. Each member's wait apart from those of others and are taken in turn; where they are too many, who
- * has most waiting loses the oldest. So nobody waits for, or loses an event to, another member's flood.
+ * A fair queue of events for the host: members take turns. If it is full, the member with most events loses its oldest, so that a
+ * flood of one member delays or drops no other member's events.
  */
 export class EventQueue {
-  /** The member whose turn is next comes first. */
+  /** Members in the order of their turns. */
   readonly #shares = new Map<string, Share>();
   #size = 0;
   #bytes = 0;
@@ -39,7 +39,7 @@ export class EventQueue {
     return this.#shares.get(member)?.events.get(key)?.pending;
   }
 
-  /** Adds an event, or replaces it where it waits; returns how many were lost for that. */
+  /** Adds an event, or replaces its waiting state. Returns the number of events that were dropped for it. */
   put(key: ObjectKey, pending: Pending): number {
     const { member } = pending;
     const share = this.#shares.get(member) ?? { events: new Map(), bytes: 0 };
@@ -53,7 +53,7 @@ export class EventQueue {
     return lost;
   }
 
-  /** Takes the next event that may be written. */
+  /** Removes and returns the next event that may be written. */
   next(
     mayBeWritten: (pending: Pending) => boolean,
   ): { readonly key: ObjectKey; readonly pending: Pending } | undefined {

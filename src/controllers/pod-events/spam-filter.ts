@@ -1,15 +1,14 @@
 import type { KubeEvent } from "../../api/kubernetes.ts";
 import { TokenBucket } from "../../kube/limits.ts";
 
-// Twice what client-go's EventSourceObjectSpamFilter lets one source say of one object, 25 at once and one in five minutes, by
-// which kubelets themselves are limited: that, and as much by the scheduler, networks and controllers together.
+// Twice the limit of client-go's EventSourceObjectSpamFilter for one source and object (25 at once, then one in five minutes): once for
+// the kubelet, and once for scheduler, network and controllers together.
 const BURST = 50;
 const REFILL_MS = 2.5 * 60_000;
-// Eight minutes of a hundred new pods a second, in some 12 MB. Who has been silent for longest is forgotten first, and
-// starts anew.
+// Eight minutes of a hundred new pods per second, in about 12 MB. The pod without events for longest is forgotten first.
 const KEPT = 50_000;
 
-// A pod has four or five. A hundred new pods a second last for half a minute, and forty for good.
+// A pod has four or five events: enough for a hundred new pods per second for half a minute, and for forty in the long run.
 const PER_MEMBER = { perSecond: 200, burst: 10_000 };
 
 interface Bucket {
@@ -18,18 +17,17 @@ interface Bucket {
 }
 
 /**
- * Limits what a member may tell: of one pod 50 events at once and then one in two and a half minutes, of each type, and 200 a
- * second of all. Nothing that the member writes is counted by: it may name a new source in each event, as it may give each a
- * new uid. The uid of the pod is the host's.
+ * Limits a member's events: per pod and type 50 at once, then one in two and a half minutes; 200 per second in all. Counts by the
+ * host's uid of the pod, since a hostile member may write any source and uid into its events.
  */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
-  /** By member. Names of Clusters, which administrators give: few. */
+  /** By member. Operators name Clusters, so there are few. */
   readonly #members = new Map<string, TokenBucket>();
 
-  /** True when an event about a proxy may be told; it counts then. */
+  /** Reports whether an event about a proxy may be written, and counts it then. */
   accepts(member: string, { involvedObject, type }: KubeEvent, now: number): boolean {
-    // Kubernetes knows two types; a member may write any.
+    // Kubernetes has two types, but a member may write any.
     const key = `${member} ${involvedObject.uid} ${type === "Warning"}`;
     return this.#take(key, now) && this.#memberOf(member, now).reserve(now, 0) !== undefined;
   }

@@ -9,18 +9,17 @@ import { recurrence, recurs } from "./mirror.ts";
 import { EventQueue, type Pending } from "./queue.ts";
 import { SpamFilter } from "./spam-filter.ts";
 
-/** What became of an event. */
+/** The outcome of an event. */
 export type EventOutcome = "created" | "updated" | "known" | "limited" | "overflowed" | "refused" | "failed";
 
-// Few, so that events never have many places before a busy API server; one that answers in 10 ms takes 800 a second.
+// Few, so that events take few slots of a busy API server. At 10 ms a response these are 800 per second.
 const CONCURRENCY = 8;
 const ATTEMPTS = 5;
 const BACKOFF = { initialMs: 200, maxMs: 10_000 };
 
 /**
- * Writes events to the host: each once, its newest state, and no more than the host takes easily. Those of one pod are
- * written one after another, as a kubelet writes them: who watches the pod sees them in their order, but for those
- * that have to be tried again.
+ * Writes events to the host: each once, in its newest state, and few at a time. Events of one pod are written one after another, so
+ * that watchers see them in order, apart from retries.
  */
 export class EventWriter {
   readonly #options: WriterOptions;
@@ -36,7 +35,7 @@ export class EventWriter {
     this.#options = options;
   }
 
-  /** Asks for a member's event to be written; one that still waits is replaced, which costs nothing. */
+  /** Queues a member's event. Replaces its earlier state if that still waits. */
   write(member: string, event: KubeEvent, isNew: boolean): void {
     const key = objectKey(event.metadata);
     const waiting = this.#queue.get(member, key);
@@ -48,7 +47,7 @@ export class EventWriter {
     this.#pump();
   }
 
-  /** Resolves when no write is on its way. */
+  /** Resolves when no write is in flight. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("stopped"));
     this.#queue.clear();
@@ -99,7 +98,7 @@ export class EventWriter {
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    // The host has forgotten it, or never had it.
+    // The event expired on the host, or was never written.
     await this.#create(event);
     return "created";
   }
@@ -108,12 +107,12 @@ export class EventWriter {
     await this.#options.host.create(events, event, { signal: this.#abort.signal, metadataOnly: true });
   }
 
-  /** Puts back what may work later, and lets the host rest before that. */
+  /** Queues an event again that may succeed later, after a pause for the host. */
   #failed(key: ObjectKey, { member, event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
     if (this.#abort.signal.aborted) return undefined;
     const { log, clock } = this.#options;
     const message = error instanceof Error ? error.message : String(error);
-    // A namespace that is going takes no events, and that of a proxy that has gone may be gone, too.
+    // A terminating namespace takes no events, and the namespace of a deleted proxy may be gone.
     if (isKubeError(error) && error.retryClass === "never" && error.code !== "Conflict") {
       log.debug({ code: error.code, proxy: event.involvedObject?.uid }, message);
       return "refused";
@@ -127,7 +126,7 @@ export class EventWriter {
         this.#pump();
       });
     }
-    // A host that is away for a moment has not refused anything.
+    // A host that is away for a moment refused nothing.
     const counted = isKubeError(error, "NotSent") ? attempts : attempts + 1;
     if (counted >= ATTEMPTS) return "failed";
     const newer = this.#queue.get(member, key);
@@ -141,7 +140,6 @@ export class EventWriter {
   }
 }
 
-/** Where events are written, and who is told what became of them. */
 export interface WriterOptions {
   readonly host: ClusterClient;
   readonly clock: Clock;
@@ -149,7 +147,7 @@ export interface WriterOptions {
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 
-/** Which pod of the host an event is about. */
+/** Returns the pod of the host that an event is about. */
 function podOf({ involvedObject }: KubeEvent): string {
   return involvedObject.uid ?? "";
 }

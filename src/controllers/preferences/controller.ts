@@ -17,9 +17,9 @@ import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
 
-/** What an author wants of a workload's division, and the members as they are for it. */
+/** An author's scheduling preferences for a workload, and the members that are open to it. */
 export interface Sharing extends OpenMembers {
-  /** Some member of them all has still to be read: until then it looks closed, and all is out of order. */
+  /** A member is not read yet. Until then it looks closed, and the division wrong. */
   readonly settling: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface PreferencesOptions extends ControllerOptions {
   /** Live proxies by owner. */
   readonly owned: OwnedProxies;
   readonly proxies: () => ReadStore<Pod>;
-  /** Undefined when the author wants no division. */
+  /** Returns the division for a proxy's workload. Undefined if the author wants none. */
   readonly sharing: (proxy: Stored<Pod>) => Sharing | undefined;
   readonly refusals: MoveRefusals;
 }
@@ -39,32 +39,32 @@ interface MoveRefusals {
   over(key: ObjectKey, proxyUid: string, what: string): void;
 }
 
-// A workload that changes is looked at once in a while, not with each of its pods.
+// A workload that changes is reconciled now and then, not with each of its pods.
 const SETTLE_MS = 2_000;
-// Members come, go and fill up all the time.
+// Members change all the time.
 const MEMBERS_MS = 5_000;
-// A budget that allows no disruption now may do so soon.
+// A PodDisruptionBudget that allows no disruption now may do so soon.
 const REFUSED_MS = 10_000;
-// A ReplicaSet makes a replacement at once, a StatefulSet when the old pod has ended.
+// A ReplicaSet creates a replacement at once, a StatefulSet after the end of the old pod.
 const REPLACED_MS = 60_000;
 
-// A member whose scheduler found no node may have one later, but each attempt ends a replica that runs.
+// A member whose scheduler found no node may have one later, but each attempt ends a running replica.
 const MOVE_HOLD = { holdMs: 10 * 60_000, maxHoldMs: 24 * 60 * 60_000 };
 
-// A StatefulSet or ReplicaSet has a new pod in the place of one that was evicted. A Job would begin its work anew.
+// These controllers replace an evicted pod without loss. A Job would start its work again.
 const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
 
 type Context = ActionContext<string>;
 
-/** Moves of one owner's replicas that are under way. */
+/** Moves of one owner's replicas in progress. */
 interface Moved {
-  /** How many replicas there were. */
+  /** Number of replicas before the moves. */
   readonly total: number;
-  /** Until when their replacements are waited for: the owner may have been made smaller meanwhile. Epoch ms. */
+  /** End of the wait for replacements, which do not come if the owner was scaled down meanwhile; epoch ms. */
   until: number;
-  /** Those that were evicted, by uid: the store may show them for a while yet. */
+  /** Evicted replicas by uid: the store may still show them. */
   readonly evicted: Map<string, ObjectKey>;
-  /** How many replicas the members had that they were made for. */
+  /** Number of replicas before the moves, by the members that were to get more. */
   readonly had: Map<string, number>;
 }
 
@@ -76,7 +76,7 @@ export class PreferencesController {
   readonly #moved = new Map<string, Moved>();
   /** Moves that brought a member no replica, by owner and member. */
   readonly #moves: WriteGuard;
-  /** The owners whose authors want a division. */
+  /** Owners whose authors want a division. */
   readonly #dividing = new Set<string>();
   #membersTimer: Timer | undefined;
 
@@ -100,13 +100,13 @@ export class PreferencesController {
     await this.#loop.stop();
   }
 
-  /** A proxy came, changed or went. */
+  /** Handles a proxy that was added, updated or deleted. */
   onProxy(proxy: Stored<Pod>): void {
     const owner = controllerOf(proxy)?.uid;
     if (owner !== undefined) this.#later(owner, SETTLE_MS);
   }
 
-  /** Some member came, changed or went, or has more room. */
+  /** Handles members that joined, changed, left or have more room. */
   onMembers(): void {
     this.#membersTimer ??= this.#options.clock.after(MEMBERS_MS, () => {
       this.#membersTimer = undefined;
@@ -114,7 +114,7 @@ export class PreferencesController {
     });
   }
 
-  /** What pods get by default may have changed. */
+  /** Handles a change of the default placement of pods. */
   onDefaults(): void {
     for (const owner of this.#options.owned.owners()) this.#later(owner, SETTLE_MS);
   }
@@ -166,7 +166,7 @@ export class PreferencesController {
     const waiting = all.length - replicas.length;
     const moved = this.#moved.get(owner);
     const isEnding = [...(moved?.evicted ?? [])].some(([uid, key]) => store.get(key)?.metadata.uid === uid);
-    // A StatefulSet replaces what has ended, and that may take as long as its grace period.
+    // A StatefulSet replaces a pod after its end, which may take its grace period.
     if (moved !== undefined && isEnding) moved.until = clock.now() + REPLACED_MS;
     const staying = all.filter(({ own }) => moved?.evicted.has(own.uid) !== true).length;
     const replacing = moved !== undefined && staying < moved.total && clock.now() < moved.until;
@@ -174,7 +174,7 @@ export class PreferencesController {
     return {
       ...shared,
       key: workloadOf(newest),
-      // What has its data in a member would come back there.
+      // A replica whose data is in a member would come back there.
       movable: MOVABLE.has(controllerOf(newest)?.kind ?? "") && claimNames(newest).length === 0,
       replicas,
       waiting,
@@ -196,14 +196,14 @@ export class PreferencesController {
     return { others: { placed, unready, larger } };
   }
 
-  /** Everything has a place again: a member that has no more than before a move did not get what was moved for it, unless all are fewer. */
+  /** Ends the moves once all replicas have a member. A member that has no more than before did not take the moved replica. */
   #judge(owner: string): void {
     const moved = this.#moved.get(owner);
     if (moved === undefined) return;
     this.#moved.delete(owner);
     const { owned } = this.#options;
     const placed = owned.placed(owner);
-    // More have gone than were moved: the workload was scaled down, and what a member has less of now it was not refused.
+    // Fewer replicas than before the moves: the workload was scaled down, so no member refused one.
     const isSmaller = owned.of(owner).length < moved.total - moved.evicted.size;
     for (const [member, before] of moved.had) {
       if ((placed[member] ?? 0) > before) this.#moves.done(owner, member);
@@ -233,7 +233,7 @@ export class PreferencesController {
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
     } catch (error) {
-      // Its event says so.
+      // The proxy changed, or is gone: that is an event.
       if (isKubeError(error, "NotFound")) return undefined;
       if (!isKubeError(error, "TooManyRequests")) {
         this.#tellRefused(action, error);
@@ -275,7 +275,7 @@ export class PreferencesController {
     try {
       await this.#options.host.patch(pods, objectRef(action.key), { type: "merge", body }, options);
     } catch (error) {
-      // The event of what has changed brings it up again.
+      // The event of the change reconciles the owner again.
       if (isKubeError(error, "NotFound", "Conflict")) return undefined;
       this.#tellRefused(action, error);
       throw error;

@@ -4,16 +4,16 @@ import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 
-// Of a hundred replicas, ten are on their way at a time; of ten, one.
+// At most a tenth of the replicas moves at a time, and one at least.
 const MOVED_AT_A_TIME = 0.1;
-// Corrections of deletion costs are seldom and never urgent.
+// Corrections of deletion costs are rare and never urgent.
 const COSTS_AT_A_TIME = 50;
-// The end of an update is no event of the ReplicaSet that stays.
+// No event of the remaining ReplicaSet tells the end of an update.
 const UPDATED_MS = 10_000;
-// By so many replicas a workload may be off its division in an update, whatever is done.
+// Replicas by which a workload may be off its division in an update, whatever is done.
 const OFF_IN_UPDATE = 1;
 
-/** What to do for one owner's replicas now, and when to look again when nothing happens. */
+/** Actions for one owner's replicas now, and when to look again without an event. */
 export interface PreferencesDecision {
   readonly actions: readonly Action[];
   readonly outcome: "Moving" | "Ordering" | "Changing" | "Divided";
@@ -21,16 +21,16 @@ export interface PreferencesDecision {
   readonly requeueAt?: number;
 }
 
-/** Moves what is where it should not be, and keeps deletion costs such that shrinking keeps the division. */
+/** Moves replicas towards the division, and keeps deletion costs such that scaling down keeps it. */
 export function decide(observed: Observed, now: number): PreferencesDecision {
-  // Each replica that is placed, or becomes ready, and each member that is read, is an event of its own.
+  // An event tells of each replica that is placed or ready, and of each member that is read.
   if (observed.waiting > 0 || observed.settling) return { actions: [], outcome: "Changing" };
   if (observed.replacingUntil !== undefined) {
     return { actions: [], outcome: "Changing", requeueAt: observed.replacingUntil };
   }
   const moves = movesOf(observed, now);
   if (moves.length > 0) return { actions: moves, outcome: "Moving" };
-  // While it is updated, the order of going is that of coming: so the update can be rolled back the way it came.
+  // During an update the deletion order reverses the order of creation, so that a rollback keeps the division, too.
   if (observed.others !== undefined) return { actions: [], outcome: "Changing", requeueAt: now + UPDATED_MS };
   const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);
   const heldUntil = Object.values(observed.heldMoves).flatMap(({ until }) => (until > now ? [until] : []));
@@ -41,7 +41,7 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   };
 }
 
-/** Evictions from the members furthest above their share, each for a place that another one has for the replacement. */
+/** Returns evictions from the members furthest above their share, each for a place in another member. */
 function movesOf(observed: Observed, now: number): Action[] {
   const { preferences, movable, replicas, closed, others } = observed;
   if (!preferences.rebalance || !movable || others?.larger === true) return [];
@@ -57,7 +57,7 @@ function movesOf(observed: Observed, now: number): Action[] {
   const divided = (of: Replicas): Replicas => divideOpen({ ...observed, total: sum(of), placed: of, full }).replicas;
   const ideal = divided(placed);
   const names = observed.candidates.map(({ name }) => name);
-  // Limits count for each ReplicaSet by itself: what is right by them is not moved for the sum.
+  // Limits count per ReplicaSet: replicas that are right by them are not moved for the sum.
   const apart = others !== undefined && hasLimits(preferences, names) ? together(sets.map(divided)) : ideal;
   const gains = names.flatMap((name) =>
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
@@ -83,7 +83,7 @@ function movesOf(observed: Observed, now: number): Action[] {
   }
 }
 
-/** Deletion costs that are not as they must be for the replicas furthest above their share to go first. */
+/** Returns corrections of deletion costs, such that the replicas furthest above their share go first. */
 function costsOf({ preferences, key, replicas, candidates }: Observed): Action[] {
   const managed = replicas.filter(({ cost, costed }) => costed || cost !== undefined);
   const order = new DivisionOrder(
@@ -97,7 +97,7 @@ function costsOf({ preferences, key, replicas, candidates }: Observed): Action[]
   for (const member of Object.keys(countsOf(managed))) {
     const own = managed.filter((replica) => replica.member === member).sort((a, b) => firstToGo(b, a));
     for (const [index, replica] of own.entries()) {
-      // What the division has no use for goes before everything else.
+      // Replicas outside the division go first.
       const position = order.position(member, index + 1, managed.length) ?? managed.length + index + 1;
       positions.push({ replica, position });
     }
@@ -114,7 +114,7 @@ function costsOf({ preferences, key, replicas, candidates }: Observed): Action[]
   );
 }
 
-/** Those that cost least first, then the youngest. */
+/** Orders replicas by deletion cost, then the youngest first. */
 function firstToGo(a: Replica, b: Replica): number {
   const least = (a.cost ?? Number.NEGATIVE_INFINITY) - (b.cost ?? Number.NEGATIVE_INFINITY);
   if (a.cost !== b.cost && !Number.isNaN(least)) return least;
@@ -122,7 +122,7 @@ function firstToGo(a: Replica, b: Replica): number {
   return a.uid < b.uid ? -1 : 1;
 }
 
-/** Whether one of the members has more to keep than its weight. */
+/** Reports whether a member has a minimum or maximum of replicas. */
 function hasLimits(preferences: SchedulingPreferences, members: readonly string[]): boolean {
   return members.some((member) => {
     const { minReplicas = 0, maxReplicas } = preferencesFor(preferences, member) ?? {};

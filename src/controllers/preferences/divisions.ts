@@ -18,15 +18,15 @@ interface Known {
   readonly order: DivisionOrder;
 }
 
-// What shrinks by deletion cost; others choose in their own way.
+// Kinds that scale down by deletion cost.
 const KINDS_WITH_COST: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController"]);
 
-/** Keeps the division of each owner's replicas, by saying where the next one goes and which one would go first. */
+/** Keeps the division of each owner's replicas: ranks members for the next replica, and gives each its deletion cost. */
 export class Divisions {
   readonly proxies: OwnedProxies = new OwnedProxies();
   readonly #known = new Map<string, Known>();
 
-  /** The rule for a proxy that needs a place, among the members that may have it and are open. */
+  /** Returns the placement rule for a proxy among the open members that may have it. */
   rule(
     proxy: Stored<Pod>,
     preferences: SchedulingPreferences,
@@ -54,7 +54,7 @@ export class Divisions {
     return divisionRule({ preferences, order, placed, others: beside });
   }
 
-  /** What the other ReplicaSets of a Deployment or Rollout have among these members. */
+  /** Returns the replicas of the other ReplicaSets of a Deployment or Rollout in these members. */
   #beside(owner: string, others: readonly string[], candidates: readonly Candidate[], capacities: Replicas): Others {
     const clusters = candidates.map(({ name }) => name);
     const counted = new Set(clusters);
@@ -66,14 +66,14 @@ export class Divisions {
     };
   }
 
-  /** What a proxy that is being bound says of its deletion, so that what is furthest above its share goes first. */
+  /** Returns the deletion cost for the Binding of a proxy: replicas furthest above their share go first. */
   costAnnotations(proxyUid: string): Record<string, string> {
     const own = this.proxies.get(proxyUid);
     if (own?.costed !== true || own.member === undefined || own.nth === undefined) return {};
     const known = this.#known.get(own.owner);
     if (known === undefined) return {};
     const all = this.proxies.total(own.owner);
-    // During an update the one that was placed last goes first, so that one that is rolled back goes the same way back.
+    // During an update the last placed replica goes first, so that a rollback reverses the update.
     const updating = this.proxies.others(own.owner).length > 0;
     const nth = updating ? own.ordinal : known.order.position(own.member, own.nth, all);
     const position = nth ?? all + own.nth;
@@ -81,12 +81,12 @@ export class Divisions {
     return { [DELETION_COST_ANNOTATION]: cost, [OWN_DELETION_COST_ANNOTATION]: cost };
   }
 
-  /** A proxy came or changed. */
+  /** Handles a proxy that was added or updated. */
   update(proxy: Stored<Pod>): void {
     this.proxies.update(proxy, hasNoCost(proxy));
   }
 
-  /** A proxy is gone. */
+  /** Handles a proxy that is gone. */
   remove(proxy: Stored<Pod>): void {
     this.proxies.remove(proxy.metadata.uid);
     const owner = controllerOf(proxy)?.uid;

@@ -4,17 +4,17 @@ import type { Replicas } from "../../placement/division.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
-/** One replica that has a member. */
+/** A replica that has a member. */
 export interface Replica {
   readonly uid: string;
-  /** Of the proxy as it was looked at. */
+  /** The proxy's, as observed. */
   readonly resourceVersion: string;
   readonly key: ObjectKey;
   readonly member: string;
   readonly ready: boolean;
-  /** What its deletion costs, as Legation wrote it. */
+  /** The deletion cost that Legation wrote. */
   readonly cost?: number;
-  /** Its owner heeds deletion costs, and nobody else has written one. */
+  /** The owner reads deletion costs, and no other manager wrote one. */
   readonly costed: boolean;
   /** RFC 3339. */
   readonly createdAt: string;
@@ -22,35 +22,35 @@ export interface Replica {
 
 /** Replicas of the other ReplicaSets of a Deployment or Rollout. */
 export interface OtherReplicas {
-  /** What each of these ReplicaSets has placed. */
+  /** Placed replicas by member, for each of these ReplicaSets. */
   readonly placed: readonly Replicas[];
-  /** How many of them are not ready, or have no member yet. */
+  /** Number of them that are not ready, or have no member yet. */
   readonly unready: number;
-  /** One of these ReplicaSets has more: it moves for all, so that two never move for the same place. */
+  /** A ReplicaSet of these has more replicas. It moves for all, so that two never move for the same place. */
   readonly larger: boolean;
 }
 
 /** Everything that one decision about an owner's replicas depends on. */
 export interface Observed extends OpenMembers {
-  /** `namespace/name` of the workload: makes clusters of one weight come in an order of its own. */
+  /** `namespace/name` of the workload. Orders members of equal weight. */
   readonly key: string;
-  /** Its owner makes a new one for each that is evicted, and loses nothing by it. */
+  /** The owner replaces evicted replicas without loss. */
   readonly movable: boolean;
   readonly replicas: readonly Replica[];
-  /** How many have no member yet. */
+  /** Number of replicas without a member. */
   readonly waiting: number;
-  /** Some were evicted and have no replacement yet, which is waited for until then; epoch ms. */
+  /** End of the wait for replacements of evicted replicas; epoch ms. */
   readonly replacingUntil?: number;
-  /** What other ReplicaSets of its Deployment or Rollout have while this is updated; absent: nothing. */
+  /** Replicas of other ReplicaSets of its Deployment or Rollout during an update. Absent: none. */
   readonly others?: OtherReplicas;
-  /** Some member has still to be read: until then it looks closed, and all is out of order. */
+  /** A member is not read yet. Until then it looks closed, and the division wrong. */
   readonly settling: boolean;
   readonly requests: Amounts;
-  /** Moves that brought a member no replica, by member: not tried again for a while. */
+  /** Held moves, by the member that did not take the replica. */
   readonly heldMoves: HeldWrites;
 }
 
-/** One write. */
+/** A write to a proxy. */
 export type Action =
   | {
       readonly type: "evict";
@@ -62,7 +62,7 @@ export type Action =
   | {
       readonly type: "cost";
       readonly uid: string;
-      /** Nothing is written when the proxy has changed since: its author may have written a cost. */
+      /** Precondition: the author may have written a cost meanwhile. */
       readonly resourceVersion: string;
       readonly key: ObjectKey;
       readonly cost: number;

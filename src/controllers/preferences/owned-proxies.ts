@@ -5,7 +5,7 @@ import { conditionOf, controllerOf, isBound, isLive } from "../../pods/phase.ts"
 import { memberOf } from "../../pods/proxy.ts";
 import { type Updated, updatedOf } from "./workload.ts";
 
-/** One live proxy: neither ended nor being deleted. */
+/** A live proxy: neither ended nor being deleted. */
 export interface OwnedProxy {
   readonly uid: string;
   readonly key: ObjectKey;
@@ -14,25 +14,25 @@ export interface OwnedProxy {
   member?: string;
   bound: boolean;
   ready: boolean;
-  /** How many its owner had placed when it was given its member, itself included. */
+  /** Number of the owner's placed replicas when this one was placed, itself included. */
   ordinal?: number;
-  /** How many its member had of the owner's when it was given this one, itself included. */
+  /** Number of the owner's replicas in the member when this one was placed, itself included. */
   nth?: number;
-  /** Its owner reads deletion costs, and its author has written none. */
+  /** The owner reads deletion costs, and the author wrote none. */
   costed: boolean;
-  /** What its deletion costs, as Legation has written it. */
+  /** The deletion cost that Legation wrote. */
   cost?: number;
 }
 
 interface Owner {
   readonly uid: string;
-  /** What it belongs to with others. */
+  /** Its Deployment or Rollout. */
   readonly family: Family | undefined;
   readonly proxies: Map<string, OwnedProxy>;
   readonly placed: Record<string, number>;
   total: number;
   ready: number;
-  /** Members of what it has, as it will go; reckoned when it is asked for. */
+  /** Members of its replicas in the order of their deletion. Computed on demand. */
   leaving: readonly string[] | undefined;
 }
 
@@ -40,25 +40,25 @@ interface Owner {
 interface Family {
   readonly key: string;
   readonly owners: Set<Owner>;
-  /** The most replicas seen to come and go at once in this update. Used only where limits allow no exact division. */
+  /** Most replicas seen to change at once in this update. Used only if limits allow no exact division. */
   atOnce: number;
-  /** The most replicas that one of them was seen to have in this update. */
+  /** Most replicas that one of them was seen to have in this update. */
   largest: number;
 }
 
 const NONE: Replicas = {};
 
 /**
- * Where the live proxies of each owner are. Kept by the events of proxies and by each placement as it is decided, so that
- * a burst is counted and placing one costs the same however many there are.
+ * The live proxies of each owner, by member. Updated by events of proxies and by each placement decision, so that a burst is counted
+ * and the cost of a placement does not grow with the number of replicas.
  */
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();
-  /** By kind and name of the Deployment or Rollout: one of each may have the same name. */
+  /** By kind and name: a Deployment and a Rollout may share a name. */
   readonly #families = new Map<string, Family>();
 
-  /** A proxy is as the host shows it. */
+  /** Notes a proxy as the host shows it. */
   update(proxy: Stored<Pod>, costed = false): void {
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid;
@@ -107,13 +107,13 @@ export class OwnedProxies {
     if (family.owners.size === 0) this.#families.delete(family.key);
   }
 
-  /** A proxy that is not bound has its delegate, or a promise of room, in this member; undefined: nowhere any more. */
+  /** Notes the member in which a proxy without a node has its delegate or reserved room. Undefined: none any more. */
   place(uid: string, member: string | undefined): void {
     const own = this.#proxies.get(uid);
     if (own !== undefined && !own.bound) this.#move(own, member);
   }
 
-  /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
+  /** Notes the member that shows the proxy's delegate, unless the proxy has a member already. */
   held(uid: string, member: string): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }
@@ -122,23 +122,23 @@ export class OwnedProxies {
     return this.#proxies.get(uid);
   }
 
-  /** Replicas of the owner by member. Shared and live: copy it to keep it. */
+  /** Returns the owner's replicas by member. Live: copy it to keep it. */
   placed(owner: string): Replicas {
     return this.#owners.get(owner)?.placed ?? NONE;
   }
 
-  /** How many the owner has placed. */
+  /** Returns the number of the owner's placed replicas. */
   total(owner: string): number {
     return this.#owners.get(owner)?.total ?? 0;
   }
 
-  /** How many of the owner's are not ready, or have no member yet. */
+  /** Returns the number of the owner's replicas that are not ready, or have no member yet. */
   unready(owner: string): number {
     const { proxies, ready = 0 } = this.#owners.get(owner) ?? {};
     return (proxies?.size ?? 0) - ready;
   }
 
-  /** Other owners of the same Deployment or Rollout that have placed some: its other ReplicaSets. */
+  /** Returns the other ReplicaSets of the same Deployment or Rollout that have placed replicas. */
   others(owner: string): string[] {
     const own = this.#owners.get(owner);
     const owners = own?.family?.owners;
@@ -146,7 +146,7 @@ export class OwnedProxies {
     return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
   }
 
-  /** How many replicas of the owner's Deployment or Rollout come and go at once in its update, as far as it has shown. */
+  /** Returns how many replicas of the owner's Deployment or Rollout change at once in its update, as far as seen. */
   atOnce(owner: string): number {
     const family = this.#owners.get(owner)?.family;
     if (family === undefined) return 0;
@@ -157,12 +157,12 @@ export class OwnedProxies {
       all += proxies.size;
       family.largest = Math.max(family.largest, proxies.size);
     }
-    // What there is beyond the largest ReplicaSet goes at the end, and nothing comes in between.
+    // Replicas beyond the largest ReplicaSet go at the end, with none created in between.
     family.atOnce = Math.max(family.atOnce, unready, all - family.largest);
     return family.atOnce;
   }
 
-  /** Members of the owner's placed proxies, in the order in which these go. Shared: it is good until the next event. */
+  /** Returns the members of the owner's placed proxies in the order of their deletion. Valid until the next event. */
   leaving(owner: string): readonly string[] {
     const known = this.#owners.get(owner);
     if (known === undefined) return [];
@@ -170,7 +170,7 @@ export class OwnedProxies {
     return known.leaving;
   }
 
-  /** The owner's live proxies. */
+  /** Returns the owner's live proxies. */
   of(owner: string): readonly OwnedProxy[] {
     return [...(this.#owners.get(owner)?.proxies.values() ?? [])];
   }
@@ -228,7 +228,7 @@ export class OwnedProxies {
   }
 }
 
-/** As a ReplicaSet ends its pods: those without a node first, then those that are not ready, then by deletion cost. */
+/** Returns members in the order in which a ReplicaSet deletes pods: without a node, then not ready, then by deletion cost. */
 function leavingOf({ proxies }: Owner): string[] {
   const stage = ({ bound, ready }: OwnedProxy): number => (bound ? (ready ? 2 : 1) : 0);
   const costOf = ({ cost, ordinal = 0 }: OwnedProxy): number => cost ?? -ordinal;
@@ -237,7 +237,7 @@ function leavingOf({ proxies }: Owner): string[] {
     .flatMap(({ member }) => member ?? []);
 }
 
-/** The deletion cost that Legation wrote; undefined when there is none, or somebody has written another one. */
+/** Returns the deletion cost that Legation wrote. Undefined if there is none, or another manager changed it. */
 function ownCost({ metadata: { annotations = {} } }: Stored<Pod>): number | undefined {
   const text = annotations[OWN_DELETION_COST_ANNOTATION];
   return text === undefined || annotations[DELETION_COST_ANNOTATION] !== text ? undefined : Number(text);

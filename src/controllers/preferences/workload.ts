@@ -1,26 +1,26 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/phase.ts";
 
-/** What updates its pods by several ReplicaSets. */
+/** A workload that updates its pods by several ReplicaSets. */
 export interface Updated {
   readonly kind: "Deployment" | "Rollout";
   /** `namespace/name`. */
   readonly name: string;
 }
 
-// The label that a kind's controller gives to pods; its value is the end of their ReplicaSet's name.
+// Labels of pods by kind. The value is the end of their ReplicaSet's name.
 const HASH_LABELS: readonly (readonly [Updated["kind"], string])[] = [
   ["Deployment", "pod-template-hash"],
   ["Rollout", "rollouts-pod-template-hash"],
 ];
 
-/** `namespace/name` of what the author wrote: its ReplicaSets must not each begin with another cluster. */
+/** Returns `namespace/name` of the author's workload: its ReplicaSets must not each begin with another cluster. */
 export function workloadOf(pod: Stored<Pod>): string {
   const { metadata } = pod;
   return updatedOf(pod)?.name ?? `${metadata.namespace}/${controllerOf(pod)?.name ?? metadata.name}`;
 }
 
-/** The Deployment or Argo Rollout whose ReplicaSet owns the pod; undefined when none does. */
+/** Returns the Deployment or Argo Rollout whose ReplicaSet owns the pod. */
 export function updatedOf({ metadata }: Stored<Pod>): Updated | undefined {
   const { kind: ownerKind, name = "" } = controllerOf({ metadata }) ?? {};
   if (ownerKind !== "ReplicaSet") return undefined;
