@@ -4,7 +4,13 @@ import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
 import type { DelegationMode } from "../../api/delegation-mode.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import { failedAdmission, isOfQuota } from "../../controllers/refusal.ts";
+import { isUntryable } from "../../controllers/try-delegate.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
+import { withoutObjectName } from "../../kube/messages.ts";
+import { namespaces, pods } from "../../kube/resources.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isProxy } from "../../pods/proxy.ts";
 import type { WrittenObject } from "./documents.ts";
@@ -12,7 +18,7 @@ import type { WrittenObject } from "./documents.ts";
 /** An object as Legation's webhook leaves it, or its refusal. */
 export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
-  | { readonly denied: string };
+  | { readonly denied: string; readonly warnings?: never };
 
 /** Runs the webhook's code on a workload. */
 export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
@@ -21,14 +27,9 @@ export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admi
 }
 
 /** Runs the webhook's code on a pod: it becomes a proxy where it is delegated, and is marked where the host is asked first. */
-export function admitPod(
-  pod: Stored<Pod>,
-  mode: DelegationMode,
-): Admitted<Stored<Pod>> & { readonly delegated?: boolean } {
-  const { ownerReferences, finalizers, ...metadata } = pod.metadata;
-  const object = { ...pod, metadata: { ...metadata, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
-  const result = admitted(pod, mutatePod({ ...request("", "Pod"), object }, mode));
-  return result.denied === undefined ? { ...result, delegated: isDelegated(result.object) } : result;
+export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Stored<Pod>> {
+  const { finalizers: _, ...metadata } = pod.metadata;
+  return admitted(pod, mutatePod({ ...request("", "Pod"), object: { ...pod, metadata } }, mode));
 }
 
 /** Reports whether admission has marked the pod for Legation. */
@@ -45,4 +46,48 @@ function admitted<T>(object: T, verdict: Verdict): Admitted<T> {
   const { warnings } = verdict;
   if (verdict.kind === "allowed") return { object, warnings };
   return { object: fastJsonPatch.applyPatch(structuredClone(object), verdict.patch).newDocument, warnings };
+}
+
+/** The answer of the host's API server to a dry-run. */
+export type Answer<T> =
+  /** The object as admission leaves it: with defaults, and as webhooks have changed it. */
+  | { readonly is: "admitted"; readonly object: T }
+  | { readonly is: "refused"; readonly message: string; readonly ofQuota: boolean }
+  /** The API server did not run its admission for the asker. */
+  | { readonly is: "notChecked"; readonly why: string };
+
+/** Asks whether the host would create the pod, with the asker's own rights. Rejects with KubeError if the API server does not answer. */
+export function dryRunPod(host: ClusterClient, pod: Pod, signal: AbortSignal): Promise<Answer<Stored<Pod>>> {
+  return answered(host.create(pods, pod, { dryRun: true, dropManagedFields: true, signal }));
+}
+
+/** Asks whether the host would take the namespace as `kubectl apply` sends it. Rejects as `dryRunPod` does. */
+export function dryRunNamespace(
+  host: ClusterClient,
+  { metadata: { name, labels = {}, annotations = {} } }: Stored<Namespace>,
+  isNew: boolean,
+  signal: AbortSignal,
+): Promise<Answer<Stored<Namespace>>> {
+  const options = { dryRun: true, signal };
+  if (isNew) return answered(host.create(namespaces, { metadata: { name, labels, annotations } }, options));
+  return answered(
+    host.patch(namespaces, { name }, { type: "merge", body: { metadata: { labels, annotations } } }, options),
+  );
+}
+
+async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
+  try {
+    return { is: "admitted", object: await sent };
+  } catch (error) {
+    if (isKubeError(error, "Forbidden") && mayBeStarting(error)) {
+      return { is: "notChecked", why: `you may not ${error.verb} ${error.resource}` };
+    }
+    if (isUntryable(error) && isKubeError(error)) {
+      return { is: "notChecked", why: `${error.detail}: the sideEffects of its configuration are not None` };
+    }
+    if (!isRefusal(error) && !failedAdmission(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;
+    // The name of a workload's pod is made up.
+    const message = withoutObjectName(error.detail);
+    return { is: "refused", message, ofQuota: isOfQuota(error.detail) };
+  }
 }

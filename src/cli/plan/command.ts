@@ -1,15 +1,15 @@
 import { z } from "zod";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
+import { type Answer, dryRunNamespace, dryRunPod } from "./admission.ts";
 import { readDocuments, type WrittenObject } from "./documents.ts";
-import { dryRunNamespace, dryRunPod } from "./dry-run.ts";
 import { planNamespaces } from "./namespaces.ts";
 import { isWaiting, type Plan } from "./outcome.ts";
-import { answersTo, planOf } from "./plan.ts";
-import { prepare } from "./prepare.ts";
+import { planOf } from "./plan.ts";
 import { readHost, readManifestState } from "./read-host.ts";
 import { planText } from "./text.ts";
 import { servedVersion, workloadKind } from "./workloads.ts";
@@ -69,9 +69,8 @@ export const planCommand: Subcommand<PlanInput> = {
     const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
       dryRunNamespace(client, one, isNew, signal),
     );
-    const state = { objects, host, namespaces, found, current, now: Date.now() };
-    const prepared = prepare(state);
-    const plan = planOf(state, prepared, await answersTo(prepared, (pod) => dryRunPod(client, pod, signal)));
+    const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
+    const plan = await planOf({ objects, host, namespaces, found, current, now: Date.now(), ask });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     const passedOver = customKinds(objects);
     if (passedOver.length > 0) {

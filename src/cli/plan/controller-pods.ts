@@ -112,24 +112,14 @@ export function isMakerOf(
 }
 
 /** Reports whether the pod is the workload's, by the name of its controller. */
-export function isPodOf({ kind, namespace, name }: NamedWorkload, pod: Stored<Pod>): boolean {
+export function isPodOf(workload: NamedWorkload, pod: Stored<Pod>): boolean {
+  const { kind, namespace, name } = workload;
   const { metadata } = pod;
   if (metadata.namespace !== namespace) return false;
   const owner = controllerOf(pod);
   if (owner === undefined) return kind === "Pod" && metadata.name === name;
-  switch (kind) {
-    case "Deployment": {
-      const hash = metadata.labels?.["pod-template-hash"];
-      return owner.kind === "ReplicaSet" && hash !== undefined && owner.name === `${name}-${hash}`;
-    }
-    case "CronJob":
-      // A CronJob names its Jobs by the scheduled minute, as a number.
-      return (
-        owner.kind === "Job" && owner.name.startsWith(`${name}-`) && /^\d+$/.test(owner.name.slice(name.length + 1))
-      );
-    default:
-      return owner.kind === kind && owner.name === name;
-  }
+  if (kind === "Deployment" && owner.name !== `${name}-${metadata.labels?.["pod-template-hash"]}`) return false;
+  return isMakerOf(workload, owner);
 }
 
 /** Returns the controller that makes the workload's next pod, by its present pods; undefined without any. */

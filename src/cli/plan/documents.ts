@@ -7,7 +7,6 @@ import {
   type DocumentOptions,
   type ParseOptions,
   parseAllDocuments,
-  type ScalarTag,
   type SchemaOptions,
   type Tags,
 } from "yaml";
@@ -110,19 +109,7 @@ function unreadable(path: string, cause: unknown): Failure {
   return new Failure("failure", { object: path, problem, cause });
 }
 
-const INTEGER = "tag:yaml.org,2002:int";
 const TIMESTAMP = "tag:yaml.org,2002:timestamp";
-
-// YAML 1.2 writes octal numbers so, and Go's parser of numbers takes them (strconv.ParseInt with base 0).
-const octalWithLetter: ScalarTag = {
-  tag: INTEGER,
-  default: true,
-  test: /^[-+]?0o[0-7_]+$/i,
-  resolve: (text) => {
-    const value = Number.parseInt(text.replace(/^[-+]?0o/i, "").replaceAll("_", ""), 8);
-    return text.startsWith("-") ? -value : value;
-  },
-};
 
 /**
  * YAML as kubectl reads it (sigs.k8s.io/yaml on go-yaml v2): version 1.1, with merge keys, `0644` in octal, and `yes` and `on` as
@@ -131,12 +118,11 @@ const octalWithLetter: ScalarTag = {
 const KUBECTL_DIALECT: ParseOptions & DocumentOptions & SchemaOptions = {
   version: "1.1",
   merge: true,
-  customTags: (tags: Tags) => [octalWithLetter, ...tags.filter((tag) => typeof tag === "string" || isTaken(tag))],
+  customTags: (tags: Tags) =>
+    tags.filter(
+      (tag) => typeof tag === "string" || !(tag.tag === TIMESTAMP || ("format" in tag && tag.format === "TIME")),
+    ),
 };
-
-function isTaken(tag: Exclude<Tags[number], string>): boolean {
-  return tag.tag !== TIMESTAMP && !("format" in tag && tag.format === "TIME");
-}
 
 /** Parses one YAML or JSON text. Empty documents are skipped, lists are unpacked. */
 export function parseDocuments(text: string, file: string): WrittenObject[] {

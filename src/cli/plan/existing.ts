@@ -39,32 +39,36 @@ export function standingOf(
   const surplus = surplusOf(workload, live, pods);
   const wanted = live.filter((pod) => !surplus.includes(pod));
   // A Job's template never changes.
-  const changed = workload.kind !== "Job" && !isSameTemplate(stored, written);
-  const { replaces, note } = changed ? rolloutOf(workload, written) : NO_ROLLOUT;
-  const replaced = wanted.filter(replaces);
-  const kept = wanted.filter((pod) => !replaced.includes(pod));
-  const whose = kept.length === 0 ? `its ${counted(replaced.length)}` : `${replaced.length} of its pods`;
+  const isChanged = workload.kind !== "Job" && !isSameTemplate(stored, written);
+  const from = isChanged ? replacedFrom(workload, written) : Number.POSITIVE_INFINITY;
+  const isReplaced = (pod: Stored<Pod>): boolean =>
+    workload.kind === "StatefulSet" ? ordinalOf(pod) >= from : from !== Number.POSITIVE_INFINITY;
+  const replaced = wanted.filter(isReplaced);
+  const kept = wanted.filter((pod) => !isReplaced(pod));
   return {
     kept,
     leaving: [...surplus, ...replaced],
     coming: comingOf(workload, pods, kept),
     notes: [
-      ...(kept.length === 0
-        ? []
-        : [
-            `${kept.length} of its pods ${kept.length === 1 ? "is there already, and stays" : "are there already, and stay"}`,
-          ]),
+      ...note(
+        kept,
+        (one) => `${kept.length} of its pods ${one ? "is there already, and stays" : "are there already, and stay"}`,
+      ),
       ...hostNotes(kept),
-      ...(note === undefined || kept.length === 0 ? [] : [note]),
-      ...(surplus.length === 0
-        ? []
-        : [`${counted(surplus.length)} ${surplus.length === 1 ? "goes" : "go"}, probably ${namesOf(surplus)}`]),
-      ...(replaced.length === 0
-        ? []
-        : [`${whose} ${replaced.length === 1 ? "is replaced: its" : "are replaced: their"} room is counted as free`]),
+      ...(isChanged ? note(kept, () => "its template changes, for other pods than these") : []),
+      ...note(surplus, (one) => `${counted(surplus.length)} ${one ? "goes" : "go"}, probably ${namesOf(surplus)}`),
+      ...note(replaced, (one) => {
+        const whose = kept.length === 0 ? `its ${counted(replaced.length)}` : `${replaced.length} of its pods`;
+        return `${whose} ${one ? "is replaced: its" : "are replaced: their"} room is counted as free`;
+      }),
       ...waitingNotes(kept),
     ],
   };
+}
+
+/** Returns a note about pods, if there are any; `words` takes whether it is one. */
+function note(about: readonly Stored<Pod>[], words: (isOne: boolean) => string): string[] {
+  return about.length === 0 ? [] : [words(about.length === 1)];
 }
 
 /** Reports whether a pod is the host's own: admission comes too late for it. */
@@ -102,14 +106,6 @@ function comingOf(
   return all.filter((ordinal) => !there.has(ordinal));
 }
 
-interface Rollout {
-  readonly replaces: (pod: Stored<Pod>) => boolean;
-  /** Why pods stay as they are. */
-  readonly note?: string;
-}
-
-const NO_ROLLOUT: Rollout = { replaces: () => false };
-
 const rolloutFields = z.looseObject({
   spec: z.looseObject({
     paused: z.boolean().nullish(),
@@ -123,21 +119,13 @@ const rolloutFields = z.looseObject({
   }),
 });
 
-/** Returns the pods that the controller replaces when the workload's template changes. */
-function rolloutOf({ kind }: NamedWorkload, written: WrittenObject): Rollout {
+/** Returns from which ordinal on a changed template replaces the workload's pods. Infinity: only new pods have it. */
+function replacedFrom({ kind }: NamedWorkload, written: WrittenObject): number {
   const { paused, ordinals, updateStrategy } = readFields(rolloutFields, written).spec;
-  if (kind === "ReplicaSet" || kind === "ReplicationController") {
-    return { ...NO_ROLLOUT, note: `its template changes, which a ${kind} gives to new pods alone` };
-  }
-  if (kind === "Deployment" && paused === true) {
-    return { ...NO_ROLLOUT, note: "its template changes, and no pod is replaced while it is paused" };
-  }
-  if (kind !== "StatefulSet") return { replaces: () => true };
-  if (updateStrategy?.type === "OnDelete") {
-    return { ...NO_ROLLOUT, note: "its template changes, which with updateStrategy OnDelete is for new pods alone" };
-  }
-  const first = (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);
-  return { replaces: (pod) => ordinalOf(pod) >= first, note: "its template changes, for pods from its partition on" };
+  const isForNewPods =
+    ["ReplicaSet", "ReplicationController"].includes(kind) || paused === true || updateStrategy?.type === "OnDelete";
+  if (isForNewPods) return Number.POSITIVE_INFINITY;
+  return (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);
 }
 
 /** Pods that were made before the namespace or the workload asked for delegation. */

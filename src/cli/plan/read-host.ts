@@ -19,7 +19,7 @@ import {
 import { listClusters, listProxies } from "../shared/reading.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
 import type { HostState } from "./simulation.ts";
-import { podsOf, WORKLOAD_RESOURCES, workloadKind } from "./workloads.ts";
+import { podsOf, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods, workloadKind } from "./workloads.ts";
 
 /** Reads everything of the host that placement depends on. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
@@ -48,6 +48,22 @@ export interface ManifestState {
   readonly notChecked: readonly string[];
 }
 
+/** A workload of a manifest. */
+interface Written {
+  readonly kind: WorkloadKind;
+  readonly namespace: string;
+  readonly name: string | undefined;
+  readonly pods: WorkloadPods;
+}
+
+function workloadsOf(objects: readonly WrittenObject[], current: string): Written[] {
+  return objects.flatMap((object) => {
+    const kind = workloadKind(object);
+    const { namespace = current, name } = object.metadata;
+    return kind === undefined ? [] : [{ kind, namespace, name, pods: podsOf(object, kind) }];
+  });
+}
+
 /** Reads what the workloads of a manifest meet. Objects that the asker may not read are told in `notChecked`. */
 export async function readManifestState(
   host: ClusterClient,
@@ -56,13 +72,14 @@ export async function readManifestState(
   signal: AbortSignal,
 ): Promise<ManifestState> {
   const notChecked = new Set<string>();
-  const templates = templatesOf(objects, current);
+  const workloads = workloadsOf(objects, current);
+  const ownPods = workloads.filter(({ kind }) => kind !== "DaemonSet");
   const [existing, hostPods, claims, quotas, absent] = await Promise.all([
-    readExisting(host, objects, current, signal),
-    readHostPods(host, objects, current, signal),
+    readExisting(host, workloads, signal),
+    readHostPods(host, ownPods, signal),
     readClaims(host, objects, current, signal),
-    readQuotas(host, templates, notChecked, signal),
-    readAbsent(host, templates, notChecked, signal),
+    readQuotas(host, ownPods, notChecked, signal),
+    readAbsent(host, ownPods, notChecked, signal),
   ]);
   const written = keysOf(objects, current);
   const missing = new Set(absent.filter((key) => !written.has(key)));
@@ -72,14 +89,11 @@ export async function readManifestState(
 
 async function readExisting(
   host: ClusterClient,
-  objects: readonly WrittenObject[],
-  current: string,
+  workloads: readonly Written[],
   signal: AbortSignal,
 ): Promise<WrittenObject[]> {
-  const found = objects.map(async (object) => {
-    const kind = workloadKind(object);
-    const { name, namespace = current } = object.metadata;
-    if (kind === undefined || name === undefined) return [];
+  const found = workloads.map(async ({ kind, namespace, name }) => {
+    if (name === undefined) return [];
     const stored = await host.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
     return stored === undefined ? [] : [objectOf(stored, `${kind} ${namespace}/${name}`)];
   });
@@ -88,19 +102,18 @@ async function readExisting(
 
 async function readHostPods(
   host: ClusterClient,
-  objects: readonly WrittenObject[],
-  current: string,
+  workloads: readonly Written[],
   signal: AbortSignal,
 ): Promise<Stored<Pod>[]> {
-  const workloads = objects.filter(({ metadata: { name }, ...object }) => {
-    const kind = workloadKind(object);
-    // The plan of these does not depend on their present pods.
-    return kind !== undefined && kind !== "CronJob" && kind !== "DaemonSet" && name !== undefined;
-  });
-  const wanted = new Set(workloads.map(({ metadata }) => metadata.namespace ?? current));
+  // The plan of a CronJob, and of generated names, does not depend on present pods.
+  const dependent = workloads.filter(({ kind, name }) => kind !== "CronJob" && name !== undefined);
   const labelSelector = `${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`;
-  const read = [...wanted].map((namespace) => listAll(host, pods, { namespace, labelSelector, signal }));
+  const read = namespacesOf(dependent).map((namespace) => listAll(host, pods, { namespace, labelSelector, signal }));
   return (await Promise.all(read)).flat();
+}
+
+function namespacesOf(workloads: readonly Written[]): string[] {
+  return [...new Set(workloads.map(({ namespace }) => namespace))];
 }
 
 /** Reads the claims of the namespaces where a manifest has pods with claims. */
@@ -110,15 +123,10 @@ export async function readClaims(
   current: string,
   signal: AbortSignal,
 ): Promise<Map<string, readonly Stored<PersistentVolumeClaim>[]>> {
-  const wanted = new Set(
-    objects.flatMap((object) => {
-      const kind = workloadKind(object);
-      if (kind === undefined) return [];
-      const { claims = [], spec } = podsOf(object, kind);
-      return claims.length > 0 || claimNames({ spec }).length > 0 ? [object.metadata.namespace ?? current] : [];
-    }),
+  const claiming = workloadsOf(objects, current).filter(
+    ({ pods: { claims = [], spec } }) => claims.length > 0 || claimNames({ spec }).length > 0,
   );
-  const read = [...wanted].map(
+  const read = namespacesOf(claiming).map(
     async (namespace) => [namespace, await listAll(host, persistentVolumeClaims, { namespace, signal })] as const,
   );
   return new Map(await Promise.all(read));
@@ -134,11 +142,11 @@ const QUOTAS: Resource<ResourceQuota> = {
 
 async function readQuotas(
   host: ClusterClient,
-  templates: readonly Template[],
+  workloads: readonly Written[],
   notChecked: Set<string>,
   signal: AbortSignal,
 ): Promise<Stored<ResourceQuota>[]> {
-  const read = [...new Set(templates.map(({ metadata }) => metadata.namespace))].map(async (namespace) => {
+  const read = namespacesOf(workloads).map(async (namespace) => {
     try {
       return await listAll(host, QUOTAS, { namespace, signal });
     } catch (error) {
@@ -153,11 +161,13 @@ async function readQuotas(
 /** Reads which of the objects that pods name the host lacks. */
 async function readAbsent(
   host: ClusterClient,
-  templates: readonly Template[],
+  workloads: readonly Written[],
   notChecked: Set<string>,
   signal: AbortSignal,
 ): Promise<DependencyKey[]> {
-  const keys = new Set(templates.flatMap(dependencyKeys));
+  const keys = new Set(
+    workloads.flatMap(({ namespace, pods: { spec } }) => dependencyKeys({ metadata: { namespace }, spec })),
+  );
   const absent = [...keys].map(async (key) => {
     const { kind, namespace, name } = dependencyRef(key);
     const { plural } = DEPENDENCIES[kind].resource;
@@ -186,19 +196,6 @@ function keysOf(objects: readonly WrittenObject[], current: string): ReadonlySet
     return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];
   });
   return new Set(keys);
-}
-
-/** A pod of a workload, as its manifest has it. */
-interface Template extends Pod {
-  readonly metadata: { readonly namespace: string };
-}
-
-function templatesOf(objects: readonly WrittenObject[], current: string): Template[] {
-  return objects.flatMap((object) => {
-    const kind = workloadKind(object);
-    if (kind === undefined || kind === "DaemonSet") return [];
-    return [{ metadata: { namespace: object.metadata.namespace ?? current }, spec: podsOf(object, kind).spec }];
-  });
 }
 
 /** Lists a resource that an installation of an earlier version lacks. */

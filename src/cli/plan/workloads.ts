@@ -45,13 +45,10 @@ export function workloadKind({
   return isWorkloadKind(kind) && apiVersionOf(WORKLOAD_RESOURCES[kind]) === apiVersion ? kind : undefined;
 }
 
-// Kubernetes itself has, or had, these kinds in these groups.
-const OWN_GROUPS: ReadonlySet<string> = new Set(["", "apps", "batch", "extensions"]);
-
 /** Returns the apiVersion to write in place of one that no API server serves any more; undefined if it is served. */
 export function servedVersion({ apiVersion, kind }: Pick<WrittenObject, "apiVersion" | "kind">): string | undefined {
-  const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
-  if (!isWorkloadKind(kind) || !OWN_GROUPS.has(group)) return undefined;
+  // A group with a dot is of a custom resource.
+  if (!isWorkloadKind(kind) || /^[^/]*\./.test(apiVersion)) return undefined;
   const served = apiVersionOf(WORKLOAD_RESOURCES[kind]);
   return served === apiVersion ? undefined : served;
 }
@@ -63,7 +60,7 @@ const count = z.number().int().min(0);
 
 const podFields = z.looseObject({ spec: podSpec });
 const replicatedFields = z.looseObject({
-  spec: z.looseObject({ replicas: count.nullish(), paused: z.boolean().nullish(), template }),
+  spec: z.looseObject({ replicas: count.nullish(), template }),
 });
 const jobSpec = z.looseObject({
   parallelism: count.nullish(),
@@ -105,8 +102,8 @@ export interface WorkloadPods {
   /** Claim templates: each pod has a claim of its own from each. */
   readonly claims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
   readonly indexed?: boolean;
-  /** The Deployment is paused: its pods may come from an earlier template. */
-  readonly paused?: boolean;
+  /** The Job is suspended: none of the pods is there yet. */
+  readonly suspended?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. */
   readonly firstOrdinal?: number;
 }
@@ -135,7 +132,6 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
     default: {
       const { spec } = readFields(replicatedFields, object);
       const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
-      if (kind === "Deployment") return { ...pods, paused: spec.paused === true };
       if (kind !== "StatefulSet") return pods;
       const { ordinals, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
       return {
@@ -164,7 +160,7 @@ function jobPods(
   { parallelism, completions, suspend, completionMode, template: own }: z.infer<typeof jobSpec>,
   { active, succeeded, uncountedTerminatedPods, conditions }: z.infer<typeof jobStatus> = {},
 ): WorkloadPods {
-  const pods = { ...templateOf(own), indexed: completionMode === "Indexed" };
+  const pods = { ...templateOf(own), indexed: completionMode === "Indexed", suspended: suspend === true };
   const ended = conditions?.find(({ type, status }) => ENDED.has(type) && status === "True");
   if (ended !== undefined) return { ...pods, replicas: 0, notes: [`has ended (${ended.type}): no more pods come`] };
   const done = (succeeded ?? 0) + (uncountedTerminatedPods?.succeeded?.length ?? 0);

@@ -10,31 +10,28 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-interface Reason {
-  readonly problem: string;
-  readonly remedy: string;
-}
+/** A problem of an address, and its remedy. */
+type Reason = readonly [problem: string, remedy: string];
 
-const NOT_HERE: (address: ListenAddress) => Reason = () => ({
-  problem: "is no address of this machine",
-  remedy: "write one that `ip address` shows, or :PORT for all of them",
-});
-
-const UNKNOWN_NAME: (address: ListenAddress) => Reason = () => ({
-  problem: "is a name that this machine cannot resolve",
-  remedy: "write an IP address of this machine, or :PORT for all of them",
-});
+const NOT_HERE: Reason = [
+  "is no address of this machine",
+  "write one that `ip address` shows, or :PORT for all of them",
+];
+const UNKNOWN_NAME: Reason = [
+  "is a name that this machine cannot resolve",
+  "write an IP address of this machine, or :PORT for all of them",
+];
 
 /** Problems of a listening socket by the error code of the kernel or the resolver. */
-const REASONS: Readonly<Record<string, (address: ListenAddress) => Reason>> = {
-  EADDRINUSE: ({ port }) => ({
-    problem: "is in use by another process, probably an earlier one of Legation's that still runs",
-    remedy: `\`ss -ltnp 'sport = :${port}'\` shows which: stop it, or write another port`,
-  }),
-  EACCES: () => ({
-    problem: "is not allowed for this user",
-    remedy: "write a port from 1024 on, or give the process the capability CAP_NET_BIND_SERVICE",
-  }),
+const REASONS: Readonly<Record<string, Reason>> = {
+  EADDRINUSE: [
+    "is in use by another process, probably an earlier one of Legation's that still runs",
+    "`ss -ltnp 'sport = :PORT'` shows which: stop it, or write another port",
+  ],
+  EACCES: [
+    "is not allowed for this user",
+    "write a port from 1024 on, or give the process the capability CAP_NET_BIND_SERVICE",
+  ],
   EADDRNOTAVAIL: NOT_HERE,
   EAFNOSUPPORT: NOT_HERE,
   ENOTFOUND: UNKNOWN_NAME,
@@ -82,14 +79,14 @@ export async function checkPorts(flag: string, address: ListenAddress): Promise<
 export function listenFailure(flag: string, address: ListenAddress, error: unknown): Failure | undefined {
   if (!(error instanceof Error) || !("syscall" in error) || !("code" in error)) return undefined;
   if (error.syscall !== "listen" && error.syscall !== "getaddrinfo") return undefined;
-  const reason = REASONS[String(error.code)]?.(address);
-  if (reason === undefined) return undefined;
+  const [problem, remedy] = REASONS[String(error.code)] ?? [];
+  if (problem === undefined || remedy === undefined) return undefined;
   const { host, port } = address;
-  const text = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   return new Failure("usage", {
     object: flag,
-    problem: `${text} ${reason.problem}`,
-    remedy: reason.remedy,
+    problem: `${host.includes(":") ? `[${host}]` : host}:${port} ${problem}`,
+    // An address that is in use stands with its own port; any port will do for the others.
+    remedy: error.code === "EADDRINUSE" ? remedy.replace("PORT", String(port)) : remedy,
     cause: error,
   });
 }

@@ -27,14 +27,6 @@ const environment = z.object({
     .pipe(z.literal("otlp", { error: "only otlp and none are known" })),
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint,
-  OTEL_EXPORTER_OTLP_PROTOCOL: text,
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: text,
-  OTEL_EXPORTER_OTLP_CERTIFICATE: text,
-  OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: text,
-  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: text,
-  OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: text,
-  OTEL_EXPORTER_OTLP_CLIENT_KEY: text,
-  OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: text,
   OTEL_TRACES_SAMPLER: text
     .transform((value) => value?.replace(/^parentbased_/, "") ?? "always_on")
     .pipe(
@@ -63,8 +55,10 @@ export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "v
       remedy: "or set OTEL_SDK_DISABLED=true to run without traces",
     });
   }
-  const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL;
-  if (protocol === "grpc") {
+  // The variable for traces wins over that for all signals.
+  const exporter = (name: string): string | undefined =>
+    text.parse(env[`OTEL_EXPORTER_OTLP_TRACES_${name}`]) ?? text.parse(env[`OTEL_EXPORTER_OTLP_${name}`]);
+  if (exporter("PROTOCOL") === "grpc") {
     throw new Failure("usage", {
       object: "OTEL_EXPORTER_OTLP_PROTOCOL",
       problem: "grpc is not spoken here",
@@ -77,9 +71,9 @@ export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "v
     delayMs: data.OTEL_BSP_SCHEDULE_DELAY,
     queueSize: data.OTEL_BSP_MAX_QUEUE_SIZE,
     tls: {
-      caFile: data.OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CERTIFICATE,
-      certFile: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
-      keyFile: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY ?? data.OTEL_EXPORTER_OTLP_CLIENT_KEY,
+      caFile: exporter("CERTIFICATE"),
+      certFile: exporter("CLIENT_CERTIFICATE"),
+      keyFile: exporter("CLIENT_KEY"),
     },
   };
 }

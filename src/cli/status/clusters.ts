@@ -1,12 +1,22 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
-import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import {
+  HOST_LABEL,
+  LEADERLESS_ANNOTATION,
+  SYSTEM_NAMESPACE,
+  VIRTUAL_NODE_LABEL,
+  virtualNodeName,
+} from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
-import type { Failing } from "../../runtime/reflector.ts";
-import { age, table } from "../shared/output.ts";
+import { age, type Outcome, table } from "../shared/output.ts";
+import { asViewer, listClusters, listProxies } from "../shared/reading.ts";
+import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
 
 /** The host's objects that the status of all members needs. */
@@ -15,8 +25,6 @@ export interface Snapshot {
   /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
-  /** The watch's current failure, if any. */
-  readonly failing?: Failing;
 }
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
@@ -46,12 +54,23 @@ export interface ClusterStatus {
 export interface HostStatus {
   readonly clusters: readonly ClusterStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
-  /** Since when the host cannot be read, and why. The rest is as of then. */
-  readonly failing?: { readonly since: string; readonly reason: string };
+}
+
+/** Reads the status of all members. Rejects with `Failure` where Legation is not installed or the account may not read them. */
+export async function readClusters(host: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
+  const [joined, virtualNodes, proxies] = await asViewer(
+    Promise.all([
+      listClusters(host, signal),
+      listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+      listProxies(host, { signal }),
+    ]),
+  );
+  const status = hostStatus({ clusters: joined, nodes: virtualNodes, proxies });
+  return { document: status, text: statusTable(status, Date.now(), terminal) };
 }
 
 /** Counts and sums one snapshot. */
-export function hostStatus({ clusters, nodes, proxies, failing }: Snapshot): HostStatus {
+export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
   const alive = proxies.filter((proxy) => !isTerminal(proxy));
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
   const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -65,9 +84,6 @@ export function hostStatus({ clusters, nodes, proxies, failing }: Snapshot): Hos
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     waiting: { unplaced: unbound.length - gated, gated },
-    ...(failing === undefined
-      ? {}
-      : { failing: { since: new Date(failing.since).toISOString(), reason: failing.reason } }),
   };
 }
 
@@ -77,6 +93,7 @@ function clusterStatus(
   node: Stored<KubeNode> | undefined,
 ): ClusterStatus {
   const { metadata, status } = cluster;
+  const removal = removalOf(cluster);
   const used: Record<string, number> = {};
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
   const allocatable = parseAmounts(status?.allocatable);
@@ -87,6 +104,7 @@ function clusterStatus(
   return {
     name: metadata.name,
     ...readinessOf(cluster, node),
+    ...(removal === undefined ? {} : { reason: removal }),
     ...(status?.version === undefined ? {} : { version: status.version }),
     ...(status?.nodes === undefined ? {} : { nodes: status.nodes }),
     cpu: share("cpu"),
@@ -102,68 +120,47 @@ function clusterStatus(
 
 const UNHEARD = "does `legation controller` run?";
 
+/** Returns why a Cluster that is being deleted is still there. Undefined if it is not being deleted. */
+export function removalOf({ metadata, status }: Stored<Cluster>): string | undefined {
+  if (metadata.deletionTimestamp === undefined) return undefined;
+  const kept = status?.conditions?.find(({ type }) => type === RELEASED_CONDITION);
+  return kept === undefined ? "is being removed" : `is being removed: ${kept.message}`;
+}
+
 /** Returns a member's readiness by its Cluster and its node. */
 export function readinessOf(
-  { metadata, status }: Stored<Cluster>,
+  { status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Pick<ClusterStatus, "ready" | "reason"> {
   const said = status?.conditions?.find(({ type }) => type === "Ready");
-  const ready = said?.status ?? "Unknown";
-  if (metadata.deletionTimestamp !== undefined) {
-    const kept = status?.conditions?.find(({ type }) => type === RELEASED_CONDITION);
-    return { ready, reason: kept === undefined ? "is being removed" : `is being removed: ${kept.message}` };
-  }
-  if (said === undefined) return { ready, reason: `no controller has reported on it: ${UNHEARD}` };
-  if (ready !== "True") return { ready, reason: said.message };
+  if (said === undefined) return { ready: "Unknown", reason: `no controller has reported on it: ${UNHEARD}` };
+  const { status: ready, message } = said;
+  if (ready !== "True") return { ready, reason: message };
   // The controller may be gone; then Kubernetes marks the node, whose Lease expires.
   if (node !== undefined && !isNodeReady(node)) {
     const reason = `its node ${node.metadata.name} is not Ready, so what is shown may be old: ${UNHEARD}`;
-    return { ready: nodeReadiness(node), reason };
+    return { ready: node.status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown", reason };
   }
   return node?.spec?.unschedulable === true ? { ready, reason: "cordoned: takes no new pods" } : { ready };
 }
 
-function nodeReadiness({ status }: KubeNode): string {
-  return status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown";
-}
-
 /** Formats the status for people. */
-export function statusTable(status: HostStatus, now: number, terminal: Terminal): string {
-  return membersTable(status, now, terminal) + failingLine(status, terminal);
-}
-
-function failingLine({ failing }: HostStatus, terminal: Terminal): string {
-  if (failing === undefined) return "";
-  const line = `not read since ${failing.since}, and shown as it was then: ${failing.reason}`;
-  return `\n${terminal.paint("red", line)}`;
-}
-
-function membersTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
+export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
-  const header = [
-    "NAME",
-    "READY",
-    "VERSION",
-    "NODES",
-    "CPU FREE/ALL",
-    "MEMORY FREE/ALL",
-    "PODS RUN/ALL",
-    "AGE",
-    "REASON",
-  ];
+  const header = ["NAME", "READY", "VERSION", "NODES", "CPU FREE/ALL", "MEMORY FREE/ALL", "PODS RUN/ALL", "AGE"];
   const rows = clusters.map((cluster) => [
     cluster.name,
     terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
     cluster.version ?? "-",
     String(cluster.nodes ?? "-"),
-    `${cores(cluster.cpu.free)}/${cores(cluster.cpu.allocatable)}`,
+    `${rounded(cluster.cpu.free)}/${rounded(cluster.cpu.allocatable)}`,
     `${bytes(cluster.memory.free)}/${bytes(cluster.memory.allocatable)}`,
     `${cluster.pods.running}/${cluster.pods.unfinished}`,
     cluster.created === undefined ? "-" : age(now - Date.parse(cluster.created)),
     cluster.reason ?? "",
   ]);
   const reasons = clusters.some(({ reason }) => reason !== undefined);
-  return table(reasons ? header : header.slice(0, -1), rows) + waitingLine(waiting) + heldLines(clusters);
+  return table(reasons ? [...header, "REASON"] : header, rows) + waitingLine(waiting) + heldLines(clusters);
 }
 
 /** Returns how to inspect and end delegates that the restored host does not know. */
@@ -189,18 +186,14 @@ function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
   return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
 }
 
-function cores(value: number): string {
+function rounded(value: number): string {
   return String(Math.round(value * 10) / 10);
 }
 
 const BYTE_UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
 function bytes(value: number): string {
-  let rest = value;
-  let unit = 0;
-  while (Math.abs(rest) >= 1024 && unit < BYTE_UNITS.length - 1) {
-    rest /= 1024;
-    unit += 1;
-  }
-  return `${Math.round(rest * 10) / 10}${BYTE_UNITS[unit]}`;
+  const power = Math.floor(Math.log2(Math.max(1, Math.abs(value))) / 10);
+  const unit = Math.min(power, BYTE_UNITS.length - 1);
+  return `${rounded(value / 1024 ** unit)}${BYTE_UNITS[unit]}`;
 }

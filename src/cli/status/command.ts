@@ -5,11 +5,10 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import type { Outcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
-import { hostStatus, type Snapshot, statusTable } from "./clusters.ts";
+import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
-import { Screen, showFollowing } from "./screen.ts";
-import { followSnapshot, readSnapshot } from "./snapshot.ts";
+import { showFollowing } from "./screen.ts";
 
 type ShownKind = "Pod" | WorkloadKind;
 
@@ -33,7 +32,7 @@ interface StatusInput extends GlobalInput {
 
 const POD_POLL_MS = 1000;
 // Each poll lists all proxies of the host.
-const WORKLOAD_POLL_MS = 5000;
+const LIST_POLL_MS = 5000;
 
 /** `legation status` */
 export const statusCommand: Subcommand<StatusInput> = {
@@ -64,29 +63,15 @@ export const statusCommand: Subcommand<StatusInput> = {
     name: z.string().optional(),
   }).transform(({ type, name, ...rest }, context) => ({ ...rest, target: targetOf(type, name, context) })),
   run: async (options, session) => {
-    const { terminal, signal } = session;
-    const { target, output } = options;
     const { client, namespace: current } = await session.connect(options, "host");
-    if (target === undefined) {
-      const screen = new Screen(terminal, output);
-      const show = (snapshot: Snapshot): void => screen.show(clustersOutcome(snapshot));
-      if (options.watch) await followSnapshot(client, show, signal);
-      else show(await readSnapshot(client, signal));
-      return;
-    }
-    const { kind, name } = target;
-    const ref = { namespace: options.namespace ?? current, name };
-    if (kind === "Pod") {
-      await showFollowing(options, session, POD_POLL_MS, () => asViewer(readPod(client, ref, session)));
-    } else {
-      const workload = { ...ref, kind };
-      await showFollowing(options, session, WORKLOAD_POLL_MS, () => asViewer(readWorkload(client, workload, session)));
-    }
-
-    function clustersOutcome(snapshot: Snapshot): Outcome {
-      const status = hostStatus(snapshot);
-      return { document: status, text: statusTable(status, Date.now(), terminal) };
-    }
+    const { target, namespace = current } = options;
+    const read = (): Promise<Outcome> => {
+      if (target === undefined) return readClusters(client, session);
+      const { kind, name } = target;
+      if (kind === "Pod") return asViewer(readPod(client, { namespace, name }, session));
+      return asViewer(readWorkload(client, { namespace, name, kind }, session));
+    };
+    await showFollowing(options, session, target?.kind === "Pod" ? POD_POLL_MS : LIST_POLL_MS, read);
   },
 };
 

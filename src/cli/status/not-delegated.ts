@@ -1,10 +1,8 @@
-import { z } from "zod";
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
-import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
+import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
-import { isOverflowMode } from "../../api/overflow.ts";
 import { controllerOf } from "../../pods/phase.ts";
 import type { WrittenObject } from "../plan/documents.ts";
 
@@ -16,7 +14,7 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "legation-system",
 ]);
 
-type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences" | "managedFields">;
+type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences">;
 
 /** The workload that a pod is of. */
 export interface OwnWorkload {
@@ -45,111 +43,16 @@ export function whyNotDelegated(
     return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
   }
   const mode = delegationModeOf(labels);
-  const { why, remedy } = adviceOf(metadata, name, mode, workload);
-  return mode === undefined ? `${noMode(namespace)}, then ${remedy}` : why;
+  // Where the namespace delegates all pods, nothing need ask.
+  const isOptional = mode !== undefined && mode !== "annotated";
+  const problem = declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, name, workload));
+  return mode === undefined ? `${noMode(namespace)}; ${problem ?? "make its pods anew"}` : (problem ?? MADE_BEFORE);
 }
-
-/** Two answers by the annotations. */
-interface Advice {
-  /** Why the pod is not delegated, in a namespace that has a mode. */
-  readonly why: string;
-  /** The remaining step, once the namespace is in mode `annotated`. */
-  readonly remedy: string;
-}
-
-function adviceOf(
-  metadata: PodMetadata,
-  namespace: string,
-  mode: DelegationMode | undefined,
-  workload: OwnWorkload | undefined,
-): Advice {
-  const annotations = annotationsOf(metadata, workload);
-  if (annotations[DELEGATE_ANNOTATION] === "false") {
-    return {
-      why: `the annotation ${DELEGATE_ANNOTATION} there is "false"`,
-      remedy: `write the annotation ${DELEGATE_ANNOTATION}: "true" in place of "false"`,
-    };
-  }
-  for (const each of [annotations, workload?.metadata?.annotations]) {
-    const read = parsePlacement(each ?? {});
-    const problem = read.ok ? undefined : (read.problems[0]?.message ?? "");
-    if (problem !== undefined) return { why: problem, remedy: `put right what cannot be read: ${problem}` };
-  }
-  const isOfEarlierRun = workload?.kind === "CronJob" && !asks(metadata.annotations);
-  // Annotations matter only in mode `annotated`.
-  if ((mode !== undefined && mode !== "annotated") || asks(annotations)) {
-    return {
-      why: whyNotThoughAsked(metadata, mode, isOfEarlierRun, workload),
-      remedy: isOfEarlierRun ? "wait for its next run" : "make its pods anew",
-    };
-  }
-  if (asks(workload?.metadata?.annotations)) {
-    const remedy = carryOver(namespace, workload);
-    return {
-      why: `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${remedy}`,
-      remedy,
-    };
-  }
-  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
-  if (misplaced !== undefined) {
-    return {
-      why: `${misplaced} is a label there, and says something only as an annotation: write it under metadata.annotations`,
-      remedy: `write ${misplaced} under metadata.annotations: it is a label there`,
-    };
-  }
-  const remedy = writeAnnotation(metadata, workload);
-  return { why: `nothing asks for it: ${remedy}`, remedy };
-}
-
-/** Returns why a pod is not delegated although the workload's next pods are. */
-function whyNotThoughAsked(
-  metadata: PodMetadata,
-  mode: DelegationMode | undefined,
-  isOfEarlierRun: boolean,
-  workload: OwnWorkload | undefined,
-): string {
-  if (metadata.annotations?.[DELEGATE_ANNOTATION] === "false" && workload !== undefined) {
-    const next = workload.kind === "CronJob" ? "its next run is delegated" : "delete them to have them made anew";
-    return (
-      `the annotation ${DELEGATE_ANNOTATION} is "false" there, and not in the pod template of ${workload.kind} ${workload.name}: ` +
-      `${next}, unless something writes it on pods (a policy, an admission webhook), which is to leave these out`
-    );
-  }
-  const read = parsePlacement(annotationsOf(metadata, workload));
-  const isOverflow = mode !== undefined && read.ok && isOverflowMode(read.placement, mode);
-  if (isOverflow && namesNode(metadata)) return NODE_WRITTEN;
-  if (mode !== "annotated" || !isOfEarlierRun) return MADE_BEFORE;
-  // A Job's template does not change.
-  return (
-    "this run's Job was made before delegation was asked for, and makes its pods anew as they are: " +
-    `the next run of CronJob ${workload?.name} is delegated`
-  );
-}
-
-/** Returns the annotations of the template if it is known, else of the pod. */
-function annotationsOf({ annotations = {} }: PodMetadata, workload: OwnWorkload | undefined): Annotations {
-  return workload?.template === undefined ? annotations : (workload.template.annotations ?? {});
-}
-
-const NODE_WRITTEN = "spec.nodeName was written by the author: in overflow mode such pods are never delegated";
-const MADE_BEFORE =
-  "made before delegation was asked for: delete them to have them made anew (a pod without a controller, create it again)";
 
 const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
-
-/** Returns the annotation to write. An unknown workload may have it already. */
-function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefined): string {
-  const outer = workload?.metadata?.ownerReferences?.find(({ controller }) => controller === true);
-  if (outer !== undefined && OUTER_KINDS.has(outer.kind)) {
-    const command = `legation status ${outer.kind.toLowerCase()} ${outer.name}`;
-    return `${WRITE_ANNOTATION}; when ${outer.kind} ${outer.name} has it already, \`${command}\` says what carries it over`;
-  }
-  if (workload !== undefined || controllerOf({ metadata }) === undefined) return WRITE_ANNOTATION;
-  return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
-}
-
-// Kubernetes' own workloads that own other workloads.
-const OUTER_KINDS: ReadonlySet<string> = new Set(["Deployment", "CronJob"]);
+const MADE_BEFORE =
+  "made before delegation was asked for: delete them to have them made anew (a bare pod or a Job has to be created again, " +
+  "a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
 
 /** Returns why admission never delegates such a pod. Undefined if it may. */
 function whyNever(metadata: PodMetadata): string | undefined {
@@ -160,9 +63,7 @@ function whyNever(metadata: PodMetadata): string | undefined {
   if (annotations[MIRROR_ANNOTATION] !== undefined) {
     return "static pods, which a kubelet of this cluster runs by itself, are never delegated";
   }
-  if (controllerOf({ metadata })?.kind === "DaemonSet") {
-    return "pods of DaemonSets belong to nodes of this cluster";
-  }
+  if (controllerOf({ metadata })?.kind === "DaemonSet") return "pods of DaemonSets belong to nodes of this cluster";
   return undefined;
 }
 
@@ -174,45 +75,55 @@ function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string 
   return `namespace ${name} has the label ${DELEGATION_LABEL}: "${value}", which is no mode: write \`${command} --overwrite\``;
 }
 
-/** Returns the command by which admission copies the workload's annotations into its template: an update. */
-function carryOver(namespace: string, { kind = "", name = "", metadata }: Partial<OwnWorkload> = {}): string {
+/** Returns the annotations that the workload's next pods have: the template's if it is known, else the pod's. */
+function annotationsOf({ annotations }: PodMetadata, workload: OwnWorkload | undefined): Annotations {
+  return (workload?.template === undefined ? annotations : workload.template.annotations) ?? {};
+}
+
+/** Returns the annotation by which the author declines, or which cannot be read. */
+function declined(metadata: PodMetadata, workload: OwnWorkload | undefined): string | undefined {
+  const next = annotationsOf(metadata, workload);
+  if ([next, metadata.annotations].some((each) => each?.[DELEGATE_ANNOTATION] === "false")) {
+    return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
+  }
+  const problems = [next, workload?.metadata?.annotations ?? {}].flatMap((each) => {
+    const read = parsePlacement(each);
+    return read.ok ? [] : read.problems;
+  });
+  return problems[0]?.message;
+}
+
+/** Returns what to write so that the workload's next pods ask for delegation. Undefined if they do. */
+function notAsked(metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string | undefined {
+  if (asks(annotationsOf(metadata, workload))) return undefined;
+  if (workload !== undefined && asks(workload.metadata?.annotations)) return notInTemplate(namespace, workload);
+  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
+  if (misplaced !== undefined) {
+    return `${misplaced} is a label there, and says something only as an annotation: write it under metadata.annotations`;
+  }
+  const isUnknown = workload === undefined && controllerOf({ metadata }) !== undefined;
+  const where = "; when the workload has it already, `legation status KIND NAME` says what carries it over";
+  return `nothing asks for it: ${WRITE_ANNOTATION}${isUnknown ? where : ""}`;
+}
+
+/** Returns how the workload's annotations get into its pod template: admission copies them at an update. */
+function notInTemplate(namespace: string, { kind, name, metadata }: OwnWorkload): string {
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
-  if (owner !== undefined) {
-    return owner.kind === "Deployment" ? restart("deployment", owner.name ?? "", namespace) : templateOf(owner);
-  }
-  const resource = kind.toLowerCase();
-  switch (kind) {
-    case "Deployment":
-    case "StatefulSet":
-      return restart(resource, name, namespace);
-    case "Job":
-      return "a Job's template cannot change, so delete it and make it again";
-    case "CronJob":
-      return `write \`kubectl annotate ${resource} ${name} -n ${namespace} touched="$(date)" --overwrite\`; its next run has them`;
-    default:
-      return `write \`kubectl annotate ${resource} ${name} -n ${namespace} touched="$(date)" --overwrite\`, then delete its pods`;
-  }
+  const outer = owner === undefined ? { kind, name } : { kind: owner.kind, name: owner.name ?? "" };
+  const object = `${outer.kind.toLowerCase()} ${outer.name} -n ${namespace}`;
+  const remedy: Readonly<Record<string, string>> = {
+    Deployment: `write \`kubectl rollout restart ${object}\``,
+    StatefulSet: `write \`kubectl rollout restart ${object}\``,
+    Job: "a Job's template cannot change, so delete it and make it again",
+    CronJob: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`; its next run has them`,
+    ReplicaSet: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
+    ReplicationController: `write \`kubectl annotate ${object} touched="$(date)" --overwrite\`, then delete its pods`,
+  };
+  const theirs = `${outer.kind} ${outer.name} makes that template: write them into its own pod template`;
+  return `the annotations of ${kind} ${name} are not in its pod template: ${remedy[outer.kind] ?? theirs}`;
 }
 
-function restart(resource: string, name: string, namespace: string): string {
-  return `write \`kubectl rollout restart ${resource} ${name} -n ${namespace}\``;
-}
-
-function templateOf({ kind, name = "" }: { readonly kind: string; readonly name?: string }): string {
-  return `${kind} ${name} makes that template: write them into its own pod template`;
-}
-
-function asks(annotations: WrittenObject["metadata"]["annotations"] = {}): boolean {
+function asks(annotations: Annotations = {}): boolean {
   const read = parsePlacement(annotations);
   return read.ok && asksForDelegation(read.placement);
-}
-
-const writesNode = z.object({ "f:spec": z.object({ "f:nodeName": z.unknown() }) });
-
-/** Reports whether the pod's creator set its node. A Binding leaves no managed fields. */
-function namesNode({ managedFields = [] }: PodMetadata): boolean {
-  return managedFields.some(({ fieldsV1 }) => {
-    const { data } = writesNode.safeParse(fieldsV1);
-    return data !== undefined && "f:nodeName" in data["f:spec"];
-  });
 }

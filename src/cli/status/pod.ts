@@ -12,6 +12,7 @@ import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import { asksHostFirst, isOverflow } from "../../pods/overflow.ts";
 import {
   conditionOf,
+  controllerOf,
   deletionAskedAt,
   deletionGrace,
   isBound,
@@ -23,7 +24,7 @@ import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
-import { type Trouble, troubleText } from "./trouble.ts";
+import { exitWords, type Trouble, timeOf, troubleText, waitWords } from "./trouble.ts";
 
 /** A step of a pod's life. */
 export interface Station {
@@ -98,126 +99,120 @@ export function journeyOf(
     troubles,
     ...(notRead === undefined ? {} : { notRead }),
     events: events
-      .map(({ type = "", reason = "", message = "", lastTimestamp, eventTime, metadata }) => ({
-        at: lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "",
-        type,
-        reason,
-        message,
-      }))
+      .map((event) => {
+        const { type = "", reason = "", message = "" } = event;
+        return { at: timeOf(event), type, reason, message };
+      })
       .sort((a, b) => (a.at < b.at ? -1 : 1)),
   };
 }
 
-const FAR = "9999-12-31T00:00:00Z";
-
 /** Orders by time. A step without a time is pending and comes last. */
 function byTime(a: Station, b: Station): number {
-  return Date.parse(a.at ?? FAR) - Date.parse(b.at ?? FAR);
+  return (Date.parse(a.at ?? "") || Number.MAX_VALUE) - (Date.parse(b.at ?? "") || Number.MAX_VALUE);
+}
+
+/** Builds a step without the details that are undefined. */
+function station(at: string | undefined, what: string, ...details: (string | undefined)[]): Station {
+  return { ...(at === undefined ? {} : { at }), what, details: details.filter((detail) => detail !== undefined) };
 }
 
 function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station {
-  const { creationTimestamp, annotations = {}, ownerReferences = [] } = pod.metadata;
-  const owner = ownerReferences.find(({ controller }) => controller === true);
+  const { creationTimestamp, annotations = {} } = pod.metadata;
+  const owner = controllerOf(pod);
   const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
-  const overflows = isOverflow(pod);
+  const isMarked = delegated || isOverflow(pod);
   const as = delegated ? "and admitted as a proxy" : "and admitted in overflow mode";
-  return station(creationTimestamp, delegated || overflows ? `created, ${as}` : "created; it is not delegated", [
-    ...(owner === undefined ? [] : [`by ${owner.kind} ${owner.name}`]),
-    ...(scheduler === undefined ? [] : [`its own scheduler there is ${scheduler}`]),
-    ...(delegated || overflows ? [] : [whyNotDelegated(pod.metadata, namespace, workload)]),
-  ]);
+  return station(
+    creationTimestamp,
+    isMarked ? `created, ${as}` : "created; it is not delegated",
+    owner && `by ${owner.kind} ${owner.name}`,
+    scheduler && `its own scheduler there is ${scheduler}`,
+    isMarked ? undefined : whyNotDelegated(pod.metadata, namespace, workload),
+  );
 }
 
 function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
-  const { annotations = {} } = pod.metadata;
-  const scheduled = conditionOf(pod, "PodScheduled");
-  if (isBound(pod)) {
-    const cluster = annotations[CLUSTER_ANNOTATION];
-    const at = scheduled?.lastTransitionTime;
-    const bound = `bound to node ${pod.spec?.nodeName}`;
-    if (cluster === undefined)
-      return [station(at, bound, isOverflow(pod) ? ["this cluster's scheduler was asked first"] : [])];
-    if (annotations[DELEGATE_UID_ANNOTATION] === undefined) {
-      const waits = whyNotPlaced(pod)?.message;
-      const why = waits ?? "its delegate has not been scheduled there yet";
-      if (asksHostFirst(pod)) return [station(at, `overflowed to ${cluster}; ${bound}`, [why])];
-      const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
-      return [station(at, `left with lost member ${cluster}; ${bound}`, waits === undefined ? [lost] : [lost, waits])];
-    }
-    const memberNode = annotations[MEMBER_NODE_ANNOTATION];
-    const delegate = [
-      `uid ${annotations[DELEGATE_UID_ANNOTATION] ?? "unknown"}`,
-      ...(memberNode === undefined ? [] : [`on its node ${memberNode}`]),
-    ];
-    return [station(at, `delegate scheduled in ${cluster}; ${bound}`, delegate)];
-  }
+  if (isBound(pod)) return [bound(pod)];
   if (isTerminal(pod)) return [];
-  if (isGated(pod)) {
-    const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
-    return [station(undefined, "waits for its scheduling gates", [`gates: ${gates}`])];
-  }
-  if (isOverflow(pod)) return [overflowing(pod)];
-  if (!delegated) return [station(undefined, "waits for a scheduler", scheduled?.message ? [scheduled.message] : [])];
+  const { lastTransitionTime: at, message } = conditionOf(pod, "PodScheduled") ?? {};
+  if (isGated(pod)) return [station(undefined, "waits for its scheduling gates", `gates: ${gatesOf(pod)}`)];
+  if (isOverflow(pod)) return [overflowing(pod, at)];
+  if (!delegated) return [station(undefined, "waits for a scheduler", message)];
   const waits = whyNotPlaced(pod);
-  if (waits === undefined)
-    return [station(undefined, "waits for a member cluster; no controller has reported on it yet", [])];
-  return [
-    station(
-      waits.lastTransitionTime,
-      `waits for a member cluster: ${waits.reason}`,
-      (waits.message ?? "").split("; ").filter((line) => line !== ""),
-    ),
-  ];
+  if (waits === undefined) return [station(undefined, `waits for a member cluster; ${UNREPORTED}`)];
+  const reasons = (waits.message ?? "").split("; ").filter((line) => line !== "");
+  return [station(waits.lastTransitionTime, `waits for a member cluster: ${waits.reason}`, ...reasons)];
+}
+
+/** Explains a pod without any report of a controller. */
+export const UNREPORTED = "no controller has reported on it yet";
+
+/** Returns the names of a pod's scheduling gates. */
+export function gatesOf({ spec }: Stored<Pod>): string {
+  return (spec?.schedulingGates ?? []).map(({ name }) => name).join(", ");
+}
+
+function bound(pod: Stored<Pod>): Station {
+  const { annotations = {} } = pod.metadata;
+  const at = conditionOf(pod, "PodScheduled")?.lastTransitionTime;
+  const to = `bound to node ${pod.spec?.nodeName}`;
+  const cluster = annotations[CLUSTER_ANNOTATION];
+  if (cluster === undefined)
+    return station(at, to, isOverflow(pod) ? "this cluster's scheduler was asked first" : undefined);
+  const uid = annotations[DELEGATE_UID_ANNOTATION];
+  const memberNode = annotations[MEMBER_NODE_ANNOTATION];
+  if (uid !== undefined) {
+    const what = `delegate scheduled in ${cluster}; ${to}`;
+    return station(at, what, `uid ${uid}`, memberNode && `on its node ${memberNode}`);
+  }
+  const why = whyNotPlaced(pod)?.message;
+  if (asksHostFirst(pod)) {
+    return station(at, `overflowed to ${cluster}; ${to}`, why ?? "its delegate has not been scheduled there yet");
+  }
+  const lost = `${cluster} did not answer, and may have the pod: that is known when it answers again`;
+  return station(at, `left with lost member ${cluster}; ${to}`, lost, why);
 }
 
 /** Returns the step of a pod in overflow mode that has no node, with the host scheduler's message. */
-function overflowing(pod: Stored<Pod>): Station {
+function overflowing(pod: Stored<Pod>, at: string | undefined): Station {
   const message = unschedulableMessage(pod);
-  if (message === undefined) return station(undefined, "waits for this cluster's scheduler, which is asked first", []);
-  const { nominatedNodeName = "" } = pod.status ?? {};
-  const at = conditionOf(pod, "PodScheduled")?.lastTransitionTime;
-  if (nominatedNodeName !== "") {
-    return station(at, `waits until this cluster's scheduler has made room on ${nominatedNodeName}`, [message]);
-  }
+  if (message === undefined) return station(undefined, "waits for this cluster's scheduler, which is asked first");
+  const { nominatedNodeName } = pod.status ?? {};
+  if (nominatedNodeName)
+    return station(at, `waits until this cluster's scheduler has made room on ${nominatedNodeName}`, message);
   const written = pod.metadata.annotations?.[OVERFLOW_AFTER_ANNOTATION];
   const after = written ?? `its namespace's ${OVERFLOW_AFTER_ANNOTATION}, or ${DEFAULT_OVERFLOW_AFTER_SECONDS}s`;
-  return station(at, "this cluster's scheduler has no node for it", [
-    message,
-    `delegated when that has lasted for ${after} and a member cluster has room; an event NotOverflowed says why not`,
-  ]);
+  const next = `delegated when that has lasted for ${after} and a member cluster has room; an event NotOverflowed says why not`;
+  return station(at, "this cluster's scheduler has no node for it", message, next);
 }
 
 function running(pod: Stored<Pod>): Station[] {
-  const { startTime, containerStatuses = [], initContainerStatuses = [], phase } = pod.status ?? {};
-  const stations: Station[] = [];
-  if (startTime !== undefined) stations.push(station(startTime, "accepted by the kubelet", []));
-  const started = [...initContainerStatuses, ...containerStatuses].flatMap(startsOf).sort();
-  const restarts = containerStatuses.filter(({ restartCount }) => restartCount > 0);
-  const waiting = [...initContainerStatuses, ...containerStatuses].flatMap(({ name, state }) =>
-    state?.waiting === undefined
-      ? []
-      : [`${name}: ${[state.waiting.reason, state.waiting.message].filter(Boolean).join(": ")}`],
-  );
-  if (started[0] !== undefined) {
-    stations.push(
-      station(
-        started[0],
-        "containers started",
-        restarts.map(({ name, restartCount }) => `${name} restarted ${restartCount} times`),
-      ),
-    );
-  }
-  if (waiting.length > 0 && !isTerminal(pod))
-    stations.push(station(undefined, `${phase ?? "Pending"}: containers wait`, waiting));
+  const { startTime, containerStatuses = [], initContainerStatuses = [], phase = "Pending" } = pod.status ?? {};
+  const all = [...initContainerStatuses, ...containerStatuses];
+  const [started] = all.flatMap(startsOf).sort();
+  const restarts = containerStatuses
+    .filter(({ restartCount }) => restartCount > 0)
+    .map(({ name, restartCount }) => `${name} restarted ${restartCount} times`);
+  const waiting = isTerminal(pod) ? [] : all.flatMap(waitWords);
   const ready = conditionOf(pod, "Ready");
-  if (ready?.status === "True") stations.push(station(ready.lastTransitionTime, "ready", []));
-  return stations;
+  return [
+    ...(startTime === undefined ? [] : [station(startTime, "accepted by the kubelet")]),
+    ...(started === undefined ? [] : [station(started, "containers started", ...restarts)]),
+    ...(waiting.length === 0 ? [] : [station(undefined, `${phase}: containers wait`, ...waiting)]),
+    ...(ready?.status === "True" ? [station(ready.lastTransitionTime, "ready")] : []),
+  ];
+}
+
+function startsOf({ state, lastState }: ContainerStatus): string[] {
+  const starts = [lastState?.terminated, state?.running, state?.terminated].map((each) => each?.startedAt);
+  return starts.filter((at) => at !== undefined);
 }
 
 /** Returns the step of a pod for which a cluster refuses a write. */
 function refused(pod: Stored<Pod>): Station[] {
   const { status, reason = "", message = "", lastTransitionTime } = conditionOf(pod, REFUSED_CONDITION) ?? {};
-  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, message.split("; "))] : [];
+  return status === "True" ? [station(lastTransitionTime, `held up: ${reason}`, ...message.split("; "))] : [];
 }
 
 function ending(pod: Stored<Pod>): Station[] {
@@ -227,35 +222,15 @@ function ending(pod: Stored<Pod>): Station[] {
   if (deletionTimestamp !== undefined) {
     const askedAt = deletionAskedAt(pod);
     const at = askedAt === undefined ? deletionTimestamp : `${new Date(askedAt).toISOString().slice(0, 19)}Z`;
-    const held = finalizers.length === 0 ? [] : [`held by ${finalizers.join(", ")}`];
+    const held = finalizers.length === 0 ? undefined : `held by ${finalizers.join(", ")}`;
     stations.push(station(at, `deletion asked for (grace ${deletionGrace(pod) ?? 0} s)`, held));
   }
   if (isTerminal(pod)) {
     const finished = containerStatuses.flatMap(({ state }) => state?.terminated?.finishedAt ?? []).sort();
-    stations.push(
-      station(finished.at(-1), `finished: ${phase}${reason === undefined ? "" : ` (${reason})`}`, [
-        ...(message === undefined ? [] : [message]),
-        ...containerStatuses.flatMap(exitOf),
-      ]),
-    );
+    const what = `finished: ${phase}${reason === undefined ? "" : ` (${reason})`}`;
+    stations.push(station(finished.at(-1), what, message, ...containerStatuses.flatMap(exitWords)));
   }
   return stations;
-}
-
-function startsOf({ state, lastState }: ContainerStatus): string[] {
-  return [lastState?.terminated?.startedAt, state?.running?.startedAt, state?.terminated?.startedAt].filter(
-    (at) => at !== undefined,
-  );
-}
-
-function exitOf({ name, state }: ContainerStatus): string[] {
-  const ended = state?.terminated;
-  if (ended === undefined) return [];
-  return [`${name}: exit code ${ended.exitCode}${ended.reason === undefined ? "" : ` (${ended.reason})`}`];
-}
-
-function station(at: string | undefined, what: string, details: readonly string[]): Station {
-  return at === undefined ? { what, details } : { at, what, details };
 }
 
 /** Formats a journey for people. */

@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
-import { admitPod } from "../plan/admission.ts";
+import { admitPod, isDelegated } from "../plan/admission.ts";
 import { isMakerOf, isPodOf, makerOf, missingOrdinal, type NamedWorkload, podOf } from "../plan/controller-pods.ts";
 import { objectOf, readFields, type WrittenObject } from "../plan/documents.ts";
 import { readClaims, readHost } from "../plan/read-host.ts";
@@ -88,7 +88,7 @@ function isAtWork(
   if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
   if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
   // The CronJob's own event: the Job itself could not be created.
-  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object, runs);
+  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object);
 }
 
 /** Returns the workload's next pod and its claims after admission. Undefined when it would not be delegated. */
@@ -105,21 +105,12 @@ function nextPod(
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
   const index = workload.kind === "StatefulSet" ? missingOrdinal(pods, spec.firstOrdinal) : pods.length;
   const admitted = admitPod(podOf(workload, spec, index, maker), mode);
-  if (admitted.denied !== undefined || admitted.delegated !== true) return {};
+  if (admitted.denied !== undefined || !isDelegated(admitted.object)) return {};
   const { claims = [] } = spec;
   const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${index}` }));
   return { next: admitted.object, nextClaims: own };
 }
 
-const jobState = z.looseObject({
-  metadata: z.looseObject({ creationTimestamp: z.string().nullish() }),
-  spec: z.looseObject({ suspend: z.boolean().exactOptional() }),
-  status: z
-    .looseObject({
-      conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).exactOptional(),
-    })
-    .exactOptional(),
-});
 const cronJobState = z.looseObject({
   status: z
     .looseObject({
@@ -130,14 +121,11 @@ const cronJobState = z.looseObject({
     .exactOptional(),
 });
 
-// The Job controller creates no pods once a Job has one of these conditions (k8s.io/api/batch/v1).
-const ENDING: ReadonlySet<string> = new Set(["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"]);
-
 /** Returns how many pods a workload wants now. `runs` are a CronJob's active Jobs. */
 export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: readonly WrittenObject[]): number {
   if (kind === "CronJob") return runs.reduce((wanted, run) => wanted + podsWanted(run, "Job", []), 0);
-  if (kind === "Job" && isResting(object)) return 0;
-  return podsOf(object, kind).replicas;
+  const { replicas, suspended = false } = podsOf(object, kind);
+  return suspended ? 0 : replicas;
 }
 
 /** Returns the names of a CronJob's active Jobs. */
@@ -145,17 +133,8 @@ export function runsOf(cronJob: WrittenObject): string[] {
   return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
 }
 
-/** Returns when a CronJob started its latest run, in epoch ms; 0 if it never did. */
-function lastRunOf(cronJob: WrittenObject, runs: readonly WrittenObject[]): number {
+/** Returns when a CronJob's latest run was due or succeeded, in epoch ms; 0 if it never ran. */
+function lastRunOf(cronJob: WrittenObject): number {
   const { lastScheduleTime, lastSuccessfulTime } = readFields(cronJobState, cronJob).status ?? {};
-  const made = runs.map((run) => readFields(jobState, run).metadata.creationTimestamp);
-  const times = [lastScheduleTime, lastSuccessfulTime, ...made].map((time) => Date.parse(time ?? ""));
-  return Math.max(0, ...times.filter((time) => !Number.isNaN(time)));
-}
-
-/** Reports whether a Job is suspended or has ended, and so wants no pods. */
-function isResting(job: WrittenObject): boolean {
-  const { spec, status } = readFields(jobState, job);
-  const isEnding = status?.conditions?.some((one) => ENDING.has(one.type) && one.status === "True");
-  return spec.suspend === true || isEnding === true;
+  return Math.max(...[lastScheduleTime, lastSuccessfulTime].map((time) => Date.parse(time ?? "") || 0));
 }

@@ -53,8 +53,7 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
   ];
 }
 
-function pendingText({ pods, reason, message, clusters }: PendingPods, terminal: Terminal): string {
+function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
   const who = pods.length === 1 ? `${pods[0]} waits` : `${pods.length} pods wait (${pods[0]}, …)`;
-  const why = clusters.length === 0 ? [message] : clusters.map((one) => `${one.cluster}: ${one.message}`);
-  return [`${terminal.paint("red", who)}: ${reason}`, ...why.map((line) => `  ${line}`)].join("\n");
+  return [`${terminal.paint("red", who)}: ${reason}`, ...message.split("; ").map((line) => `  ${line}`)].join("\n");
 }

@@ -11,6 +11,7 @@ import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import type { ClaimSpec } from "../plan/claims.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
+import { gatesOf, UNREPORTED } from "./pod.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** The host's objects of one workload. */
@@ -53,10 +54,8 @@ export interface WorkloadMember {
 export interface PendingPods {
   readonly pods: readonly string[];
   readonly reason: string;
-  /** The condition's message. */
+  /** The condition's message, with a reason for each member. */
   readonly message: string;
-  /** The message by member. */
-  readonly clusters: readonly { readonly cluster: string; readonly message: string }[];
 }
 
 /** A workload, as `legation status` shows it. */
@@ -126,8 +125,15 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     onHost: own.length,
     ...whyOnHost(own, facts, host),
     readyOnHost: own.filter(isReady).length,
-    pending: pendingOf(pods, [...names]),
-    troubles: troublesOf({ namespace, replicas, pods, clusters: host.clusters, refusals: facts.refusals ?? [] }),
+    pending: pendingOf(pods),
+    troubles: troublesOf({
+      namespace,
+      replicas,
+      pods,
+      clusters: host.clusters,
+      nodes: host.nodes,
+      refusals: facts.refusals ?? [],
+    }),
     ...(place?.cluster === undefined ? {} : { next: place.cluster }),
   };
 }
@@ -185,22 +191,13 @@ function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
   return phases;
 }
 
-function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): PendingPods[] {
-  const waiting = pods.filter((pod) => waits(pod) && !isBound(pod) && isLive(pod));
-  const reasons = Map.groupBy(waiting, (pod) => JSON.stringify(reasonOf(pod)));
-  return [...reasons.values()].flatMap((those) => {
-    const [first] = those;
-    if (first === undefined) return [];
-    const { reason, message } = reasonOf(first);
-    return [
-      {
-        pods: those.map(({ metadata }) => metadata.name).sort(),
-        reason,
-        message,
-        clusters: byCluster(message, clusters),
-      },
-    ];
-  });
+function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {
+  const waiting = pods
+    .filter((pod) => waits(pod) && !isBound(pod) && isLive(pod))
+    .map((pod) => ({ name: pod.metadata.name, ...reasonOf(pod) }));
+  return [...Map.groupBy(waiting, ({ reason, message }) => `${reason}: ${message}`).values()].flatMap((those) =>
+    those.slice(0, 1).map(({ reason, message }) => ({ pods: those.map(({ name }) => name).sort(), reason, message })),
+  );
 }
 
 /** Reports whether a pod is a proxy, which an overflowed pod is as well. */
@@ -214,28 +211,13 @@ function waits(pod: Stored<Pod>): boolean {
 }
 
 function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
-  if (isGated(pod)) {
-    const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
-    return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gates}` };
-  }
+  if (isGated(pod)) return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gatesOf(pod)}` };
   if (isOverflow(pod)) {
     const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;
     return { reason: "Unschedulable", message };
   }
   const { reason = "NotPlaced", message = "" } = whyNotPlaced(pod) ?? {
-    message: "no controller has reported on it yet: it is being placed, or `legation controller` does not run",
+    message: `${UNREPORTED}: it is being placed, or \`legation controller\` does not run`,
   };
   return { reason, message };
-}
-
-/** Splits a condition's message by member. A part without a member's name continues the part before it. */
-function byCluster(message: string, clusters: readonly string[]): { cluster: string; message: string }[] {
-  const parts: { cluster: string; message: string }[] = [];
-  for (const part of message.split("; ")) {
-    const cluster = clusters.find((name) => part.startsWith(`${name}: `));
-    const last = parts.at(-1);
-    if (cluster !== undefined) parts.push({ cluster, message: part.slice(cluster.length + 2) });
-    else if (last !== undefined) last.message += `; ${part}`;
-  }
-  return parts;
 }

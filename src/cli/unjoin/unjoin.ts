@@ -3,7 +3,7 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { KubeError } from "../../kube/errors.ts";
 import { hostAccountName } from "../member/access.ts";
 import { type CleaningContext, cleanMember, reportsOf } from "../member/clean.ts";
 import { findCredentials, foreignCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
@@ -60,10 +60,8 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await removeVirtualNode(host, name, signal);
   }
 
-  // The stored credentials go last. An operator's own ones, which the member refuses, make a repetition pointless.
-  const isLeftover = !force && cluster === undefined && context.member === undefined && kept.length === stored.length;
-  const whenRefused = isLeftover ? () => unknown(host, { name, kept, isRefused: true }, signal) : undefined;
-  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused, kept });
+  // The stored credentials go last.
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, kept });
   await refuseSuccessor();
   await removeCredentials(host, name, stored, { signal, report });
   return { name, remained, kept };
@@ -72,23 +70,18 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
 interface CleanUpContext
   extends UnjoinContext,
     Required<Pick<CleaningContext, "refuseSuccessor">>,
-    Pick<Unjoined, "kept"> {
-  /** Returns the failure when the member refuses to tell who joined it. Undefined when the command may be repeated. */
-  readonly whenRefused: (() => Promise<Failure>) | undefined;
-}
+    Pick<Unjoined, "kept"> {}
 
 async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal, refuseSuccessor, whenRefused, kept }: CleanUpContext,
+  { host, report, signal, refuseSuccessor, kept }: CleanUpContext,
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
-  let hasAnswered = false;
   try {
     // The member joined again before it was clean, or twice: its objects are the other Cluster's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
-    hasAnswered = true;
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
     const remained: string[] = [];
     report(`${name}: looking for what this host made there`);
@@ -104,8 +97,6 @@ async function cleanUp(
     return remained;
   } catch (error) {
     if (!(error instanceof KubeError) || signal.aborted) throw error;
-    const isRefused = !hasAnswered && isKubeError(error, "Unauthorized", "Forbidden");
-    if (isRefused && whenRefused !== undefined) throw await whenRefused();
     if (force) return [`everything: ${error.message}`];
     throw new Failure("failure", {
       object: `Cluster ${name}`,
@@ -150,14 +141,13 @@ function stayingText(kept: readonly string[]): string {
 
 async function unknown(
   host: ClusterClient,
-  { name, kept, isRefused = false }: Pick<Unjoined, "name" | "kept"> & { readonly isRefused?: boolean },
+  { name, kept }: Pick<Unjoined, "name" | "kept">,
   signal: AbortSignal,
 ): Promise<Failure> {
   const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
-  const refused = isRefused ? "; the member refuses its credentials" : "";
   return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${refused}${stayingText(kept)}`,
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${stayingText(kept)}`,
     remedy:
       "to clean a member that was left behind, add --member-kubeconfig FILE" +
       (kept.length === 0 ? "" : "; delete the Secret when nothing needs it"),

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
+import type { DelegationMode } from "../../../../src/api/delegation-mode.ts";
 import type { KubeObject, Pod, ResourceQuota, Stored } from "../../../../src/api/kubernetes.ts";
+import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/admission.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
-import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
-import type { PreparedWorkload } from "../../../../src/cli/plan/prepare.ts";
 import { type ManifestState, readManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
@@ -87,7 +87,7 @@ describe("the dry-run of a pod", () => {
     });
   });
 
-  test("is not made for an asker without the right, or by a webhook with side effects", async () => {
+  test("is not made without the right to create pods, or by a webhook with side effects", async () => {
     const rights =
       'pods is forbidden: User "ann" cannot create resource "pods" in API group "" in the namespace "team"';
     expect(await answerTo("Forbidden", rights)).toEqual({ is: "notChecked", why: "you may not create pods" });
@@ -102,7 +102,7 @@ describe("the dry-run of a pod", () => {
     await expect(answerTo("NotSent", "connection refused")).rejects.toThrow("connection refused");
   });
 
-  test("of a namespace that exists is a patch", async () => {
+  test("of an existing namespace is a patch", async () => {
     const sent: unknown[] = [];
     const client = fakeClient({
       patch: async (_resource, ref, patch, options) => {
@@ -124,31 +124,31 @@ describe("the dry-run of a pod", () => {
 });
 
 describe("the API server's answer about a pod", () => {
-  test("holds for all pods of the workload: its defaults count, and its refusal", () => {
-    const answer = (asked: Pod, workload: PreparedWorkload): Answer<Stored<Pod>> =>
-      webhookAlone(
-        { ...asked, spec: { containers: [{ name: "main", resources: { requests: { cpu: "8" } } }] } },
-        workload,
-      );
+  test("holds for all pods of the workload, with its defaults or as a refusal", async () => {
+    const answer = (asked: Pod, mode: DelegationMode): Answer<Stored<Pod>> =>
+      webhookAlone({ ...asked, spec: { containers: [{ name: "main", resources: { requests: { cpu: "8" } } }] } }, mode);
     const unsaid = deployment(5, {}, { containers: [{ name: "main", image: "web:1" }] });
-    const defaulted = planWith(host(members), [unsaid], { answer });
+    const defaulted = await planWith(host(members), [unsaid], { answer });
     expect(defaulted.workloads[0]?.pods.filter(({ cluster }) => cluster !== undefined)).toHaveLength(4);
     const refused = { answer: () => ({ is: "refused", message: "no", ofQuota: false }) as const };
-    expect(planWith(host(members), [deployment(2)], refused).workloads[0]?.pods).toEqual([
+    expect((await planWith(host(members), [deployment(2)], refused)).workloads[0]?.pods).toEqual([
       expect.objectContaining({ reason: "FailedCreate", message: "no" }),
       expect.objectContaining({ reason: "FailedCreate", message: "no" }),
     ]);
-    expect(planWith(host(members), [bare], refused).workloads[0]).toMatchObject({ outcome: "refused", message: "no" });
+    expect((await planWith(host(members), [bare], refused)).workloads[0]).toMatchObject({
+      outcome: "refused",
+      message: "no",
+    });
   });
 
-  test("is asked for with a name that the API server makes up, owned by its controller", () => {
+  test("is requested for a pod with a generated name and its controller as owner", async () => {
     const asked: Pod[] = [];
     const answer = (one: Pod): Answer<never> => {
       asked.push(one);
       return { is: "notChecked", why: "asked" };
     };
     const set = { ...deployment(2), kind: "StatefulSet" };
-    planWith(host(members), [deployment(2), set, bare], { answer });
+    await planWith(host(members), [deployment(2), set, bare], { answer });
     expect(asked.map(({ metadata }) => metadata)).toEqual([
       expect.objectContaining({
         namespace: "team",
@@ -161,15 +161,15 @@ describe("the API server's answer about a pod", () => {
     for (const { metadata } of asked) expect(metadata).not.toHaveProperty("uid");
   });
 
-  test("is asked for without the names of what the manifest creates, which come back in its pods", () => {
+  test("is requested without names of objects that the manifest creates, which its pods get back", async () => {
     const named = deployment(1, {}, { serviceAccountName: "robot", priorityClassName: "high" });
     const coming = new Set([key("ServiceAccount", "robot"), key("PriorityClass", "high")]);
     const asked: Pod["spec"][] = [];
-    const planned = planWith(host(members), [named], {
+    const planned = await planWith(host(members), [named], {
       found: { coming },
-      answer: (one, workload) => {
+      answer: (one, mode) => {
         asked.push(one.spec);
-        return webhookAlone(one, workload);
+        return webhookAlone(one, mode);
       },
     });
     expect(asked).toEqual([{ containers: expect.anything() }]);
@@ -179,23 +179,25 @@ describe("the API server's answer about a pod", () => {
     });
   });
 
-  test("that there is none leaves the webhook's own code, and says so", () => {
+  test("is replaced by the webhook's own code where the dry-run is not made, and listed as not checked", async () => {
     const answer = (): Answer<never> => ({ is: "notChecked", why: "you may not create pods" });
-    expect(planWith(host(members), [deployment(2)], { answer })).toMatchObject({
+    expect(await planWith(host(members), [deployment(2)], { answer })).toMatchObject({
       fits: true,
       notChecked: [expect.stringMatching(/ for Deployment team\/web: you may not create pods$/)],
     });
     const robot = deployment(1, {}, { serviceAccountName: "robot" });
     const found = { missing: new Set([key("ServiceAccount", "robot")]) };
-    expect(planWith(host(members), [robot], { answer, found }).workloads[0]?.pods[0]?.message).toContain("robot");
+    expect((await planWith(host(members), [robot], { answer, found })).workloads[0]?.pods[0]?.message).toContain(
+      "robot",
+    );
   });
 });
 
-describe("what pods name and the host lacks", () => {
+describe("a ConfigMap that the host lacks", () => {
   const found = { missing: new Set([key("ConfigMap", "web")]) };
 
-  test("is waited for in kubelet's words, as the pod's condition would say", () => {
-    const planned = planWith(host(members), [deployment(2, {}, uses(false))], { found });
+  test("keeps pods waiting, in the kubelet's words", async () => {
+    const planned = await planWith(host(members), [deployment(2, {}, uses(false))], { found });
     expect(planned.fits).toBe(false);
     expect(planned.workloads[0]).toMatchObject({ outcome: "waits" });
     expect(planned.workloads[0]?.pods[0]).toMatchObject({
@@ -204,12 +206,12 @@ describe("what pods name and the host lacks", () => {
     });
   });
 
-  test("is not waited for where it is optional", () => {
-    expect(planWith(host(members), [deployment(2, {}, uses(true))], { found }).fits).toBe(true);
+  test("keeps no pod waiting where it is optional", async () => {
+    expect((await planWith(host(members), [deployment(2, {}, uses(true))], { found })).fits).toBe(true);
   });
 });
 
-describe("what the host has of the names of a manifest's pods", () => {
+describe("an object that pods of a manifest name", () => {
   const found = async (objects: WrittenObject[], find: ClusterClient["find"]): Promise<ManifestState> => {
     const list = async (): Promise<ListPage<never>> => ({ items: [], resourceVersion: "1", size: 0 });
     return readManifestState(fakeClient({ find, list }), objects, "team", AbortSignal.timeout(1000));
@@ -217,7 +219,7 @@ describe("what the host has of the names of a manifest's pods", () => {
   const nothing = async (): Promise<undefined> => undefined;
   const named = deployment(1, {}, { ...uses(false), serviceAccountName: "robot", priorityClassName: "high" });
 
-  test("is missing, unless the manifest creates it, wherever in it that stands", async () => {
+  test("is missing unless the host has it or any document of the manifest creates it", async () => {
     const none = await found([named], nothing);
     expect([...none.missing].sort()).toEqual([
       "ConfigMap/team/web",
@@ -234,7 +236,7 @@ describe("what the host has of the names of a manifest's pods", () => {
     expect([...some.coming].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
   });
 
-  test("is told as not checked where the asker may not read it, but for what the API server looks for", async () => {
+  test("is listed as not checked where the account may not read it, unless the API server checks it", async () => {
     const forbidden = async (resource: Resource<KubeObject>): Promise<undefined> => {
       if (resource.plural === "deployments") return undefined;
       throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: resource.plural });
@@ -246,14 +248,17 @@ describe("what the host has of the names of a manifest's pods", () => {
 });
 
 describe("a quota of the host", () => {
-  const refusals = (quotas: readonly Stored<ResourceQuota>[], ...objects: WrittenObject[]): (string | undefined)[] =>
-    planWith(host(members), objects, { found: { quotas } }).workloads.flatMap(({ pods }) =>
+  const refusals = async (
+    quotas: readonly Stored<ResourceQuota>[],
+    ...objects: WrittenObject[]
+  ): Promise<(string | undefined)[]> =>
+    (await planWith(host(members), objects, { found: { quotas } })).workloads.flatMap(({ pods }) =>
       pods.filter(({ reason }) => reason === "FailedCreate").map(({ message }) => message),
     );
 
-  test("lets in what it has room for, and refuses the rest in the API server's words", () => {
+  test("admits pods up to its limit, and refuses the rest in the API server's words", async () => {
     const quotas = [quota({ pods: "4", cpu: "10" }, { pods: "2", cpu: "2" })];
-    const planned = planWith(host(members), [deployment(3)], { found: { quotas } });
+    const planned = await planWith(host(members), [deployment(3)], { found: { quotas } });
     expect(planned.workloads[0]?.pods.map(({ cluster, reason }) => cluster ?? reason)).toEqual([
       "east",
       "west",
@@ -301,26 +306,28 @@ describe("a quota of the host", () => {
       "requested: cpu=3, used: cpu=3, limited: cpu=4",
     ],
     ["what is not asked for", { "requests.nvidia.com/gpu": "0", services: "0" }, {}, {}, undefined],
-  ])("of %s", (_what, hard, resources, podSpec, words) => {
-    const refused = refusals([quota(hard)], resourced(resources, podSpec));
+  ])("counts %s", async (_what, hard, resources, podSpec, words) => {
+    const refused = await refusals([quota(hard)], resourced(resources, podSpec));
     if (words === undefined) expect(refused).toEqual([]);
     else expect(refused.at(-1)).toContain(words);
   });
 
-  test("has less room for what comes after pods that run on the host", () => {
+  test("counts pods of the manifest that stay on the host", async () => {
     const silent = { ...deployment(2), metadata: { name: "silent" } };
-    expect(refusals([quota({ pods: "3" })], silent, deployment(2))).toHaveLength(1);
+    expect(await refusals([quota({ pods: "3" })], silent, deployment(2))).toHaveLength(1);
   });
 
-  test("of another namespace is not counted", () => {
+  test("does not count for another namespace", async () => {
     const other = quota({ pods: "0" });
-    expect(refusals([{ ...other, metadata: { ...other.metadata, namespace: "other" } }], deployment(3))).toEqual([]);
+    expect(await refusals([{ ...other, metadata: { ...other.metadata, namespace: "other" } }], deployment(3))).toEqual(
+      [],
+    );
   });
 
-  test("with scopes, and what the manifest writes of quotas and LimitRanges, is told as not checked", () => {
+  test("is listed as not checked if it has scopes or is in the manifest", async () => {
     const quotas = [quota({ pods: "0" }, {}, { scopes: ["BestEffort"] })];
     const written = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "limits" } };
-    expect(planWith(host(members), [written, deployment(3)], { found: { quotas } })).toMatchObject({
+    expect(await planWith(host(members), [written, deployment(3)], { found: { quotas } })).toMatchObject({
       fits: true,
       notChecked: [
         "LimitRange team/limits of the manifest: pods are checked by those that the host has now",
@@ -329,7 +336,7 @@ describe("a quota of the host", () => {
     });
   });
 
-  test("gets back the part of pods that are replaced, also when the API server finds it full", () => {
+  test("counts the room of replaced pods as free, also when the API server finds it full", async () => {
     const old = proxyPod({
       name: "web-6d4cf56db6-aaaaa",
       uid: "old",
@@ -345,17 +352,17 @@ describe("a quota of the host", () => {
     const full: Answer<never> = { is: "refused", message: "exceeded quota: team", ofQuota: true };
     const before = deployment(1, {}, { containers: [{ name: "main", image: "web:0" }] });
     const existing = [{ ...before, metadata: { ...before.metadata, namespace: "team" } }];
-    const replaced = planWith(state, [deployment(1)], { found: { existing, quotas }, answer: () => full });
+    const replaced = await planWith(state, [deployment(1)], { found: { existing, quotas }, answer: () => full });
     expect(replaced.fits).toBe(true);
     expect(replaced.notChecked).toEqual([
       expect.stringContaining("exceeded quota: team, until the pods that go have gone"),
     ]);
-    expect(planWith(state, [deployment(1)], { found: { quotas }, answer: () => full }).fits).toBe(false);
+    expect((await planWith(state, [deployment(1)], { found: { quotas }, answer: () => full })).fits).toBe(false);
   });
 });
 
-test("a namespace that is being deleted takes nothing new", () => {
+test("refuses pods in a namespace that is being deleted", async () => {
   const ending = namespace("team", { deletionTimestamp: "2026-01-01T00:00:00Z" });
-  const { workloads } = plan(host(members, { namespaces: [ending] }), deployment(1));
+  const { workloads } = await plan(host(members, { namespaces: [ending] }), deployment(1));
   expect(workloads[0]).toMatchObject({ outcome: "refused", message: expect.stringContaining("is being deleted") });
 });

@@ -60,8 +60,6 @@ describe("manifests are read", () => {
       "base: &base {image: web, tty: true}",
       "container: {<<: *base, name: main, tty: off}",
       "mode: 0644",
-      "newer: 0o644",
-      "least: -0o17",
       "hexadecimal: 0x1F",
       "truth: [yes, On, TRUE, n]",
       "quoted: ['yes', \"0644\"]",
@@ -74,8 +72,6 @@ describe("manifests are read", () => {
     expect(object).toMatchObject({
       container: { image: "web", name: "main", tty: false },
       mode: 420,
-      newer: 420,
-      least: -15,
       hexadecimal: 31,
       truth: [true, true, true, false],
       quoted: ["yes", "0644"],

@@ -43,12 +43,12 @@ const members: Record<string, MemberParts> = { east: {}, west: {} };
 const written = (replicas: number, image = "web:1"): WrittenObject =>
   deployment(replicas, { "legation.dev/group": "flow" }, { containers: [mainContainer(image)] });
 
-function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly Stored<Pod>[]): Plan {
+function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly Stored<Pod>[]): Promise<Plan> {
   return planWith(host(members, { proxies }), [object], { found: { existing: [existing] } });
 }
 
 describe("a workload that is on the host already", () => {
-  test("stays when its manifest says the same in other words than the API server keeps", () => {
+  test("keeps its pods when its manifest differs by defaults and notation only", async () => {
     const kept = stored(1, annotations) as { spec: { template: { spec: object } } } & WrittenObject;
     const resources = { requests: { cpu: "700m", memory: "1Gi" } };
     kept.spec.template.spec = {
@@ -73,23 +73,23 @@ describe("a workload that is on the host already", () => {
       env: [{ name: "EMPTY", value: "" }],
       volumeMounts: [{ name: "data", readOnly: false }],
     };
-    const notes = (one: object): unknown =>
-      plan(deployment(1, { "legation.dev/group": "flow" }, { containers: [{ ...container, ...one }] }), kept, [
-        replica("web-abc-1", "west"),
-      ]).workloads[0]?.notes;
-    expect(notes({})).toEqual(["1 of its pods is there already, and stays"]);
+    const notes = async (one: object): Promise<unknown> => {
+      const object = deployment(1, { "legation.dev/group": "flow" }, { containers: [{ ...container, ...one }] });
+      return (await plan(object, kept, [replica("web-abc-1", "west")])).workloads[0]?.notes;
+    };
+    expect(await notes({})).toEqual(["1 of its pods is there already, and stays"]);
     for (const other of [
       { tty: true },
       { args: ["serve"] },
       { securityContext: { readOnlyRootFilesystem: false } },
       { resources: { requests: { cpu: "600m", memory: "1Gi" } } },
     ]) {
-      expect(notes(other)).not.toEqual(notes({}));
+      expect(await notes(other)).not.toEqual(await notes({}));
     }
   });
 
-  test("keeps its pods where they are when it grows, and new ones count them", () => {
-    const planned = plan(written(3), stored(1, annotations), [replica("web-abc-1", "west")]);
+  test("keeps its pods when it grows, and places new ones beside them", async () => {
+    const planned = await plan(written(3), stored(1, annotations), [replica("web-abc-1", "west")]);
     expect(planned.workloads[0]?.notes).toEqual(["1 of its pods is there already, and stays"]);
     expect(planned.workloads[0]?.pods).toMatchObject([
       { name: "web-abc-1", kept: true, cluster: "west" },
@@ -98,9 +98,9 @@ describe("a workload that is on the host already", () => {
     ]);
   });
 
-  test("loses those that cost least when it shrinks", () => {
+  test("loses the pods of the lowest deletion cost when it shrinks", async () => {
     const proxies = [replica("web-abc-1", "west", 1), replica("web-abc-2", "west", 2), replica("web-abc-3", undefined)];
-    const planned = plan(written(1), stored(3, annotations), proxies);
+    const planned = await plan(written(1), stored(3, annotations), proxies);
     expect(planned.workloads[0]).toMatchObject({
       outcome: "fits",
       notes: ["1 of its pods is there already, and stays", "2 pods go, probably web-abc-3, web-abc-2"],
@@ -111,9 +111,9 @@ describe("a workload that is on the host already", () => {
   test.each([
     ["another image", written(2, "web:2"), annotations],
     ["an annotation that is taken away", written(2), { ...annotations, "legation.dev/clusters": "west" }],
-  ])("has all of its pods replaced by %s, in the room that they leave", (_, object, before) => {
+  ])("has all of its pods replaced by %s, and counts their room as free", async (_, object, before) => {
     const proxies = [replica("web-abc-1", "west"), replica("web-abc-2", "west")];
-    const planned = plan(object, stored(2, before), proxies);
+    const planned = await plan(object, stored(2, before), proxies);
     expect(planned.workloads[0]?.notes).toEqual(["its 2 pods are replaced: their room is counted as free"]);
     expect(planned.fits).toBe(true);
     // Nothing holds the group where it was.
@@ -132,30 +132,30 @@ describe("a workload that is on the host already", () => {
     });
     const proxies = [replica("web-abc-1", "west")];
 
-    test("keeps its pods when it is applied once more", () => {
-      expect(plan(plain(), byHand(plain()), proxies).workloads[0]).toMatchObject({
+    test("keeps its pods when the same manifest is applied again", async () => {
+      expect((await plan(plain(), byHand(plain()), proxies)).workloads[0]).toMatchObject({
         outcome: "fits",
         notes: ["1 of its pods is there already, and stays"],
         pods: [{ name: "web-abc-1", kept: true, cluster: "west" }],
       });
     });
 
-    test("is delegated with another image, too", () => {
-      const planned = plan(plain("web:2"), byHand(plain()), proxies).workloads[0];
+    test("stays delegated with another image", async () => {
+      const planned = (await plan(plain("web:2"), byHand(plain()), proxies)).workloads[0];
       expect(planned).toMatchObject({ outcome: "fits", notes: ["its 1 pod is replaced: its room is counted as free"] });
       expect(planned?.pods).toHaveLength(1);
     });
 
-    test("is delegated no more when an earlier manifest had what this one has not", () => {
+    test("is not delegated any more when the manifest drops an annotation of an earlier one", async () => {
       const earlier = { ...plain(), metadata: { name: "web", annotations } };
-      expect(plan(plain(), byHand(earlier), proxies).workloads[0]).toMatchObject({ outcome: "notDelegated" });
+      expect((await plan(plain(), byHand(earlier), proxies)).workloads[0]).toMatchObject({ outcome: "notDelegated" });
     });
   });
 
-  test("and is held back by gates says so of each pod that stays", () => {
+  test("shows a pod behind scheduling gates as waiting", async () => {
     const held = replica("web-abc-1", undefined);
     const gated = { ...held, spec: { containers: [], ...held.spec, schedulingGates: [{ name: "kueue" }] } };
-    expect(plan(written(1), stored(1, annotations), [gated]).workloads[0]?.pods).toEqual([
+    expect((await plan(written(1), stored(1, annotations), [gated])).workloads[0]?.pods).toEqual([
       {
         name: "web-abc-1",
         kept: true,
@@ -165,7 +165,7 @@ describe("a workload that is on the host already", () => {
     ]);
   });
 
-  test("that is a pod keeps its place", () => {
+  test("keeps a bare pod in its place", async () => {
     const pod = {
       apiVersion: "v1",
       kind: "Pod",
@@ -173,7 +173,7 @@ describe("a workload that is on the host already", () => {
       spec: { containers: [{ name: "main" }] },
     };
     const proxies = [proxyPod({ name: "one", spec: { nodeName: "legation-east" }, status: runningStatus() })];
-    const planned = plan(pod, { ...pod, metadata: { ...pod.metadata, namespace: "team" } }, proxies);
+    const planned = await plan(pod, { ...pod, metadata: { ...pod.metadata, namespace: "team" } }, proxies);
     expect(planned.workloads[0]).toMatchObject({
       outcome: "fits",
       notes: ["is there already: a pod keeps its place"],
@@ -184,21 +184,21 @@ describe("a workload that is on the host already", () => {
 
 describe("in overflow mode", () => {
   const overflow = { "legation.dev/mode": "overflow" };
-  const planned = (object: WrittenObject): Plan => planWith(host(members), [object], { now: 0 });
+  const planned = (object: WrittenObject): Promise<Plan> => planWith(host(members), [object], { now: 0 });
 
-  test("it is said that the host is asked first", () => {
-    expect(planned(deployment(1, overflow)).workloads[0]).toMatchObject({
+  test("notes that the host's scheduler is asked first", async () => {
+    expect((await planned(deployment(1, overflow))).workloads[0]).toMatchObject({
       outcome: "fits",
       notes: ["the host's own scheduler is asked first: this is for pods that it has no room for"],
     });
   });
 
-  test("a pod with a claim stays on the host", () => {
+  test("leaves a pod with a claim on the host", async () => {
     const volumes = [
       { name: "data", emptyDir: {} },
       { name: "disk", persistentVolumeClaim: { claimName: "disk" } },
     ];
-    expect(planned(deployment(1, overflow, { volumes })).workloads[0]).toMatchObject({
+    expect((await planned(deployment(1, overflow, { volumes }))).workloads[0]).toMatchObject({
       outcome: "waits",
       pods: [
         { reason: "NotOverflowed", message: "stays on this cluster: its claim is this cluster's (spec.volumes: disk)" },
@@ -206,9 +206,9 @@ describe("in overflow mode", () => {
     });
   });
 
-  test("no pod waits in a member", () => {
+  test("parks no pod in a member", async () => {
     const large = { containers: [{ name: "main", resources: { requests: { cpu: "9" } } }] };
-    const { workloads } = planned(deployment(1, overflow, large));
+    const { workloads } = await planned(deployment(1, overflow, large));
     expect(workloads[0]?.clusters.map(({ waiting }) => waiting)).toEqual([0, 0]);
     expect(workloads[0]?.pods).toEqual([
       {
@@ -217,7 +217,7 @@ describe("in overflow mode", () => {
         message: expect.stringMatching(/^no member cluster has room either: .*the largest node has 8/),
       },
     ]);
-    const elsewhere = planned(deployment(1, { ...overflow, "legation.dev/clusters": "north" })).workloads[0];
+    const elsewhere = (await planned(deployment(1, { ...overflow, "legation.dev/clusters": "north" }))).workloads[0];
     expect(elsewhere?.pods[0]).toMatchObject({
       reason: "NotOverflowed",
       message: expect.stringContaining("no member cluster has room either: "),
@@ -229,7 +229,7 @@ test.each<[string, readonly string[], number, number]>([
   ["none is there", [], 3, 3],
   ["one in the middle is missing", ["web-0", "web-2"], 0, 1],
   ["all are there", ["web-2", "web-3"], 2, 4],
-])("the next pod of a StatefulSet is the first that is missing: %s", (_case, names, first, next) => {
+])("gives the next pod of a StatefulSet the first missing ordinal: %s", (_case, names, first, next) => {
   expect(
     missingOrdinal(
       names.map((name) => proxyPod({ name })),

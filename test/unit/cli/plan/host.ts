@@ -1,12 +1,11 @@
 import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
+import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { admitPod } from "../../../../src/cli/plan/admission.ts";
+import { type Answer, admitPod } from "../../../../src/cli/plan/admission.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
-import { type PreparedWorkload, prepare } from "../../../../src/cli/plan/prepare.ts";
 import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { HostState } from "../../../../src/cli/plan/simulation.ts";
 
@@ -95,7 +94,7 @@ export interface PlanParts {
   readonly found?: Partial<ManifestState>;
   readonly namespaces?: PlannedNamespaces;
   /** The API server's answer; default: it runs no admission but Legation's webhook. */
-  readonly answer?: (pod: Pod, workload: PreparedWorkload) => Answer<Stored<Pod>>;
+  readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>>;
   readonly now?: number;
 }
 
@@ -104,12 +103,16 @@ export function planWith(
   state: HostState,
   objects: readonly WrittenObject[],
   { found, answer = webhookAlone, now = Date.parse("2026-01-02T00:00:00Z"), ...parts }: PlanParts = {},
-): Plan {
+): Promise<Plan> {
   const untouched = { namespaces: state.namespaces, refused: new Map(), changed: new Set<string>(), notChecked: [] };
-  const input = {
+  const namespaces = parts.namespaces ?? untouched;
+  const modes = new Map(
+    namespaces.namespaces.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]),
+  );
+  return planOf({
     objects,
     host: state,
-    namespaces: parts.namespaces ?? untouched,
+    namespaces,
     found: {
       existing: [],
       hostPods: [],
@@ -122,17 +125,12 @@ export function planWith(
     },
     current: "team",
     now,
-  };
-  const prepared = prepare(input);
-  const answers = prepared.flatMap((one) => {
-    if (one.decided !== undefined || one.question?.notAsked !== undefined || one.question === undefined) return [];
-    return [[one, answer(one.question.pod, one)] as const];
+    ask: async (pod) => answer(pod, modes.get(pod.metadata?.namespace ?? "") ?? "annotated"),
   });
-  return planOf(input, prepared, new Map(answers));
 }
 
 /** The plan for objects in namespace `team` on an API server that runs no admission but Legation's webhook. */
-export function plan(state: HostState, ...objects: readonly WrittenObject[]): Plan {
+export function plan(state: HostState, ...objects: readonly WrittenObject[]): Promise<Plan> {
   return planWith(state, objects);
 }
 
@@ -146,7 +144,7 @@ export async function planWithNamespaces(
 }
 
 /** The answer of an API server that runs no admission but Legation's webhook. */
-export function webhookAlone(pod: Pod, { mode }: PreparedWorkload): Answer<Stored<Pod>> {
+export function webhookAlone(pod: Pod, mode: DelegationMode): Answer<Stored<Pod>> {
   const metadata = { ...pod.metadata, name: pod.metadata?.name ?? "made-up", uid: "dry-run", resourceVersion: "" };
   const admitted = admitPod({ ...pod, metadata }, mode);
   return admitted.denied === undefined

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Namespace, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Answer } from "../../../../src/cli/plan/admission.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { deployment, division, host, type MemberParts, namespace, plan, planWithNamespaces, whyNot } from "./host.ts";
 
@@ -9,9 +9,9 @@ const preferences = (clusters: object): Record<string, string> => ({
   "legation.dev/scheduling-preferences": JSON.stringify({ clusters }),
 });
 
-describe("where the replicas of a Deployment would go", () => {
-  test("is where they fit best, evenly by size", () => {
-    const planned = plan(host({ east: {}, west: {} }), deployment(4));
+describe("the place of a Deployment's replicas", () => {
+  test("is divided evenly by the members' size", async () => {
+    const planned = await plan(host({ east: {}, west: {} }), deployment(4));
     expect(planned).toMatchObject({ fits: true, guesses: [] });
     expect(planned.workloads[0]).toMatchObject({ kind: "Deployment", namespace: "team", name: "web", outcome: "fits" });
     expect(division(planned)).toEqual({ east: 2, west: 2 });
@@ -23,14 +23,14 @@ describe("where the replicas of a Deployment would go", () => {
     ]);
   });
 
-  test("is as its preferences divide them", () => {
+  test("follows the scheduling preferences", async () => {
     const annotations = preferences({ west: { weight: 3 }, "*": { weight: 1, maxReplicas: 2 } });
-    const planned = plan(host({ east: {}, west: {}, north: {} }), deployment(10, annotations));
+    const planned = await plan(host({ east: {}, west: {}, north: {} }), deployment(10, annotations));
     expect(division(planned)).toEqual({ east: 2, north: 2, west: 6 });
     expect(whyNot(planned, "east")).toContain("west is better by legation.dev/scheduling-preferences");
   });
 
-  test("leaves out what cannot have them, with the reason", () => {
+  test("is in no member that refuses them, and names each reason", async () => {
     const members: Record<string, MemberParts> = {
       cordoned: { node: { unschedulable: true } },
       forbidden: { spec: { namespaceSelector: { matchLabels: { team: "gold" } } } },
@@ -67,7 +67,7 @@ describe("where the replicas of a Deployment would go", () => {
       unknown: { status: { conditions: [] } },
       west: {},
     };
-    const planned = plan(host(members), deployment(2));
+    const planned = await plan(host(members), deployment(2));
     expect(planned.fits).toBe(true);
     const reasons = planned.workloads[0]?.clusters.map(({ cluster, whyNot: why }) => [cluster, why[0]?.message]);
     expect(Object.fromEntries(reasons ?? [])).toEqual({
@@ -84,13 +84,13 @@ describe("where the replicas of a Deployment would go", () => {
     });
   });
 
-  test("is spread over a label, and one more would be too many", () => {
+  test("follows a spread over a label up to its maxSkew", async () => {
     const spread = JSON.stringify([{ topologyKey: "region" }]);
     const members = {
       east: { labels: { region: "us" } },
       west: { labels: { region: "eu" }, status: { allocatable: { cpu: "1", pods: "220", memory: "64Gi" } } },
     };
-    const planned = plan(host(members), deployment(4, { "legation.dev/cluster-spread": spread }));
+    const planned = await plan(host(members), deployment(4, { "legation.dev/cluster-spread": spread }));
     expect(planned.fits).toBe(false);
     expect(division(planned)).toEqual({ east: 2, west: 1 });
     expect(planned.workloads[0]).toMatchObject({ outcome: "waits" });
@@ -102,8 +102,8 @@ describe("where the replicas of a Deployment would go", () => {
     });
   });
 
-  test("is nowhere when no member may have them, in the words of their condition", () => {
-    const planned = plan(host({ east: {} }), deployment(1, { "legation.dev/clusters": "west" }));
+  test("is none when no member may have them, in the words of their condition", async () => {
+    const planned = await plan(host({ east: {} }), deployment(1, { "legation.dev/clusters": "west" }));
     expect(planned.workloads[0]?.pods).toEqual([
       {
         name: "web-planned-*0",
@@ -114,34 +114,37 @@ describe("where the replicas of a Deployment would go", () => {
     expect(whyNot(planned, "west")).toEqual(["no Cluster of that name has joined"]);
   });
 
-  test("needs a node that the pod may go to", () => {
-    const ssd = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "ssd" } }));
+  test("needs a node that the pod selects", async () => {
+    const ssd = await plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "ssd" } }));
     expect(ssd.fits).toBe(true);
-    const hdd = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "hdd" } }));
+    const hdd = await plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "hdd" } }));
     expect(whyNot(hdd, "west")).toEqual(["none of its 2 nodes is one that the pod selects"]);
-    const named = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { "kubernetes.io/hostname": "n1" } }));
+    const named = await plan(
+      host({ west: {} }),
+      deployment(1, {}, { nodeSelector: { "kubernetes.io/hostname": "n1" } }),
+    );
     expect(named).toMatchObject({
       fits: true,
       guesses: [{ cluster: "west", message: expect.stringContaining("label kubernetes.io/hostname of nodes") }],
     });
   });
 
-  test("is a guess where the host is not told of the nodes", () => {
-    const { guesses } = plan(host({ west: { status: { nodeKinds: [] } } }), deployment(1));
+  test("is a guess where the host does not know the nodes", async () => {
+    const { guesses } = await plan(host({ west: { status: { nodeKinds: [] } } }), deployment(1));
     expect(guesses).toEqual([{ cluster: "west", message: expect.stringContaining("what its nodes are like") }]);
   });
 
-  test("is a guess where a pod insists on the host's API server and no Cluster says how it is found", () => {
+  test("is a guess where a pod needs the host's API server and the Cluster has no homeAPI", async () => {
     const insisting = deployment(1, { "legation.dev/api": "host" });
-    const { guesses } = plan(host({ west: {} }), insisting);
+    const { guesses } = await plan(host({ west: {} }), insisting);
     expect(guesses).toEqual([{ cluster: "west", message: expect.stringContaining("has no spec.homeAPI") }]);
     const told = { west: { spec: { homeAPI: { server: "https://10.0.0.1:6443" } } } };
-    expect(plan(host(told), insisting).guesses).toEqual([]);
+    expect((await plan(host(told), insisting)).guesses).toEqual([]);
   });
 
-  test("says which override fails", () => {
+  test("names the override that fails", async () => {
     const overrides = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
-    const planned = plan(
+    const planned = await plan(
       host({ east: {}, west: {} }),
       deployment(2, { "legation.dev/overrides": JSON.stringify(overrides) }),
     );
@@ -151,7 +154,7 @@ describe("where the replicas of a Deployment would go", () => {
     ]);
   });
 
-  test("leaves a member out whose override changes the tokens that the host gives", () => {
+  test("is in no member whose override changes the host's tokens", async () => {
     const volume = (name: string, audience: string): object => ({
       name,
       projected: { sources: [{ serviceAccountToken: { path: "token", audience } }] },
@@ -159,27 +162,27 @@ describe("where the replicas of a Deployment would go", () => {
     const patch = [{ op: "add", path: "/spec/volumes/0", value: volume("vault", "vault") }];
     const overrides = { "legation.dev/overrides": JSON.stringify([{ clusters: ["west"], patch }]) };
     const spec = { volumes: [volume("api", "")] };
-    const planned = plan(host({ east: {}, west: {} }), deployment(2, overrides, spec));
+    const planned = await plan(host({ east: {}, west: {} }), deployment(2, overrides, spec));
     expect(whyNot(planned, "west")).toEqual([
       "legation.dev/overrides: a patch changes the service account tokens that the pod mounts, which are the host's",
     ]);
     const own = deployment(2, { ...overrides, "legation.dev/api": "member" }, spec);
-    expect(division(plan(host({ east: {}, west: {} }), own))).toEqual({ east: 1, west: 1 });
+    expect(division(await plan(host({ east: {}, west: {} }), own))).toEqual({ east: 1, west: 1 });
   });
 
-  test("counts what runs there already, what waits, and not what has ended", () => {
+  test("counts running and waiting pods, and no finished ones", async () => {
     const spec = { containers: [{ name: "main", resources: { requests: { cpu: "7" } } }] };
     const proxies = [
       proxyPod({ name: "a", uid: "a", spec: { ...spec, nodeName: "legation-east" } }),
       proxyPod({ name: "b", uid: "b", spec: { ...spec, nodeName: "legation-west" }, status: endedStatus(0) }),
       proxyPod({ name: "c", uid: "c", spec, metadata: { annotations: { "legation.dev/clusters": "east" } } }),
     ];
-    const planned = plan(host({ east: {}, west: {} }, { proxies }), deployment(8));
+    const planned = await plan(host({ east: {}, west: {} }, { proxies }), deployment(8));
     expect(division(planned)).toEqual({ east: 0, west: 8 });
     expect(whyNot(planned, "east")).toEqual(["would be 94 % full, west 50 %"]);
   });
 
-  test("goes by the same namespace and defaults as the controller's answer", () => {
+  test("follows the namespace's annotations and PlacementDefaults", async () => {
     const defaults = [
       {
         metadata: { name: "default", uid: "d", resourceVersion: "1" },
@@ -187,26 +190,26 @@ describe("where the replicas of a Deployment would go", () => {
       },
     ];
     const members = { east: { labels: { tier: "gold" } }, west: {} };
-    expect(division(plan(host(members, { defaults }), deployment(2)))).toEqual({ east: 2, west: 0 });
+    expect(division(await plan(host(members, { defaults }), deployment(2)))).toEqual({ east: 2, west: 0 });
     const namespaces = [
       namespace("team", {
         labels: { "legation.dev/delegation": "all" },
         annotations: { "legation.dev/cluster-selector": "tier!=gold" },
       }),
     ];
-    expect(division(plan(host(members, { defaults, namespaces }), deployment(2)))).toEqual({ east: 0, west: 2 });
+    expect(division(await plan(host(members, { defaults, namespaces }), deployment(2)))).toEqual({ east: 0, west: 2 });
   });
 
-  test("is one member for a group, whoever else is in it", () => {
+  test("is one member for a whole group", async () => {
     const grouped = { "legation.dev/group": "flow" };
     const other = { ...deployment(1, grouped), metadata: { ...deployment(1, grouped).metadata, name: "other" } };
-    const planned = plan(host({ east: {}, west: {} }), deployment(3, grouped), other);
+    const planned = await plan(host({ east: {}, west: {} }), deployment(3, grouped), other);
     expect(planned.workloads.flatMap(({ pods }) => pods.map(({ cluster }) => cluster))).toEqual(Array(4).fill("east"));
     expect(whyNot(planned, "west")).toContain("group flow runs in east");
   });
 });
 
-describe("workloads of other kinds", () => {
+describe("pods of", () => {
   const template = {
     metadata: { annotations: { "legation.dev/delegate": "true" } },
     spec: { containers: [{ name: "main" }] },
@@ -242,20 +245,20 @@ describe("workloads of other kinds", () => {
       ["web"],
       [],
     ],
-  ])("%s", (_, object, names, notes) => {
-    const { workloads } = plan(host({ west: {} }), object);
+  ])("%s", async (_, object, names, notes) => {
+    const { workloads } = await plan(host({ west: {} }), object);
     expect(workloads[0]?.pods.map(({ name }) => name)).toEqual(names);
     expect(workloads[0]).toMatchObject({ outcome: "fits", notes });
   });
 
-  test("pods of one generateName are as many", () => {
+  test("bare pods of one generateName are planned one by one", async () => {
     const generated = {
       apiVersion: "v1",
       kind: "Pod",
       metadata: { generateName: "d-", ...template.metadata },
       spec: { containers: [{ name: "main", resources: { requests: { cpu: "6" } } }] },
     };
-    const { workloads, fits } = plan(host({ west: {} }), generated, generated, generated);
+    const { workloads, fits } = await plan(host({ west: {} }), generated, generated, generated);
     expect(workloads.map(({ name, outcome }) => [name, outcome])).toEqual([
       ["d-*", "fits"],
       ["d-*2", "fits"],
@@ -264,31 +267,31 @@ describe("workloads of other kinds", () => {
     expect(fits).toBe(false);
   });
 
-  test("a DaemonSet is the host's own, a Service is no workload at all", () => {
+  test("a DaemonSet stay on the host, and a Service has none", async () => {
     const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" } };
     const daemons = { ...template, metadata: { labels: { app: "web" } } };
-    const { workloads, fits } = plan(host({}), workload("apps/v1", "DaemonSet", { template: daemons }), service);
+    const { workloads, fits } = await plan(host({}), workload("apps/v1", "DaemonSet", { template: daemons }), service);
     expect(workloads).toMatchObject([{ kind: "DaemonSet", outcome: "notDelegated" }]);
     expect(fits).toBe(true);
   });
 });
 
-describe("what would not be let in, or not be delegated", () => {
-  test("an annotation that does not parse is refused in the webhook's words", () => {
-    const planned = plan(host({ west: {} }), deployment(1, { "legation.dev/clusters": "West" }));
+describe("a refused or not delegated object", () => {
+  test("is refused in the webhook's words for an invalid annotation", async () => {
+    const planned = await plan(host({ west: {} }), deployment(1, { "legation.dev/clusters": "West" }));
     expect(planned).toMatchObject({ fits: false, workloads: [{ outcome: "refused", pods: [] }] });
     expect(planned.workloads[0]?.message).toContain(
       'metadata: annotation legation.dev/clusters: "West" is not a DNS label',
     );
   });
 
-  test("pods that do not ask stay on the host, and so do those of other namespaces", () => {
+  test("stays on the host without an annotation or in a namespace without the label", async () => {
     const silent = { ...deployment(1), metadata: { name: "web" } };
-    expect(plan(host({ west: {} }), silent).workloads[0]).toMatchObject({ outcome: "notDelegated" });
+    expect((await plan(host({ west: {} }), silent)).workloads[0]).toMatchObject({ outcome: "notDelegated" });
     const all = { namespaces: [namespace("team", { labels: { "legation.dev/delegation": "all" } })] };
-    expect(plan(host({ west: {} }, all), silent).workloads[0]).toMatchObject({ outcome: "fits" });
+    expect((await plan(host({ west: {} }, all), silent)).workloads[0]).toMatchObject({ outcome: "fits" });
     const none = { namespaces: [namespace("team", { labels: {} })] };
-    expect(plan(host({ west: {} }, none), deployment(1)).workloads[0]?.message).toBe(
+    expect((await plan(host({ west: {} }, none), deployment(1))).workloads[0]?.message).toBe(
       "namespace team has no label legation.dev/delegation: its pods run on the host",
     );
   });
@@ -296,19 +299,19 @@ describe("what would not be let in, or not be delegated", () => {
   test.each([
     ["Deployment", deployment(1)],
     ["Pod", { apiVersion: "v1", kind: "Pod", spec: { containers: [{ name: "main", image: "busybox" }] } }],
-  ])("a %s whose annotations ask for nothing stays on the host, with the webhook's warning", (_, object) => {
+  ])("is a %s whose annotations ask for nothing, with the webhook's warning", async (_, object) => {
     const metadata = { name: "web", annotations: { "legation.dev/group": "flow-7" } };
-    const [planned] = plan(host({ west: {} }), { ...object, metadata }).workloads;
+    const [planned] = (await plan(host({ west: {} }), { ...object, metadata })).workloads;
     expect(planned?.outcome).toBe("notDelegated");
     expect(planned?.warnings).toEqual([expect.stringContaining("legation.dev/group: does not ask for delegation")]);
   });
 
-  test("refuses what the webhook refuses in an overflow namespace", () => {
+  test("is refused in an overflow namespace as the webhook refuses it", async () => {
     const state = host(
       { west: {} },
       { namespaces: [namespace("team", { labels: { "legation.dev/delegation": "overflow" } })] },
     );
-    expect(plan(state, deployment(1, { "legation.dev/failover": "never" }))).toMatchObject({
+    expect(await plan(state, deployment(1, { "legation.dev/failover": "never" }))).toMatchObject({
       fits: false,
       workloads: [
         { kind: "Deployment", outcome: "refused", pods: [], message: expect.stringContaining("own nodes, too") },
@@ -323,9 +326,9 @@ describe("what would not be let in, or not be delegated", () => {
   });
   const optedIn = { labels: { "legation.dev/delegation": "all" } };
 
-  test("a namespace that is nowhere is refused, unless the manifest has it", async () => {
+  test("is refused in a missing namespace, unless the manifest creates that", async () => {
     const bare = host({ west: {} }, { namespaces: [] });
-    expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
+    expect((await plan(bare, deployment(1))).workloads[0]?.message).toContain("namespace team is neither on the host");
     const planned = await planWithNamespaces(bare, [written("team", optedIn), deployment(1)]);
     expect(planned).toMatchObject({
       fits: true,
@@ -333,7 +336,7 @@ describe("what would not be let in, or not be delegated", () => {
     });
   });
 
-  test("a namespace that the API server refuses is refused, and so is what would be in it", async () => {
+  test("is refused in a namespace that the API server refuses", async () => {
     const refused = async (): Promise<Answer<never>> => ({ is: "refused", message: "no", ofQuota: false });
     const objects = [written("team", optedIn), deployment(1)];
     expect(await planWithNamespaces(host({ west: {} }, { namespaces: [] }), objects, refused)).toMatchObject({
@@ -352,7 +355,7 @@ describe("what would not be let in, or not be delegated", () => {
     });
   });
 
-  test("a namespace that the manifest does not change is not asked about, and one that the asker may not change is told", async () => {
+  test("has a dry-run of its namespace only if the manifest changes that, and names a missing right", async () => {
     const asked: string[] = [];
     const ask = async ({ metadata }: Stored<Namespace>): Promise<Answer<never>> => {
       asked.push(metadata.name);
@@ -367,8 +370,8 @@ describe("what would not be let in, or not be delegated", () => {
     expect(changed.notChecked).toContain("namespace team: you may not patch namespaces");
   });
 
-  test("pods with scheduling gates wait for those", () => {
-    const planned = plan(host({ west: {} }), deployment(1, {}, { schedulingGates: [{ name: "quota" }] }));
+  test("waits for its scheduling gates", async () => {
+    const planned = await plan(host({ west: {} }), deployment(1, {}, { schedulingGates: [{ name: "quota" }] }));
     expect(planned.workloads[0]?.pods[0]).toMatchObject({ reason: "SchedulingGated" });
   });
 });

@@ -42,64 +42,64 @@ function own(kind: WorkloadKind, suffix: string, build: Builder = proxyPod, stat
   });
 }
 
-function planned(
+async function planned(
   written: WrittenObject,
   existing: WrittenObject,
   present: readonly Stored<Pod>[],
   state: Partial<HostState> & Pick<Partial<ManifestState>, "quotas"> = {},
-): WorkloadPlan {
+): Promise<WorkloadPlan> {
   const isProxy = ({ metadata }: Stored<Pod>): boolean => metadata.labels?.["legation.dev/proxy"] === "true";
   const proxies = present.filter(isProxy);
   const hostPods = present.filter((one) => !isProxy(one));
   const { quotas = [], ...rest } = state;
   const found = { existing: [existing], hostPods, quotas };
-  const [only] = planWith(host({ east: {}, west: {} }, { ...rest, proxies }), [written], { found }).workloads;
+  const [only] = (await planWith(host({ east: {}, west: {} }, { ...rest, proxies }), [written], { found })).workloads;
   if (only === undefined) throw new Error("no workload was planned");
   return only;
 }
 
 const names = ({ pods }: WorkloadPlan): string[] => pods.map(({ name }) => name);
 
-describe("how many pods a workload has", () => {
+describe("the number of pods of a workload", () => {
   const three = ["a", "b", "c"].map((suffix) => own("Deployment", suffix));
 
-  test("stays as an autoscaler has set it where the manifest does not say it", () => {
-    const found = planned(workload("Deployment", {}), stored(workload("Deployment", { replicas: 3 })), three);
+  test("stays as an autoscaler has set it where the manifest names none", async () => {
+    const found = await planned(workload("Deployment", {}), stored(workload("Deployment", { replicas: 3 })), three);
     expect(found).toMatchObject({ outcome: "fits", notes: ["3 of its pods are there already, and stay"] });
   });
 
-  test("becomes one again where an earlier manifest said it and this one does not", () => {
+  test("becomes one again where the manifest drops the number of an earlier one", async () => {
     const before = workload("Deployment", { replicas: 3 });
     const lastApplied = { "kubectl.kubernetes.io/last-applied-configuration": JSON.stringify(before) };
-    expect(names(planned(workload("Deployment", {}), stored(before, {}, lastApplied), three))).toHaveLength(1);
+    expect(names(await planned(workload("Deployment", {}), stored(before, {}, lastApplied), three))).toHaveLength(1);
   });
 });
 
-describe("a Job that is there", () => {
+describe("a Job that exists", () => {
   const job = workload("Job", { completions: 10, parallelism: 5 });
   const active = ["a", "b"].map((suffix) => own("Job", suffix));
 
-  test("has as many pods more as its status leaves, whatever the manifest's says", () => {
-    const found = planned({ ...job, status: { succeeded: 0 } }, stored(job, { succeeded: 8, active: 2 }), active);
+  test("gets the pods that its stored status leaves, whatever status the manifest has", async () => {
+    const found = await planned({ ...job, status: { succeeded: 0 } }, stored(job, { succeeded: 8, active: 2 }), active);
     expect(names(found)).toEqual(["web-a", "web-b"]);
-    expect(names(planned(job, stored(job, { succeeded: 7, active: 2 }), active))).toHaveLength(3);
+    expect(names(await planned(job, stored(job, { succeeded: 7, active: 2 }), active))).toHaveLength(3);
     const uncounted = { succeeded: 6, uncountedTerminatedPods: { succeeded: ["x", "y"] } };
-    expect(names(planned(job, stored(job, uncounted), active))).toHaveLength(2);
+    expect(names(await planned(job, stored(job, uncounted), active))).toHaveLength(2);
   });
 
-  test("without a number of completions gets none any more once one has succeeded", () => {
+  test("without a number of completions gets no more pods once one has succeeded", async () => {
     const queue = workload("Job", { parallelism: 5 });
-    expect(names(planned(queue, stored(queue, { active: 2 }), active))).toHaveLength(5);
-    expect(names(planned(queue, stored(queue, { active: 2, succeeded: 1 }), active))).toHaveLength(2);
+    expect(names(await planned(queue, stored(queue, { active: 2 }), active))).toHaveLength(5);
+    expect(names(await planned(queue, stored(queue, { active: 2, succeeded: 1 }), active))).toHaveLength(2);
   });
 
-  test.each(["Complete", "Failed"])("and is %s runs no pod again", (type) => {
-    const found = planned(job, stored(job, { conditions: [{ type, status: "True" }] }), []);
+  test.each(["Complete", "Failed"])("gets no more pods once it is %s", async (type) => {
+    const found = await planned(job, stored(job, { conditions: [{ type, status: "True" }] }), []);
     expect(found).toMatchObject({ outcome: "fits", pods: [], notes: [`has ended (${type}): no more pods come`] });
   });
 });
 
-describe("a pod that is there", () => {
+describe("a bare pod that exists", () => {
   const bare = {
     apiVersion: "v1",
     kind: "Pod",
@@ -107,8 +107,8 @@ describe("a pod that is there", () => {
     spec: { containers: [{ name: "main" }] },
   };
 
-  test("and has ended does not run again", () => {
-    const found = planned(bare, stored(bare), [proxyPod({ name: "web", status: endedStatus(0) })]);
+  test("does not run again once it has ended", async () => {
+    const found = await planned(bare, stored(bare), [proxyPod({ name: "web", status: endedStatus(0) })]);
     expect(found).toMatchObject({
       outcome: "fits",
       pods: [],
@@ -116,18 +116,18 @@ describe("a pod that is there", () => {
     });
   });
 
-  test("and is being deleted comes not again", () => {
+  test("does not come back while it is being deleted", async () => {
     const leaving = proxyPod({ name: "web", metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } });
-    expect(planned(bare, stored(bare), [leaving])).toMatchObject({ outcome: "fits", pods: [] });
+    expect(await planned(bare, stored(bare), [leaving])).toMatchObject({ outcome: "fits", pods: [] });
   });
 
-  test("on a node of the host stays there", () => {
-    const found = planned(bare, stored(bare), [pod({ name: "web", spec: { nodeName: "worker-1" } })]);
+  test("stays on its node of the host", async () => {
+    const found = await planned(bare, stored(bare), [pod({ name: "web", spec: { nodeName: "worker-1" } })]);
     expect(found).toMatchObject({ outcome: "fits", pods: [{ name: "web", kept: true, onHost: true }] });
   });
 });
 
-describe("pods that a workload has on the host", () => {
+describe("pods of a workload on the host", () => {
   const hosts = ["a", "b", "c", "d"].map((suffix) => own("Deployment", suffix, pod));
   const quotas = [
     {
@@ -140,19 +140,19 @@ describe("pods that a workload has on the host", () => {
   test.each([
     ["delegated", asks],
     ["in overflow mode", { ...asks, "legation.dev/mode": "overflow" }],
-  ])("leave their quota to those that are %s in their place", (_, annotations) => {
+  ])("leave their quota to the %s pods that replace them", async (_, annotations) => {
     const before = stored(workload("Deployment", { replicas: 4 }, "web:1", {}));
     const after = workload("Deployment", { replicas: 4 }, "web:1", annotations);
-    const found = planned(after, before, hosts, { quotas });
+    const found = await planned(after, before, hosts, { quotas });
     expect(found.outcome).toBe("fits");
     expect(found.notes).toContain("its 4 pods are replaced: their room is counted as free");
     expect(found.pods.every(({ cluster }) => cluster !== undefined)).toBe(true);
   });
 
-  test("stay where their template stays, in a namespace that is opted in only now", () => {
+  test("stay while their template stays, in a namespace that is opted in only now", async () => {
     const web = workload("Deployment", { replicas: 5 }, "web:1", {});
     const namespaces = [namespace("team", { labels: { "legation.dev/delegation": "all" } })];
-    const found = planned(web, stored(web), hosts, { namespaces });
+    const found = await planned(web, stored(web), hosts, { namespaces });
     expect(found).toMatchObject({
       outcome: "fits",
       notes: [
@@ -162,24 +162,30 @@ describe("pods that a workload has on the host", () => {
     });
     expect(found.pods.map(({ onHost = false }) => onHost)).toEqual([true, true, true, true, false]);
     const annotated = { namespaces: [namespace("team")] };
-    expect(planned(web, stored(web), hosts.slice(0, 3), annotated).outcome).toBe("notDelegated");
+    expect((await planned(web, stored(web), hosts.slice(0, 3), annotated)).outcome).toBe("notDelegated");
     const same = workload("Deployment", { replicas: 4 }, "web:1", {});
-    expect(planned(same, stored(same), hosts, annotated).outcome).toBe("notDelegated");
+    expect((await planned(same, stored(same), hosts, annotated)).outcome).toBe("notDelegated");
   });
 
-  test("and that wait in overflow mode are placed", () => {
+  test("are placed while they wait in overflow mode", async () => {
     const web = workload("Deployment", { replicas: 1 }, "web:1", { ...asks, "legation.dev/mode": "overflow" });
     const { spec, ...waiting } = own("Deployment", "a", pod, { phase: "Pending" });
     const labels = { ...waiting.metadata.labels, "legation.dev/proxy": "overflow" };
     const { nodeName: _, ...unbound } = spec ?? { containers: [] };
     const overflowing = { ...waiting, spec: unbound, metadata: { ...waiting.metadata, labels } };
-    expect(planned(web, stored(web), [overflowing]).pods).toEqual([{ name: "web-a", kept: true, cluster: "east" }]);
+    expect((await planned(web, stored(web), [overflowing])).pods).toEqual([
+      { name: "web-a", kept: true, cluster: "east" },
+    ]);
   });
 });
 
-describe("another template", () => {
-  const change = (kind: WorkloadKind, spec: object, present: readonly Stored<Pod>[]): (string | undefined)[] =>
-    planned(workload(kind, spec, "web:2"), stored(workload(kind, spec)), present).pods.map(
+describe("a changed template", () => {
+  const change = async (
+    kind: WorkloadKind,
+    spec: object,
+    present: readonly Stored<Pod>[],
+  ): Promise<(string | undefined)[]> =>
+    (await planned(workload(kind, spec, "web:2"), stored(workload(kind, spec)), present)).pods.map(
       ({ name, kept }) => `${kept === true ? "kept" : "new"} ${name}`,
     );
   const ordinals = (...of: string[]): Stored<Pod>[] => of.map((ordinal) => own("StatefulSet", ordinal));
@@ -189,24 +195,34 @@ describe("another template", () => {
     ["ReplicationController", {}],
     ["StatefulSet", { updateStrategy: { type: "OnDelete" } }],
     ["Deployment", { paused: true }],
-  ])("of a %s with %j replaces no pod", (kind, spec) => {
+  ])("of a %s with %j replaces no pod", async (kind, spec) => {
     const present = kind === "StatefulSet" ? ordinals("0", "1") : [own(kind, "a"), own(kind, "b")];
-    expect(change(kind, { replicas: 2, ...spec }, present).every((name) => name?.startsWith("kept"))).toBe(true);
+    expect((await change(kind, { replicas: 2, ...spec }, present)).every((name) => name?.startsWith("kept"))).toBe(
+      true,
+    );
   });
 
-  test("of a StatefulSet replaces the pods from its partition on", () => {
+  test("of a StatefulSet replaces the pods from its partition on", async () => {
     const spec = { replicas: 3, updateStrategy: { type: "RollingUpdate", rollingUpdate: { partition: 2 } } };
-    expect(change("StatefulSet", spec, ordinals("0", "1", "2"))).toEqual(["kept web-0", "kept web-1", "new web-2"]);
+    expect(await change("StatefulSet", spec, ordinals("0", "1", "2"))).toEqual([
+      "kept web-0",
+      "kept web-1",
+      "new web-2",
+    ]);
     const later = { ...spec, ordinals: { start: 5 } };
-    expect(change("StatefulSet", later, ordinals("5", "6", "7"))).toEqual(["kept web-5", "kept web-6", "new web-7"]);
-    expect(change("StatefulSet", { replicas: 2 }, ordinals("0", "1"))).toEqual(["new web-0", "new web-1"]);
+    expect(await change("StatefulSet", later, ordinals("5", "6", "7"))).toEqual([
+      "kept web-5",
+      "kept web-6",
+      "new web-7",
+    ]);
+    expect(await change("StatefulSet", { replicas: 2 }, ordinals("0", "1"))).toEqual(["new web-0", "new web-1"]);
   });
 });
 
 describe("pods of a StatefulSet", () => {
   const claims = { volumeClaimTemplates: [{ metadata: { name: "data" } }] };
 
-  test("that are missing come with their ordinals and their claims", () => {
+  test("come with the missing ordinals and their claims", async () => {
     const claim = (name: string, cluster: string): Stored<PersistentVolumeClaim> => ({
       metadata: {
         name,
@@ -219,7 +235,7 @@ describe("pods of a StatefulSet", () => {
     const set = workload("StatefulSet", { replicas: 3, ...claims });
     const there = new Map([["team", [claim("data-web-1", "west"), claim("data-web-2", "east")]]]);
     const present = [own("StatefulSet", "0"), own("StatefulSet", "2")];
-    const found = planned(set, stored(set), present, { claims: there });
+    const found = await planned(set, stored(set), present, { claims: there });
     expect(found.pods.map(({ name, cluster }) => [name, cluster])).toEqual([
       ["web-0", "west"],
       ["web-2", "west"],
@@ -227,9 +243,9 @@ describe("pods of a StatefulSet", () => {
     ]);
   });
 
-  test("begin where its ordinals begin, and those beyond them go", () => {
+  test("begin at the first ordinal, and go outside the ordinals", async () => {
     const set = workload("StatefulSet", { replicas: 2, ordinals: { start: 3 } });
-    const found = planned(set, stored(set), [own("StatefulSet", "2"), own("StatefulSet", "4")]);
+    const found = await planned(set, stored(set), [own("StatefulSet", "2"), own("StatefulSet", "4")]);
     expect(names(found)).toEqual(["web-4", "web-3"]);
     expect(found.notes).toContain("1 pod goes, probably web-2");
   });

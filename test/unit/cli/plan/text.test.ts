@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
+import type { Answer } from "../../../../src/cli/plan/admission.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
 import { endedStatus, pod } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
@@ -8,14 +8,14 @@ import { deployment, host, plan, planWith, planWithNamespaces } from "./host.ts"
 
 const { terminal } = recordedSession();
 
-test("a plan as people read it: a table of members, who waits and why, and what is a guess", () => {
+test("formats a table of members, pods that wait with the reason, and guesses", async () => {
   const members = {
     east: { spec: { taints: [{ key: "spot", effect: "NoSchedule" as const }] } },
     west: { status: { allocatable: { cpu: "2", memory: "64Gi", pods: "220" }, nodeKinds: [] } },
   };
   const silent = { ...deployment(1), metadata: { name: "silent" } };
   const wrong = deployment(1, { "legation.dev/clusters": "" });
-  expect(planText(plan(host(members), deployment(4), silent, wrong), terminal).split("\n")).toEqual([
+  expect(planText(await plan(host(members), deployment(4), silent, wrong), terminal).split("\n")).toEqual([
     "Deployment team/web: 2 of 4 pods would wait",
     "  CLUSTER  PODS            WHY NOT MORE",
     "  east     0               the pod does not tolerate its taint spot:NoSchedule",
@@ -33,10 +33,10 @@ test("a plan as people read it: a table of members, who waits and why, and what 
   ]);
 });
 
-test("what was not checked stands below the plan", () => {
+test("lists checks that were not made below the plan", async () => {
   const answer = (): Answer<never> => ({ is: "notChecked", why: "you may not create pods" });
   expect(
-    planText(planWith(host({ west: {} }), [deployment(1)], { answer }), terminal)
+    planText(await planWith(host({ west: {} }), [deployment(1)], { answer }), terminal)
       .split("\n")
       .slice(-2),
   ).toEqual([
@@ -45,12 +45,12 @@ test("what was not checked stands below the plan", () => {
   ]);
 });
 
-test("one pod is told in one line", () => {
-  const text = planText(plan(host({ west: {} }), deployment(1)), terminal);
+test("formats a workload of one pod in one line", async () => {
+  const text = planText(await plan(host({ west: {} }), deployment(1)), terminal);
   expect(text.split("\n")[0]).toBe("Deployment team/web: fits, in west");
 });
 
-test("a namespace that is refused is told by its name", async () => {
+test("names a refused namespace", async () => {
   const labels = { "legation.dev/delegation": "all" };
   const namespace = { apiVersion: "v1", kind: "Namespace", metadata: { name: "kube-system", labels } };
   const planned = await planWithNamespaces(host({}), [namespace], async () => ({
@@ -61,16 +61,21 @@ test("a namespace that is refused is told by its name", async () => {
   expect(planText(planned, terminal)).toMatch(/^Namespace kube-system: would be refused: label /);
 });
 
-test("a pod that stays on the host, and a workload of which no pod comes, are told", () => {
+test("names a pod that stays on the host, and a workload without a new pod", async () => {
   const web = { apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "main" }] } };
   const existing = [{ ...web, metadata: { name: "web", namespace: "team" } }];
-  const told = (present: Stored<Pod>): string => {
+  const told = async (present: Stored<Pod>): Promise<string> => {
     const annotations = { "legation.dev/delegate": "true" };
     const object = { ...web, metadata: { name: "web", annotations } };
-    return planText(planWith(host({ west: {} }), [object], { found: { existing, hostPods: [present] } }), terminal);
+    return planText(
+      await planWith(host({ west: {} }), [object], { found: { existing, hostPods: [present] } }),
+      terminal,
+    );
   };
-  expect(told(pod({ name: "web", spec: { nodeName: "worker-1" } }))).toContain("Pod team/web: fits, on this cluster\n");
-  expect(told(pod({ name: "web", status: endedStatus(1) })).split("\n")).toEqual([
+  expect(await told(pod({ name: "web", spec: { nodeName: "worker-1" } }))).toContain(
+    "Pod team/web: fits, on this cluster\n",
+  );
+  expect((await told(pod({ name: "web", status: endedStatus(1) }))).split("\n")).toEqual([
     "Pod team/web: no pod comes",
     "  has ended (Failed), and does not run again",
   ]);

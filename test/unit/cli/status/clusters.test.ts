@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster, ClusterCondition } from "../../../../src/api/cluster.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
-import { hostStatus, statusTable } from "../../../../src/cli/status/clusters.ts";
+import { hostStatus, readClusters, statusTable } from "../../../../src/cli/status/clusters.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
 
 const NOW = Date.parse("2026-01-01T01:00:00Z");
@@ -57,7 +59,7 @@ const spec = (nodeName: string, cpu: string, memory = "1Gi"): Partial<PodSpec> =
 });
 
 describe("the status of all members", () => {
-  test("free room excludes this host's unfinished pods only", () => {
+  test("takes only this host's unfinished pods from the free room", () => {
     const { clusters } = hostStatus({
       clusters: [cluster("west")],
       nodes: [node("legation-west")],
@@ -91,7 +93,7 @@ describe("the status of all members", () => {
       "True",
       "is being removed: 1 pod is bound to Node legation-west",
     ],
-  ])("a member that is %s", (_case, one, cordoned, expected, reason) => {
+  ])("shows a member that is %s", (_case, one, cordoned, expected, reason) => {
     const [status] = hostStatus({ clusters: [one], nodes: [node("legation-west", cordoned)], proxies: [] }).clusters;
     expect(status?.ready).toBe(expected);
     expect(status?.reason).toBe(reason);
@@ -100,26 +102,26 @@ describe("the status of all members", () => {
   test.each([
     ["True", "Unknown", "its node legation-west is not Ready, so what is shown may be old"],
     ["False", "False", "connection refused"],
-  ] as const)("a member last reported as %s, whose node nobody keeps alive any more, is %s", (last, shown, reason) => {
+  ] as const)("shows a member last reported as %s, whose node's Lease has expired, as %s", (last, shown, reason) => {
     const one = cluster("west", { status: ready(last, "connection refused") });
     const nodes = [node("legation-west", true, "Unknown")];
     const [status] = hostStatus({ clusters: [one], nodes, proxies: [] }).clusters;
     expect(status).toMatchObject({ ready: shown, reason: expect.stringContaining(reason) });
   });
 
-  test("a member that nobody has reported on points to the controller", () => {
+  test("points to the controller where no controller has reported on a member", () => {
     const { status: _none, ...silent } = cluster("west");
     const [status] = hostStatus({ clusters: [silent], nodes: [], proxies: [] }).clusters;
     expect(status).toMatchObject({ ready: "Unknown", reason: expect.stringContaining("legation controller") });
   });
 
-  test("pods without a member are counted, those behind scheduling gates apart", () => {
+  test("counts pods without a member, those behind scheduling gates apart", () => {
     const gated = { schedulingGates: [{ name: "kueue" }] };
     const proxies = [proxyPod(), proxyPod(), proxyPod({ spec: gated }), proxyPod({ status: endedStatus(1) })];
     expect(hostStatus({ clusters: [], nodes: [], proxies }).waiting).toEqual({ unplaced: 2, gated: 1 });
   });
 
-  test("the table is sorted, aligned and shows reasons only when there are some", () => {
+  test("sorts and aligns the table, and shows reasons only where there are some", () => {
     const { terminal } = recordedSession();
     const clusters = [cluster("west"), cluster("east-with-a-name")];
     const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, terminal);
@@ -132,7 +134,7 @@ describe("the status of all members", () => {
     );
   });
 
-  test("colours do not move the columns, and NO_COLOR takes them away", () => {
+  test("aligns coloured columns, and uses no colours with NO_COLOR", () => {
     const one = hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] });
     const plain = statusTable(one, NOW, recordedSession().terminal);
     const coloured = statusTable(one, NOW, recordedSession({ isTTY: true }).terminal);
@@ -141,7 +143,7 @@ describe("the status of all members", () => {
     expect(statusTable(one, NOW, recordedSession({ isTTY: true, env: { NO_COLOR: "1" } }).terminal)).toBe(plain);
   });
 
-  test("without members it says how to get one", () => {
+  test("says how to join a member where there is none", () => {
     const text = statusTable(
       hostStatus({ clusters: [], nodes: [], proxies: [proxyPod()] }),
       NOW,
@@ -152,7 +154,7 @@ describe("the status of all members", () => {
   });
 });
 
-test("pods that the host does not know are counted by member, with what to do about them", () => {
+test("counts delegates that the host does not know by member, with what to do about them", () => {
   const session = recordedSession();
   const held = (heldDelegates: number): NonNullable<Cluster["status"]> => ({ ...ready("True"), heldDelegates });
   const clusters = [
@@ -168,3 +170,19 @@ test("pods that the host does not know are counted by member, with what to do ab
   const none = statusTable(hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] }), NOW, session.terminal);
   expect(none).not.toContain("does not know");
 });
+
+test.each(["clusters", "nodes", "pods"])(
+  "names the missing role of an account that may not list %s",
+  async (resource) => {
+    const client = fakeClient({
+      list: async ({ plural }) => {
+        if (plural !== resource) return { items: [], resourceVersion: "1", size: 0 };
+        throw new KubeError("User x cannot", { code: "Forbidden", cluster: "host", verb: "list", resource });
+      },
+    });
+    await expect(readClusters(client, recordedSession())).rejects.toMatchObject({
+      message: `host: you may not list ${resource}: User x cannot`,
+      remedy: expect.stringContaining("ClusterRole legation-viewer"),
+    });
+  },
+);

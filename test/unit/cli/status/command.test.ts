@@ -63,7 +63,7 @@ function run(...args: string[]): Promise<number> {
 
 const heading = (): string[] => session.out.join("").match(/^\S+ team\/.*$/gm) ?? [];
 
-test("a Deployment that is followed is shown again whenever something of it changes, until it is interrupted", async () => {
+test("shows a followed Deployment again after each change, until the command is interrupted", async () => {
   objects = { ...objects, deployments: [deployment(2)], pods: [replica("web-abc-a", "east")] };
   const ended = run("deployment", "web", "-w");
   // The command's code is loaded first.
@@ -86,7 +86,7 @@ test("a Deployment that is followed is shown again whenever something of it chan
   expect(await ended).toBe(130);
 });
 
-test("one more pod goes where the claim is that it shares", async () => {
+test("sends one more pod to the member of its claim", async () => {
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
   const claim = (cluster: string): object => ({
     metadata: { name: "data", namespace: "team", uid: "data", annotations: { "legation.dev/cluster": cluster } },
@@ -99,7 +99,7 @@ test("one more pod goes where the claim is that it shares", async () => {
   expect(session.out.join("")).toContain("PersistentVolumeClaim data, which the pod needs, is in west");
 });
 
-test("the next pod of a StatefulSet has a claim of its own, which need not be there yet", async () => {
+test("plans the next pod of a StatefulSet with a claim that does not exist yet", async () => {
   const volumeClaimTemplates = [{ metadata: { name: "data" } }];
   const asking = template({}, { "legation.dev/delegate": "true" });
   objects = {
@@ -110,7 +110,7 @@ test("the next pod of a StatefulSet has a claim of its own, which need not be th
   expect(session.out.join("")).toContain("one more pod would go to east");
 });
 
-test("events of an earlier CronJob run, or of a suspended Job, are no trouble", async () => {
+test("ignores events of an earlier CronJob run and of a suspended Job", async () => {
   const event = (name: string): object => ({
     metadata: {},
     reason: "FailedCreate",
@@ -141,7 +141,7 @@ test("events of an earlier CronJob run, or of a suspended Job, are no trouble", 
   expect(await show("job", "web-1", {})).toContain(trouble);
 });
 
-test("a CronJob whose Job cannot even be made says so, until a later run has begun", async () => {
+test("names the refusal of a CronJob's Job until a later run has begun", async () => {
   const events = [
     {
       metadata: {},
@@ -167,7 +167,7 @@ test("a CronJob whose Job cannot even be made says so, until a later run has beg
   }
 });
 
-test("a workload that is not on the host is an error that says what to check", async () => {
+test("fails with a remedy for a workload that is not on the host", async () => {
   expect(await run("deployment", "web")).toBe(1);
   expect(session.err.join("")).toContain("Deployment team/web: is not on the host");
 });
@@ -179,13 +179,13 @@ test.each([
   [["deploy/web", "-n", "team"]],
   [["Deployment/web", "--namespace=team"]],
   [["--verbose", "--context", "job/x", "deploy/web"]],
-])("a Deployment is named as for kubectl: %j", async (args) => {
+])("takes kubectl's names of a Deployment: %j", async (args) => {
   objects = { ...objects, deployments: [deployment(2)] };
   expect(await run(...args)).toBe(0);
   expect(heading()).toEqual(["Deployment team/web: 2 wanted, 0 there, 0 ready"]);
 });
 
-test("annotations of a CronJob's Job template are its own, too", async () => {
+test("counts annotations of a CronJob's Job template as the workload's", async () => {
   const annotations = { "legation.dev/delegate": "true" };
   const jobTemplate = { metadata: { annotations }, spec: { template: template({ restartPolicy: "Never" }) } };
   const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "web-29000000", uid: "j", controller: true }];
@@ -198,7 +198,7 @@ test("annotations of a CronJob's Job template are its own, too", async () => {
   expect(session.out.join("")).toContain("the annotations of CronJob web are not in its pod template: ");
 });
 
-test("a pod that is not delegated says why, by its namespace as it is now", async () => {
+test("says why a pod is not delegated, by its namespace as it is now", async () => {
   objects = { ...objects, pods: [pod({ name: "web", metadata: { namespace: "team" } })] };
   expect(await run("pod", "web")).toBe(0);
   expect(session.out.join("")).toContain("created; it is not delegated\n");
@@ -217,7 +217,7 @@ test.each([
     "made before delegation was asked for",
     { deployments: [deployment(1)] },
   ],
-])("a pod that is not delegated says what the annotations of its %s come to", async (_kind, said, found) => {
+])("says why a pod is not delegated, by the annotations of its %s", async (_kind, said, found) => {
   const ref = { apiVersion: "apps/v1", controller: true };
   const replicaSet = stored(
     replicated("ReplicaSet", 1),
@@ -236,7 +236,7 @@ test.each([
   expect(session.out.join("")).not.toContain("when the workload has it already");
 });
 
-test("a pod whose workload is another one by now, or may not be read, says where to look", async () => {
+test("says where to look for a pod whose workload was replaced or may not be read", async () => {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "gone", controller: true };
   const own = pod({ name: "web-1", metadata: { namespace: "team", ownerReferences: [owner] } });
   const forbidden = new KubeError("", { code: "Forbidden", cluster: "host", verb: "get", resource: "replicasets" });

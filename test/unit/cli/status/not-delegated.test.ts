@@ -16,26 +16,27 @@ const overflow = namespace("team", { labels: { "legation.dev/delegation": "overf
 const WRITE =
   'write the annotation legation.dev/delegate: "true" on the workload; a bare pod or a Job has to be made anew with it';
 const MADE_BEFORE =
-  "made before delegation was asked for: delete them to have them made anew (a pod without a controller, create it again)";
+  "made before delegation was asked for: delete them to have them made anew (a bare pod or a Job has to be created again, " +
+  "a CronJob's next run is delegated; in overflow mode a pod whose author wrote spec.nodeName never is)";
 
 test.each([
   [
     "its namespace has no label, whatever it asks for",
     asks,
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then make its pods anew`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; make its pods anew`,
   ],
   [
     "its namespace has no label, and it asks for nothing",
     {},
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then ${WRITE}`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; nothing asks for it: ${WRITE}`,
   ],
   [
     "its namespace's label is no mode",
     asks,
     namespace("team", { labels: { "legation.dev/delegation": "true" } }),
-    `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`, then make its pods anew`,
+    `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`; make its pods anew`,
   ],
   [
     "its namespace serves the cluster itself",
@@ -69,19 +70,8 @@ test.each([
     all,
     "static pods, which a kubelet of this cluster runs by itself, are never delegated",
   ],
-  [
-    "its author gave it a node in overflow mode",
-    { managedFields: [{ fieldsV1: { "f:spec": { "f:nodeName": {} } } }] },
-    overflow,
-    "spec.nodeName was written by the author: in overflow mode such pods are never delegated",
-  ],
-  [
-    "it was made before the mode, and a scheduler gave it a node",
-    { managedFields: [{ fieldsV1: { "f:spec": { "f:containers": {} } } }] },
-    overflow,
-    MADE_BEFORE,
-  ],
-  ["it was made before anybody asked", asks, annotated, MADE_BEFORE],
+  ["it was made before its namespace asked for overflow", {}, overflow, MADE_BEFORE],
+  ["it was made before it could be delegated", asks, annotated, MADE_BEFORE],
   [
     "it asks for nothing, and its workload may",
     { ownerReferences: replicaSet },
@@ -92,28 +82,28 @@ test.each([
     "its namespace has no label, and its workload may ask",
     { ownerReferences: replicaSet },
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then ${WRITE}; ${MAY_HAVE}`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; nothing asks for it: ${WRITE}; ${MAY_HAVE}`,
   ],
   [
     "its namespace has no label, and it declines",
     { annotations: { "legation.dev/delegate": "false" } },
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then write the annotation legation.dev/delegate: "true" in place of "false"`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; the annotation legation.dev/delegate there is "false"`,
   ],
   [
     "its namespace has no label, and what should be an annotation is one",
     { labels: { "legation.dev/clusters": "west" } },
     namespace("team", { labels: {} }),
-    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then write legation.dev/clusters under metadata.annotations: it is a label there`,
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`; legation.dev/clusters is a label there, and says something only as an annotation: write it under metadata.annotations`,
   ],
   ["its annotation cannot be read", unreadable, annotated, UNREADABLE],
   ["its annotation cannot be read where all are delegated", unreadable, all, UNREADABLE],
   ["its namespace may not be read", {}, undefined, "its namespace, workload or itself did not ask for delegation"],
-])("a pod is not delegated since %s", (_case, metadata, own, why) => {
+])("says why a pod is not delegated: %s", (_case, metadata, own, why) => {
   expect(whyNotDelegated(metadata, own)).toBe(why);
 });
 
-describe("when annotations are on the workload, but not in its pod template", () => {
+describe("a workload whose annotations are not in its pod template", () => {
   const job = { apiVersion: "apps/v1", uid: "u", controller: true };
   const says = (kind: string, more: object = {}): string =>
     whyNotDelegated({}, annotated, { kind, name: "web", metadata: { ...asks, ...more }, template: {} });
@@ -138,33 +128,35 @@ describe("when annotations are on the workload, but not in its pod template", ()
       { ownerReferences: [{ ...job, kind: "Workflow", name: "w" }] },
       "Workflow w makes that template: write them into its own pod template",
     ],
-  ])("says what brings those of a %s there (%#)", (kind, more, advice) => {
+  ])("says how those of a %s get there (%#)", (kind, more, advice) => {
     const said = says(kind, more);
     expect(said).toContain(`the annotations of ${kind} web are not in its pod template: `);
     expect(said).toContain(advice);
   });
 
-  test("says so, too, when the namespace has to be labelled first", () => {
+  test("says how they get there when the namespace has to be labelled first, too", () => {
     const workload = { kind: "Deployment", name: "web", metadata: asks, template: {} };
     const said = whyNotDelegated({}, namespace("team", { labels: {} }), workload);
-    expect(said).toContain(`${LABEL}\`, then write \`kubectl rollout restart deployment web -n team\``);
+    expect(said).toContain(
+      `${LABEL}\`; the annotations of Deployment web are not in its pod template: write \`kubectl rollout restart deployment web -n team\``,
+    );
   });
 
   test.each([
     ["workload", { metadata: unreadable, template: {} }],
     ["template", { template: unreadable }],
-  ])("says what is wrong with an annotation of its %s that cannot be read, and what to write", (_, parts) => {
+  ])("names an annotation of its %s that cannot be read, and what to write", (_, parts) => {
     const workload = { kind: "Deployment", name: "web", ...parts };
     expect(whyNotDelegated({}, annotated, workload)).toBe(UNREADABLE);
-    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain(
-      `then put right what cannot be read: ${UNREADABLE}`,
-    );
+    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain(`; ${UNREADABLE}`);
   });
 
-  test("an annotation on the pod but not in its template does not reach the next pods", () => {
+  test("does not count an annotation that only the pod has", () => {
     const workload = { kind: "ReplicaSet", name: "web", metadata: {}, template: {} };
     expect(whyNotDelegated(asks, annotated, workload)).toBe(`nothing asks for it: ${WRITE}`);
-    expect(whyNotDelegated(asks, namespace("team", { labels: {} }), workload)).toContain(`then ${WRITE}`);
+    expect(whyNotDelegated(asks, namespace("team", { labels: {} }), workload)).toContain(
+      `; nothing asks for it: ${WRITE}`,
+    );
     const declining = { annotations: { "legation.dev/delegate": "false" } };
     expect(whyNotDelegated({}, all, { ...workload, template: declining })).toBe(
       'the annotation legation.dev/delegate there is "false"',
@@ -174,27 +166,21 @@ describe("when annotations are on the workload, but not in its pod template", ()
   test.each([
     ["all", all, {}],
     ["annotated", annotated, asks],
-  ])("what declines on a pod alone is told where its template is delegated in mode %s", (_mode, own, template) => {
+  ])("names an annotation that declines on a pod alone, in mode %s", (_mode, own, template) => {
     const declining = { annotations: { "legation.dev/delegate": "false" } };
-    const says = (kind: string): string => whyNotDelegated(declining, own, { kind, name: "web", template });
-    const alone = 'the annotation legation.dev/delegate is "false" there, and not in the pod template of';
-    const unless = "unless something writes it on pods (a policy, an admission webhook), which is to leave these out";
-    expect(says("ReplicaSet")).toBe(`${alone} ReplicaSet web: delete them to have them made anew, ${unless}`);
-    expect(says("CronJob")).toBe(`${alone} CronJob web: its next run is delegated, ${unless}`);
+    expect(whyNotDelegated(declining, own, { kind: "ReplicaSet", name: "web", template })).toBe(
+      'the annotation legation.dev/delegate there is "false"',
+    );
   });
 
-  test("a run of a CronJob that was made before that asked makes its pods anew as they are", () => {
+  test("says that the next run of a CronJob is delegated whose template asks", () => {
     const workload = { kind: "CronJob", name: "web", metadata: asks, template: asks };
-    const NEXT_RUN =
-      "this run's Job was made before delegation was asked for, and makes its pods anew as they are: the next run of CronJob web is delegated";
-    expect(whyNotDelegated({}, annotated, workload)).toBe(NEXT_RUN);
-    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain("then wait for its next run");
-    // The Job asks as well, or need not: only the pod is older than the namespace's label.
-    expect(whyNotDelegated(asks, annotated, workload)).toBe(MADE_BEFORE);
+    expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);
+    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain("; make its pods anew");
     expect(whyNotDelegated({}, all, workload)).toBe(MADE_BEFORE);
   });
 
-  test("a template that has them by now is said to be newer than the pod", () => {
+  test("says that the pod is older than a template that has them", () => {
     const workload = { kind: "ReplicaSet", name: "web", metadata: asks, template: asks };
     expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);
     expect(whyNotDelegated(unreadable, annotated, workload)).toBe(MADE_BEFORE);

@@ -1,10 +1,8 @@
 import { expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
 import { readOwnWorkload } from "../../../../src/cli/status/read-pod.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
-import { namespace } from "../plan/host.ts";
 
 const { signal } = new AbortController();
 const asking = { annotations: { "legation.dev/delegate": "true" } };
@@ -44,14 +42,14 @@ function read(pod: Stored<Pod>, objects: readonly KubeObject[], forbidden?: stri
   return readOwnWorkload(client, pod, signal);
 }
 
-test("a pod's workload is the outermost that may be read", async () => {
+test("reads the outermost workload of a pod that the account may read", async () => {
   const pod = podOf("batch/v1", "Job", "nightly-1");
   expect(await read(pod, [run, nightly])).toMatchObject({ kind: "CronJob", name: "nightly", template: asking });
   expect(await read(pod, [run, nightly], "CronJob")).toMatchObject({ kind: "Job", name: "nightly-1" });
   expect(await read(pod, [run, nightly], "Job")).toBeUndefined();
 });
 
-test("a pod of a Deployment is known by the Deployment and its template", async () => {
+test("reads the Deployment of a pod, and its template", async () => {
   const pod = podOf("apps/v1", "ReplicaSet", "web-1");
   const own = { spec: { selector: {}, template: { metadata: asking, spec } } };
   const objects = [
@@ -61,14 +59,6 @@ test("a pod of a Deployment is known by the Deployment and its template", async 
   expect(await read(pod, objects)).toMatchObject({ kind: "Deployment", template: asking });
 });
 
-test("a pod that makes pods is no workload: it has no template", async () => {
+test("reads no workload where a pod created the pod", async () => {
   expect(await read(podOf("v1", "Pod", "driver"), [driver])).toBeUndefined();
-});
-
-test("a Job whose CronJob may not be read does not say that nothing asks, without a word of the CronJob", async () => {
-  const pod = podOf("batch/v1", "Job", "nightly-1");
-  const workload = await read(pod, [run, nightly], "CronJob");
-  expect(whyNotDelegated(pod.metadata, namespace("team"), workload)).toContain(
-    "; when CronJob nightly has it already, `legation status cronjob nightly` says what carries it over",
-  );
 });

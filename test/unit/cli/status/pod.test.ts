@@ -18,7 +18,7 @@ const bound = {
 const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: AT(2) };
 
 describe("one pod's way", () => {
-  test("of a pod that has finished is told from creation to exit code", () => {
+  test("of a finished pod goes from creation to exit code", () => {
     const journey = journeyOf(
       proxyPod({
         metadata: bound,
@@ -97,11 +97,11 @@ describe("one pod's way", () => {
       }),
       "left with lost member west; bound to node legation-west",
     ],
-  ])("of a pod in overflow mode %s is told in plain words", (_, waiting, what) => {
+  ])("names the step of a pod in overflow mode %s", (_, waiting, what) => {
     expect(journeyOf(waiting, []).stations.at(-1)).toMatchObject({ what });
   });
 
-  test("of a pod that no member takes has a reason for each", () => {
+  test("of a pod that no member takes has a reason for each member", () => {
     const condition = {
       type: "PodScheduled",
       status: "False",
@@ -121,7 +121,7 @@ describe("one pod's way", () => {
   });
 
   test.each([
-    ["nobody has reported on", proxyPod(), "waits for a member cluster; no controller has reported on it yet"],
+    ["no controller has reported on", proxyPod(), "waits for a member cluster; no controller has reported on it yet"],
     [
       "scheduling gates hold back",
       proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } }),
@@ -140,11 +140,11 @@ describe("one pod's way", () => {
       }),
       "Pending: containers wait",
     ],
-  ])("of a pod that %s says so last", (_case, one, what) => {
+  ])("ends with the present step of a pod that %s", (_case, one, what) => {
     expect(journeyOf(one, []).stations.at(-1)?.what).toBe(what);
   });
 
-  test("of a pod that is being deleted says when that was asked for, and what holds it", () => {
+  test("of a pod that is being deleted names the time of the request and the finalizers", () => {
     const { stations } = journeyOf(
       proxyPod({ metadata: { ...bound, deletionTimestamp: AT(40), deletionGracePeriodSeconds: 30 } }),
       [],
@@ -156,7 +156,7 @@ describe("one pod's way", () => {
     });
   });
 
-  test("is followed by the pod's events, oldest first", () => {
+  test("ends with the pod's events, oldest first", () => {
     const event = (reason: string, lastTimestamp: string): Parameters<typeof journeyOf>[1][number] => ({
       metadata: {},
       involvedObject: {},

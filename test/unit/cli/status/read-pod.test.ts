@@ -10,10 +10,11 @@ import { host, type MemberParts } from "../plan/host.ts";
 import { recordedSession } from "../session.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s", controller: true };
-const anew =
-  "StatefulSet web makes it anew only when west is ready again, its node is tainted out of service, or it is deleted by force";
 const since = "2026-01-01T10:00:00Z";
 const taint = "node.kubernetes.io/unreachable";
+const evicted = expect.stringMatching(
+  new RegExp(`^evicted from 300 s after the node's taint ${taint} on: .*nothing replaces a bare pod$`),
+);
 const tolerations = [{ key: taint, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 }];
 const condition = (status: "False" | "Unknown", message: string) => [
   { type: "Ready", status, reason: "Because", message, lastTransitionTime: since },
@@ -56,35 +57,17 @@ function told(
 const cordonWords = "west: its virtual node is cordoned";
 const uncordon = "so that pods go there again: kubectl uncordon legation-west";
 
-describe("of the member of a pod it is told", () => {
+describe("the troubles of a pod's member say", () => {
   test.each<[string, West, Stored<Pod>, (string | undefined)[]]>([
-    ["nothing when all is well", {}, replica(), []],
+    ["nothing while it is ready", {}, replica(), []],
     ["nothing when the pod has ended", lost, replica({ status: endedStatus(0) }), []],
     [
-      "that it is lost, and when a StatefulSet makes the pod anew",
+      "that it is lost, and when its pods are evicted",
       lost,
       replica(),
       [
-        `west is lost since ${since}: connect ECONNREFUSED; its pod web-0 may run on there, and what is shown of it is old`,
-        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
-      ],
-    ],
-    [
-      "that it is lost, and when the pod is replaced",
-      lost,
-      replica({ metadata: { ownerReferences: [{ ...owner, kind: "ReplicaSet" }] } }),
-      [
-        expect.stringContaining("west is lost since"),
-        `it is replaced elsewhere 300 s after its node has the taint ${taint}`,
-      ],
-    ],
-    [
-      "that it is lost, and that nobody replaces a pod without a controller",
-      lost,
-      replica({ metadata: { ownerReferences: [] } }),
-      [
-        expect.stringContaining("west is lost since"),
-        `it is deleted 300 s after its node has the taint ${taint}, and nothing replaces it`,
+        `west is not ready since ${since}: connect ECONNREFUSED; 1 pod there may run on, and the status shown is old`,
+        evicted,
       ],
     ],
     [
@@ -92,17 +75,19 @@ describe("of the member of a pod it is told", () => {
       lost,
       replica({ metadata: { deletionTimestamp: since } }),
       [
-        expect.stringContaining("pod web-0 there cannot end before west is ready again"),
-        "where it is gone for good: kubectl -n shop delete pod web-0 --grace-period=0 --force",
+        expect.stringContaining("west is not ready since"),
+        "pods that are being deleted end when west is ready again; where it is gone for good: " +
+          "kubectl -n shop delete pod web-0 --grace-period=0 --force",
       ],
     ],
     [
-      "that nobody reports on it any more",
+      "that no controller reports on it any more",
       { nodeStatus: { conditions: condition("Unknown", "Kubelet stopped posting node status.") } },
       replica(),
       [
-        "west: its node legation-west is not Ready, so what is shown may be old: does `legation controller` run?",
-        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
+        "west is not ready: its node legation-west is not Ready, so what is shown may be old: does `legation controller` run?; " +
+          "1 pod there may run on, and the status shown is old",
+        evicted,
       ],
     ],
     [
@@ -121,7 +106,7 @@ describe("of the member of a pod it is told", () => {
       "that its node is cordoned, and that a bound pod stays before it has a delegate, too",
       cordoned,
       replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
-      [`${cordonWords}; this pod is bound to it and stays`, undefined],
+      [`${cordonWords}; this pod stays there, and one that replaces it goes elsewhere`, uncordon],
     ],
     [
       "nothing of a cordon when the pod is being deleted",
@@ -133,7 +118,7 @@ describe("of the member of a pod it is told", () => {
       "both that it is lost and that its node is cordoned",
       { ...lost, ...cordoned },
       replica(),
-      [expect.stringContaining("west is lost"), expect.anything(), expect.stringContaining(cordonWords), uncordon],
+      [expect.stringContaining("west is not ready"), expect.anything(), expect.stringContaining(cordonWords), uncordon],
     ],
     [
       "that it is being removed, and no way to open it again",
@@ -155,7 +140,7 @@ describe("the status of a pod", () => {
     return journeyText(journeyOf(pod, [], {}, news), recordedSession().terminal);
   };
 
-  test("says below the pod's way what is wrong with its member, and what to do", async () => {
+  test("names the trouble of its member below the pod's way, and what to do", async () => {
     const text = await shown((plural) => (plural === "nodes" ? nodes[0] : clusters[0]));
     expect(text.split("\n").slice(-2)).toEqual([
       `trouble: ${cordonWords}; this pod stays there, and one that replaces it goes elsewhere`,
@@ -163,7 +148,7 @@ describe("the status of a pod", () => {
     ]);
   });
 
-  test("says that this is not shown to whoever may read pods alone", async () => {
+  test("says which right is missing where the account may read pods alone", async () => {
     const forbidden = (): never => {
       throw new KubeError("no", {
         code: "Forbidden",
@@ -178,7 +163,7 @@ describe("the status of a pod", () => {
     );
   });
 
-  test("says nothing of it where the Cluster is gone, the pod has ended, or somebody else has bound it", async () => {
+  test("names no trouble where the Cluster is gone, the pod has ended, or another scheduler has bound it", async () => {
     expect(await shown(() => undefined)).not.toContain("trouble:");
     const unread = (): never => {
       throw new Error("nothing is read");

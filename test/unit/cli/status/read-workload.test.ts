@@ -19,11 +19,11 @@ test.each<[string, object, object, number]>([
   ["none when it has failed", PARALLEL, ended("Failed"), 0],
   ["none when it is about to fail", PARALLEL, ended("FailureTarget"), 0],
   ["none when it is complete", PARALLEL, ended("Complete"), 0],
-])("of a Job are wanted %s", (_, spec, status, wanted) => {
+])("wants of a Job's pods %s", (_, spec, status, wanted) => {
   expect(podsWanted(written(job(spec, {}), status), "Job", [])).toBe(wanted);
 });
 
-test("of a CronJob are wanted those of its Jobs that are under way", () => {
+test("wants the pods of a CronJob's active Jobs", () => {
   const cron = cronJob(PARALLEL, {});
   expect(runsOf(written(cron))).toEqual([]);
   expect(runsOf(written(cron, { active: [{ name: "web-1" }, { name: "web-2" }] }))).toEqual(["web-1", "web-2"]);
@@ -32,6 +32,6 @@ test("of a CronJob are wanted those of its Jobs that are under way", () => {
   expect(podsWanted(written(cron), "CronJob", runs)).toBe(3);
 });
 
-test("of others are wanted as many as they say", () => {
+test("wants the replicas of any other workload", () => {
   expect(podsWanted(written(replicated("Deployment", 4)), "Deployment", [])).toBe(4);
 });

@@ -14,7 +14,7 @@ test.each([
   ["text", true, "\u001B[H\u001B[2Jone\n\u001B[H\u001B[2Jtwo\n"],
   ["yaml", false, "n: 1\n---\nn: 2\n"],
   ["json", false, '{\n  "n": 1\n}\n{\n  "n": 2\n}\n'],
-] as const)("as %s (terminal: %s) every change is shown once", (format, isTTY, expected) => {
+] as const)("shows every change once as %s (terminal: %s)", (format, isTTY, expected) => {
   const session = recordedSession({ isTTY });
   const screen = new Screen(session.terminal, format);
   for (const outcome of [one, one, two, two]) screen.show(outcome);
@@ -50,7 +50,7 @@ async function follow(reads: readonly (Outcome | Error)[]): Promise<{ out: strin
   return { out: session.out.join(""), err: session.err, end: await ended };
 }
 
-test("following survives a failing API server, and says so once", async () => {
+test("goes on after an API server failed, and reports each failure once", async () => {
   const lost = failed("NotSent");
   expect(await follow([one, lost, lost, failed("ServerError"), two, lost, two])).toEqual({
     out: "one\n\ntwo\n",
@@ -70,7 +70,7 @@ test.each([
   ["that the first time fails", [failed("NotSent")], "NotSent"],
   ["that may not be read any more", [one, failed("Forbidden")], "Forbidden"],
   ["that is gone", [one, gone], "is not on the host"],
-])("what is followed %s ends the command", async (_, reads, message) => {
+])("ends the command for an object %s", async (_, reads, message) => {
   expect((await follow([...reads, two])).end).toMatchObject({ message: expect.stringContaining(message) });
 });
 
@@ -84,6 +84,6 @@ test.each([
   [30 * 3_600_000, "30h"],
   [72 * 3_600_000, "3d"],
   [-5, "0s"],
-])("%d ms is an age of %s", (milliseconds, expected) => {
+])("formats %d ms as %s", (milliseconds, expected) => {
   expect(age(milliseconds)).toBe(expected);
 });

@@ -29,8 +29,8 @@ function replica(name: string, cluster: string, status: PodStatus = runningStatu
 }
 
 function troubles(pods: readonly Stored<Pod>[], parts: Partial<TroubleFacts> = {}, west: MemberParts = {}): Trouble[] {
-  const { clusters } = host({ east: {}, west });
-  return troublesOf({ namespace: "shop", replicas: pods.length, pods, clusters, refusals: [], ...parts });
+  const { clusters, nodes } = host({ east: {}, west });
+  return troublesOf({ namespace: "shop", replicas: pods.length, pods, clusters, nodes, refusals: [], ...parts });
 }
 
 function refusal(at: string, message: string): KubeEvent {
@@ -43,52 +43,47 @@ const waiting = (reason: string, restartCount = 0): PodStatus => ({
   containerStatuses: [containerStatus({ restartCount, state: { waiting: { reason, message: "Back-off" } } })],
 });
 
-describe("of a workload it is told", () => {
-  test("nothing when all is well, or begins", () => {
+const evicted = (seconds: number): string =>
+  `evicted from ${seconds} s after the node's taint node.kubernetes.io/unreachable on: a ReplicaSet or Job replaces them at once, ` +
+  "a StatefulSet when west is ready again, its node is tainted out of service or they are deleted by force; nothing replaces a bare pod";
+
+describe("the troubles of a workload", () => {
+  test("are none while its pods run or start", () => {
     expect(troubles([replica("a", "west"), replica("b", "east", waiting("ContainerCreating"))])).toEqual([]);
   });
 
-  test("which member is lost, how many pods that concerns, and what becomes of them", () => {
+  test("name a lost member, the number of pods there, and when those are evicted", () => {
     const patient = replica("c", "west");
     const forever = { ...patient, spec: { containers: [], ...patient.spec, tolerations: [{ operator: "Exists" }] } };
+    const stays = "until west is ready again, by tolerations (legation.dev/failover)";
     expect(troubles([replica("a", "west"), replica("b", "west"), replica("d", "east")], {}, lost)).toEqual([
       {
-        what: "west is lost since 2026-01-01T10:00:00Z: connect ECONNREFUSED; its 2 pods may run on there, and what is shown of them is old",
-        remedy: "they are replaced elsewhere 300 s after their node has the taint node.kubernetes.io/unreachable",
+        what: "west is not ready since 2026-01-01T10:00:00Z: connect ECONNREFUSED; 2 pods there may run on, and the status shown is old",
+        remedy: evicted(300),
       },
     ]);
-    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for west");
-    expect(troubles([forever, forever], {}, lost)[0]?.remedy).toContain("they wait for west to come back");
-    expect(troubles([forever], {}, lost)).toEqual([
-      {
-        what: "west is lost since 2026-01-01T10:00:00Z: connect ECONNREFUSED; its pod c may run on there, and what is shown of it is old",
-        remedy: "it waits for west to come back, as its tolerations say (legation.dev/failover)",
-      },
-    ]);
+    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toBe(
+      `${evicted(300)}; 1 pod there ${stays}`,
+    );
+    expect(troubles([forever, forever], {}, lost)[0]?.remedy).toBe(`2 pods there ${stays}`);
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
   });
 
-  test("that a StatefulSet does not replace its pods elsewhere", () => {
-    const ownerReferences = [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "s", controller: true }];
-    const [a, b] = ["db-0", "db-1"].map((name) => replica(name, "west", runningStatus(), { ownerReferences }));
-    if (a === undefined || b === undefined) throw new Error("there are two");
-    expect(troubles([a, b], {}, lost)[0]?.remedy).toBe(
-      "they are deleted 300 s after their node has the taint node.kubernetes.io/unreachable, and then stay Terminating; " +
-        "StatefulSet db makes them anew only when west is ready again, its node is tainted out of service, or they are deleted by force",
-    );
-  });
-
-  test("which pods cannot end there, and how to let them go", () => {
-    const ending = replica("a", "west", runningStatus(), { deletionTimestamp: "2026-01-01T10:06:00Z" });
-    expect(troubles([ending], {}, lost)).toEqual([
+  test("say how to let pods go that are being deleted in a lost member", () => {
+    const ending = replica("a", "west", runningStatus(), {
+      deletionTimestamp: "2026-01-01T10:06:00Z",
+      namespace: "shop",
+    });
+    expect(troubles([replica("b", "west"), ending], {}, lost)).toMatchObject([
       {
-        what: expect.stringContaining("pod a there cannot end before west is ready again"),
-        remedy: "where it is gone for good: kubectl -n shop delete pod a --grace-period=0 --force",
+        remedy:
+          "pods that are being deleted end when west is ready again; where it is gone for good: " +
+          "kubectl -n shop delete pod a --grace-period=0 --force",
       },
     ]);
   });
 
-  test("why pods are not created, by the last word, and only while some are missing", () => {
+  test("name the last refusal to create pods, and only while some are missing", () => {
     const refusals = [
       refusal("2026-01-01T10:00:00Z", "earlier"),
       refusal("2026-01-01T10:01:00Z", "exceeded quota: team"),
@@ -99,34 +94,34 @@ describe("of a workload it is told", () => {
     expect(troubles([replica("a", "west")], { refusals })).toEqual([]);
   });
 
-  test("which pods do not start or have failed, those alike together, and where to look", () => {
+  test("group pods that do not start or have failed by their reason, and say where to look", () => {
     const exited: PodStatus = {
       phase: "Failed",
       containerStatuses: [containerStatus({ state: { terminated: { exitCode: 137, reason: "OOMKilled" } } })],
     };
-    const evicted: PodStatus = { phase: "Failed", reason: "Evicted", message: "the node was low on memory" };
+    const lowOnMemory: PodStatus = { phase: "Failed", reason: "Evicted", message: "the node was low on memory" };
     const found = troubles([
       replica("a", "west", waiting("ImagePullBackOff")),
       replica("b", "west", waiting("ImagePullBackOff")),
       replica("c", "east", waiting("CrashLoopBackOff", 7)),
       replica("d", "east", exited),
-      replica("e", "east", evicted),
+      replica("e", "east", lowOnMemory),
     ]);
     expect(found).toEqual([
       {
-        what: "2 pods do not run in west: main waits: ImagePullBackOff: Back-off",
+        what: "2 pods in west: main waits: ImagePullBackOff: Back-off",
         remedy: "see legation status pod a -n shop",
       },
       {
-        what: "1 pod does not run in east: main waits: CrashLoopBackOff: Back-off (7 restarts)",
+        what: "1 pod in east: main waits: CrashLoopBackOff: Back-off (7 restarts)",
         remedy: "see legation status pod c -n shop",
       },
       {
-        what: "1 pod has failed in east: main ended with exit code 137 (OOMKilled)",
+        what: "1 pod in east: failed: main: exit code 137 (OOMKilled)",
         remedy: "see legation status pod d -n shop",
       },
       {
-        what: "1 pod has failed in east: Evicted: the node was low on memory",
+        what: "1 pod in east: failed: Evicted: the node was low on memory",
         remedy: "see legation status pod e -n shop",
       },
     ]);
@@ -141,6 +136,6 @@ test.each([
   ["CronJob", { kind: "Job", name: "web-once" }, false],
   ["StatefulSet", { kind: "StatefulSet", name: "web" }, true],
   ["Job", { kind: "Job", name: "web-2" }, false],
-] as const)("of a %s named web, %j makes pods: %s", (kind, maker, makes) => {
+] as const)("knows the maker of pods of a %s named web: %j: %s", (kind, maker, makes) => {
   expect(isMakerOf({ kind, namespace: "shop", name: "web" }, maker)).toBe(makes);
 });

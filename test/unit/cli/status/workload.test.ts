@@ -41,7 +41,7 @@ function status(
   const pods = places.map((place, index) => {
     const proxy = replica(`web-abc-${index}`, place === undefined ? undefined : `legation-${place}`, annotations);
     if (place !== undefined) return proxy;
-    const message = "east: has 1 of them, its maxReplicas; west: cpu: 8 requested; write less, 4 left";
+    const message = "east: has 1 of them, its maxReplicas; west: cpu: 8 requested, 4 left";
     const condition = { type: "PodScheduled", status: "False", reason: "NotPlaced", message };
     return { ...proxy, status: { phase: "Pending", conditions: [condition] } };
   });
@@ -50,7 +50,7 @@ function status(
   return workloadStatus(facts, host(members, { proxies: pods }), Date.parse("2026-01-01T00:00:00Z"));
 }
 
-test("shows the division that is wanted and the one that there is, phases, and why not the next", () => {
+test("shows the wanted and the present division, phases, and why a member would not get the next pod", () => {
   const shown = status(
     { east: {}, west: {} },
     { clusters: { west: { weight: 2 }, east: { weight: 1 } } },
@@ -86,7 +86,7 @@ test("shows the division that is wanted and the one that there is, phases, and w
   ]);
 });
 
-test("counts what a member has no room for, and what goes elsewhere instead", () => {
+test("counts pods that a member has no room for, and gives them to others", () => {
   const small = { status: { allocatable: { cpu: "16", memory: "64Gi", pods: "1" } } };
   const { clusters } = status({ east: {}, west: small }, { clusters: {} }, ["west", "east", "east"], 4);
   expect(clusters).toMatchObject([
@@ -98,7 +98,7 @@ test("counts what a member has no room for, and what goes elsewhere instead", ()
 test.each([
   ["cordoned", { node: { unschedulable: true } }],
   ["lost", { status: { conditions: [] } }],
-])("what a member has that is %s stays there, and the others share the rest", (_, closed: MemberParts) => {
+])("divides the rest over the other members where one is %s", (_, closed: MemberParts) => {
   const wanted = (replicas: number): unknown =>
     status({ east: closed, west: {} }, { clusters: {} }, ["east", "west", "east", "west"], replicas).clusters;
   expect(wanted(4)).toMatchObject([
@@ -119,24 +119,21 @@ test("counts a member's room by what pods request there", () => {
   expect(wanted(overrides)).toEqual([1, 3]);
 });
 
-test("tells of pods without a member by reason, member by member", () => {
+test("groups pods without a member by reason, with a line for each member", () => {
   const shown = status({ east: {}, west: {} }, { clusters: {} }, [undefined, "west", undefined], 3);
   expect(shown.pending).toMatchObject([
     {
       pods: ["web-abc-0", "web-abc-2"],
       reason: "NotPlaced",
-      clusters: [
-        { cluster: "east", message: "has 1 of them, its maxReplicas" },
-        { cluster: "west", message: "cpu: 8 requested; write less, 4 left" },
-      ],
+      message: "east: has 1 of them, its maxReplicas; west: cpu: 8 requested, 4 left",
     },
   ]);
   expect(workloadText(shown, recordedSession().terminal)).toContain(
-    "2 pods wait (web-abc-0, …): NotPlaced\n  east: has 1 of them, its maxReplicas\n  west: cpu: 8 requested; write less, 4 left",
+    "2 pods wait (web-abc-0, …): NotPlaced\n  east: has 1 of them, its maxReplicas\n  west: cpu: 8 requested, 4 left",
   );
 });
 
-test("a workload that asks for no division has none, and pods of the host are counted", () => {
+test("shows no division that the workload does not ask for, and counts pods of the host", () => {
   const pods = [pod({ metadata: { ownerReferences: [owner] } }), replica("gated", undefined, {}, {})];
   const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 2, pods };
   const shown = workloadStatus(facts, host({ west: {} }), 0);
@@ -153,13 +150,13 @@ test.each([
   ["Job", "once", { ...owner, kind: "Job", name: "once" }, {}, true],
   ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-29000001" }, {}, true],
   ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-x-29000001" }, {}, false],
-] as const)("a pod of %s %s is told by its owner (%#)", (kind, name, reference, labels, expected) => {
+] as const)("knows a pod of %s %s by its owner (%#)", (kind, name, reference, labels, expected) => {
   const found = pod({ metadata: { ownerReferences: [{ ...reference }], labels } });
   expect(isPodOf({ kind, namespace: "team", name }, found)).toBe(expected);
   expect(isPodOf({ kind, namespace: "other", name }, found)).toBe(false);
 });
 
-test("of pods that are not delegated says why, also by what is on the workload alone", () => {
+test("says why pods are not delegated, also by annotations of the workload alone", () => {
   const facts = {
     kind: "Deployment",
     namespace: "team",
@@ -181,14 +178,14 @@ test("of pods that are not delegated says why, also by what is on the workload a
   expect(workloadText(two, recordedSession().terminal)).toContain("2 pods are not delegated: nothing asks for it");
 });
 
-test("says that the annotations of a workload are not in its template, which its pods are made by", () => {
+test("says when the annotations of a workload are not in its pod template", () => {
   const metadata = { annotations: { "legation.dev/delegate": "true" } };
   const pods = [pod({ metadata: { namespace: "team" } })];
   const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 1, pods, metadata, template: {} };
   expect(workloadStatus(facts, host({ east: {} }), 0).whyOnHost).toContain("kubectl rollout restart deployment web");
 });
 
-test("pods in overflow mode on the host do not count as not delegated", () => {
+test("does not count pods in overflow mode on the host as not delegated", () => {
   const marked = { labels: { "legation.dev/proxy": "overflow" } };
   const pods = [
     pod({ name: "a", metadata: marked, spec: { nodeName: "n1" } }),
