@@ -42,7 +42,7 @@ const statusSchema = z.object({
   clusters: z.array(
     z.object({ cluster: z.string(), wanted: z.number(), has: z.number(), phases: z.record(z.string(), z.number()) }),
   ),
-  pending: z.array(z.object({ pods: z.array(z.string()), reason: z.string(), clusters: z.array(z.unknown()) })),
+  pending: z.array(z.object({ pods: z.array(z.string()), reason: z.string(), message: z.string() })),
 });
 
 const planSchema = z.object({
@@ -518,10 +518,7 @@ test("shows the status of a workload: its division, its pods by member, and why 
           {
             pods: [expect.stringMatching(/^web-/)],
             reason: "NotPlaced",
-            clusters: [
-              { cluster: "east", message: "has 1 of them, its maxReplicas" },
-              { cluster: "west", message: "has 2 of them, its maxReplicas" },
-            ],
+            message: "east: has 1 of them, its maxReplicas; west: has 2 of them, its maxReplicas",
           },
         ],
       });
