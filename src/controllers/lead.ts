@@ -7,24 +7,24 @@ import { type RunningControllers, startControllers } from "./main.ts";
 import type { ControllersOptions } from "./options.ts";
 
 export interface LeadOptions {
-  /** For the Lease only: renewals must not queue behind other requests. */
+  /** A client for the Lease only: renewals must not queue behind other requests. */
   readonly electionClient: ClusterClient;
-  /** Makes everything else; its clients must refuse writes when nothing is left of the lease. */
+  /** Makes the controllers; their clients must refuse writes when nothing is left of the lease. */
   readonly controllers: (
     leaseLeftMs: () => number | undefined,
   ) => Omit<ControllersOptions, "clock" | "log" | "election">;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Name of this process among those that may lead; another process may never have it at the same time. */
+  /** Name of this process among those that may lead; no other process may have it at the same time. */
   readonly identity?: string;
-  /** How long others wait after the last renewal they saw. Default 15 s. */
+  /** Time that others wait after the last renewal they saw. Default 15 s. */
   readonly leaseDurationMs?: number;
   readonly onLeading?: (leading: boolean) => void;
 }
 
 /**
- * Waits for the lease, runs the controllers while this process holds it, and resolves when it is stopped or has lost it.
- * A process that lost its lease must end: whoever started it starts a new one, which remembers nothing.
+ * Waits for the lease, runs the controllers while this process holds it, and resolves when it is stopped or has lost it. A process
+ * that lost its lease must end: the next one begins without memory.
  */
 export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"stopped" | "lost"> {
   const { clock, log, electionClient, onLeading, leaseDurationMs = 15_000 } = options;

@@ -6,7 +6,7 @@ import { Controllers } from "./controllers.ts";
 import { publishedServer } from "./home-api/address.ts";
 import type { ControllersOptions } from "./options.ts";
 
-/** Everything that runs while this process leads. */
+/** The controllers that run while this process leads. */
 export type RunningControllers = Pick<Controllers, "registry" | "stop">;
 
 /** Starts all controllers; resolves when the host has been read. Call it only while leading. */
@@ -18,7 +18,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   try {
     await controllers.start(signal);
   } catch (error) {
-    // What has begun would go on for ever, and a process that has lost its lease would not end.
+    // Started parts would run for ever, and a process that lost its lease would not end.
     await controllers.stop();
     throw error;
   }
@@ -26,7 +26,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   return { registry: controllers.registry, stop: () => controllers.stop() };
 }
 
-/** The host's id is its kube-system namespace's uid; its name is what `legation install` wrote down. */
+/** Reads the host's identity: the uid of its kube-system namespace, and the name that `legation install` recorded. */
 async function readIdentity(host: ClusterClient, signal: AbortSignal): Promise<HostIdentity> {
   const system = await host.get(namespaces, { name: "kube-system" }, { signal });
   return { id: system.metadata.uid, name: (await recordedHostName(host, signal)) ?? DEFAULT_HOST_NAME };

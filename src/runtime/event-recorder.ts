@@ -34,7 +34,7 @@ export interface NewEvent {
 
 interface Pending {
   readonly event: KubeEvent;
-  /** When it happened; epoch ms. */
+  /** Time when it happened; epoch ms. */
   readonly since: number;
   readonly backoff: Backoff;
 }
@@ -44,7 +44,7 @@ const CONCURRENCY = 8;
 // About 10 MB. Further events are dropped, as client-go's broadcaster does.
 const MOST_PENDING = 10_000;
 const BACKOFF = { initialMs: 200, maxMs: 30_000 };
-// A longer outage is no passing one. Conditions of waiting pods say the same.
+// A longer outage does not pass soon. The conditions of waiting pods say the same.
 const GIVE_UP_AFTER_MS = 10 * 60_000;
 // Some 2 MB. The oldest keys are dropped first, and their events may be recorded again.
 const MOST_KEYS = 10_000;
@@ -57,7 +57,7 @@ export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: Logger;
   readonly #guard: WriteGuard;
-  /** In the order of their arrival. */
+  /** Events in the order of their arrival. */
   readonly #waiting = new Set<Pending>();
   /** Failed events, until they are sent again. */
   readonly #backingOff = new Map<Pending, Timer>();
@@ -135,7 +135,7 @@ export class EventRecorder {
   }
 
   #failed(pending: Pending, error: unknown): void {
-    // Created by an earlier leader, or by an attempt whose answer was lost.
+    // An earlier leader created it, or an attempt whose answer was lost.
     if (isKubeError(error, "AlreadyExists")) return;
     const { clock } = this.#options;
     const words = wordsOf(pending.event);

@@ -196,7 +196,7 @@ export class LeaderElector {
           return "held";
         }
         this.#see(found);
-        // Also a Lease that another held and released meanwhile: this leader's stores may be stale.
+        // This includes a Lease that another process held and released meanwhile: this leader's stores may be stale.
         if (leading && found.spec?.holderIdentity !== this.identity) return "taken";
         if (!this.#isOver()) return "taken";
         if (leading && this.#hasGoneBack(found)) {
