@@ -13,6 +13,7 @@ import { placementDefaults } from "../../api/resources.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../pods/dependencies.ts";
+import { asksHostFirst } from "../../pods/overflow.ts";
 import { isBound, isGated, isLive } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -336,6 +337,7 @@ export class DelegationController {
     const { type, object } = event;
     const key = objectKey(object.metadata);
     const { uid } = object.metadata;
+    const { memories } = this.#placementState;
     const node = object.spec?.nodeName;
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
@@ -351,11 +353,13 @@ export class DelegationController {
       if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#onPlaces();
+      // In overflow mode no delegate is created before the Binding, nor in another member.
+      if (!this.#leading && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
       if (type === "updated" && !isSameRecord(event.previous, object)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
       // Gates can only be removed, so no earlier leader has placed a gated pod.
-      if (!this.#leading && !isGated(object)) this.#placementState.memories.noteInherited(uid);
+      if (!this.#leading && !isGated(object)) memories.noteInherited(uid);
     }
     if (type !== "deleted") this.#placementState.update(object);
     this.#options.onProxy(object);

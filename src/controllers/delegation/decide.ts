@@ -61,6 +61,7 @@ const BOUND_FIRST: readonly Phase[] = [
   hold,
   record,
   awaitBoundScheduling,
+  awaitPreviousLeader,
   createBound,
 ];
 

@@ -4,7 +4,7 @@ import { awaitsDelegate } from "../../../src/controllers/delegation/model/delega
 import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
 import { ranked, type Source } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
-import { isOverflow } from "../../../src/pods/overflow.ts";
+import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import { specForNodesOf } from "../../../src/pods/virtual-node-terms.ts";
 import { bindPod, deletePod, holdPod, meets, patchStatus, recordOn, releasePod } from "./api-server.ts";
@@ -311,7 +311,8 @@ export function restart(world: World): World {
     ...(world.late === undefined ? {} : { unsettled: true as const }),
     versions: [undefined, truth(member)],
   }));
-  const inherits = proxy !== undefined && !isBound(proxy) && !isOverflow(proxy);
+  const inherits =
+    proxy !== undefined && !isSettled(proxy) && !isOverflow(proxy) && !(isBound(proxy) && asksHostFirst(proxy));
   const memory = inherits ? remember({}, (memories) => memories.noteInherited(proxy.metadata.uid)) : {};
   const host = { versions: [proxy] };
   const overflow =

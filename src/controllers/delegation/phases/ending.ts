@@ -44,9 +44,8 @@ function mayHaveIt(member: MemberView, view: PodView, now: number): boolean {
   const { proxy, memory } = view;
   if (holdsUp(member, view, now) || memory.uncertain === member.name) return true;
   if (member.read) return false;
-  return isBound(proxy)
-    ? member.name === boundMember(view)?.name
-    : mayHold(memory, member.name) && member.excluded === undefined;
+  if (isBound(proxy) && member.name === boundMember(view)?.name) return true;
+  return mayHold(memory, member.name) && member.excluded === undefined;
 }
 
 function endIn(member: MemberView, view: PodView, now: number): Action[] {

@@ -1,5 +1,5 @@
 import { isBound } from "../../../pods/phase.ts";
-import { type Action, decided, type Phase } from "../model/decision.ts";
+import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import {
   boundMember,
   endsUnstarted,
@@ -10,6 +10,8 @@ import {
   withdraw,
   withdrawWaiting,
 } from "../model/delegates.ts";
+import { CREATE_ENDS_MS } from "../model/memory.ts";
+import type { PodView } from "../model/view.ts";
 
 /**
  * Two members have the unbound proxy's delegate: the one that waits for a node goes. Of two that have nodes, the host may have bound
@@ -31,25 +33,30 @@ export const awaitWithdrawal: Phase = (view) => {
 };
 
 /** Another member may have got the delegate after this one: whether it has is known before the Binding settles which stays. */
-export const confirmOther: Phase = (view) => {
+export const confirmOther: Phase = (view, now) => {
   const { uncertain } = view.memory;
   const other = view.members.find(({ name, reachable }) => name === uncertain && reachable);
   if (other === undefined || isFor(other.delegate, view.proxy)) return undefined;
-  return decided("Withdrawing", [{ type: "resolve", member: other.name, proxyUid: view.proxy.metadata.uid }]);
+  return confirm(other.name, view, now);
 };
 
 /**
  * A proxy was bound without a delegate while another member has one, or may have one: an earlier leader's Binding was done late. Its
  * own member gets the delegate once the other one has gone.
  */
-export const leaveOthers: Phase = (view) => {
+export const leaveOthers: Phase = (view, now) => {
   const { proxy, memory } = view;
   const member = boundMember(view);
   const { uncertain } = memory;
   if (isFor(member?.delegate, proxy) || uncertain === member?.name) return undefined;
   const others = surplusHolders(view);
   if (others.length > 0) return decided("Withdrawing", others.flatMap(withdraw));
-  if (uncertain === undefined) return undefined;
-  const resolve: Action = { type: "resolve", member: uncertain, proxyUid: proxy.metadata.uid };
-  return decided("Withdrawing", [resolve]);
+  return uncertain === undefined ? undefined : confirm(uncertain, view, now);
 };
+
+/** Has the member asked for the delegate once nothing that was sent to it can be done any more. */
+function confirm(member: string, { proxy, memory }: PodView, now: number): DelegationDecision {
+  const over = memory.doubt === undefined ? now : memory.doubt.lastAt + CREATE_ENDS_MS;
+  if (now < over) return decided("Withdrawing", [], over);
+  return decided("Withdrawing", [{ type: "resolve", member, proxyUid: proxy.metadata.uid }]);
+}
