@@ -15,37 +15,37 @@ import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly metrics?: Metrics;
-  /** Makes the client of a member from its kubeconfig. */
+  /** Returns the client of a member for its kubeconfig. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
-  /** How delegates' events are told on their proxies; absent: they are not. */
+  /** Writing delegates' events to their proxies. Absent: they are not written. */
   readonly podEvents?: {
-    /** The host again, as a client of its own: events must take no request's place. */
+    /** A client for events alone: they must not delay other requests. */
     readonly host: ClusterClient;
-    /** Only events of type Warning. */
+    /** Writes events of type Warning only. */
     readonly warningsOnly: boolean;
     readonly onOutcome?: (outcome: EventOutcome) => void;
   };
-  /** Makes the kubelet API of the virtual nodes; without it they have none. */
+  /** Returns the kubelet API of the virtual nodes. Absent: they have none. */
   readonly kubelets?: (context: KubeletContext) => Kubelets;
-  /** Pods that virtual nodes say can be allocated; default `none`. */
+  /** Allocatable pods of virtual nodes. Default `none`. */
   readonly nodePods?: NodePods;
-  /** What tells a host that was set back to a backup. */
+  /** The election, which detects a host that was restored from a backup. */
   readonly election?: Pick<LeaderElector, "leaderless" | "confirm">;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
-  /** The reason of `PodScheduled` while no member can have a pod; absent: `NotPlaced`. */
+  /** Reason of `PodScheduled` while no member can have a pod. Default `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason;
-  /** Where pods' ways are told; absent: nowhere. */
+  /** Traces of pods. Absent: none. */
   readonly traces?: Traces | undefined;
 }
 
-/** What the kubelet API of the virtual nodes is made of. */
+/** The parts of the controller that the kubelet API of the virtual nodes needs. */
 export interface KubeletContext {
   readonly registry: Registry;
-  /** The host's proxies. */
+  /** Returns the store of the host's proxies. */
   readonly proxies: () => ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
-  /** A node's endpoint came or went. */
+  /** Called when a node's endpoint appears or goes. */
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
