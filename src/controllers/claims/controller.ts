@@ -299,7 +299,7 @@ export class ClaimController implements PodCopier {
     const home = claim === undefined ? undefined : this.#homeOf(key, claim);
     const member = home === undefined ? undefined : registry.member(home);
     const classes = member?.cluster.spec.storageClasses;
-    const held = this.#guard.of(key);
+    const heldWrites = this.#guard.of(key);
     return {
       ref: objectRef(key),
       host: identity,
@@ -308,7 +308,7 @@ export class ClaimController implements PodCopier {
       ...(home === undefined ? {} : { home }),
       usable: member !== undefined && usable(member),
       ...(classes === undefined ? {} : { classes }),
-      ...(held === undefined ? {} : { held }),
+      ...(heldWrites === undefined ? {} : { heldWrites }),
     };
   }
 }

@@ -23,12 +23,12 @@ export interface ClaimDecision {
 
 /** Keeps one claim in one member for each claim of the host, and sweeps those of earlier ones. */
 export function decide(observed: Observed, now: number): ClaimDecision {
-  const { claim, held = {} } = observed;
-  const reconsidered = Object.entries(held)
+  const { claim, heldWrites = {} } = observed;
+  const reconsidered = Object.entries(heldWrites)
     // A size is asked for again without it: no pod waits for that.
     .filter(([write, { refusal, until }]) => write !== SIZE && refusal !== undefined && until <= now)
     .map(([write]): Action => ({ type: "reconsider", write }));
-  const later = Object.values(held).flatMap(({ until }) => (until > now ? until : []));
+  const later = Object.values(heldWrites).flatMap(({ until }) => (until > now ? until : []));
   const requeue = later.length === 0 ? {} : { requeueAt: Math.min(...later) };
   const sweeps: Action[] = observed.copies
     // A claim that a restored host has forgotten holds data.
@@ -47,7 +47,7 @@ export function decide(observed: Observed, now: number): ClaimDecision {
 
 function decideHome(
   claim: NonNullable<Observed["claim"]>,
-  { host, copies, home, usable, classes, held }: Observed,
+  { host, copies, home, usable, classes, heldWrites }: Observed,
   now: number,
 ): Pick<ClaimDecision, "actions" | "outcome"> {
   const { uid, resourceVersion } = claim.metadata;
@@ -55,7 +55,7 @@ function decideHome(
   const there = copies.find(({ member }) => member === home)?.claim;
   const own = there !== undefined && claimOwner(there, claim) === uid ? there : undefined;
   const assigned = clusterOf(claim) === home;
-  if (own === undefined && heldUntil(held, { write: creationIn(home), content: uid, now }) !== undefined) {
+  if (own === undefined && heldUntil(heldWrites, { write: creationIn(home), content: uid, now }) !== undefined) {
     if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
     return { actions: assigned ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
   }
@@ -71,14 +71,14 @@ function decideHome(
       outcome: "Making",
     };
   }
-  const mayMark = heldUntil(held, { write: MARKS, content: own.metadata.uid, now }) === undefined;
+  const mayMark = heldUntil(heldWrites, { write: MARKS, content: own.metadata.uid, now }) === undefined;
   if (ownerOf(own) === undefined && mayMark) {
     const annotations = ownerAnnotation(claim, host);
     return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, annotations }], outcome: "Marking" };
   }
   const size = wantedSize(claim, own);
   // The status is written once the outcome is known.
-  const refusedSize = size === undefined ? undefined : refusalOf(held, sizeContent(own.metadata.uid, size), now);
+  const refusedSize = size === undefined ? undefined : refusalOf(heldWrites, sizeContent(own.metadata.uid, size), now);
   if (size !== undefined && refusedSize === undefined) {
     return { actions: [{ type: "grow", member: home, uid: own.metadata.uid, size }], outcome: "Growing" };
   }
@@ -88,7 +88,7 @@ function decideHome(
 }
 
 /** Returns why the member refuses the size, until it may be asked for again. */
-function refusalOf(held: Observed["held"], content: string, now: number): string | undefined {
-  if (heldUntil(held, { write: SIZE, content, now }) === undefined) return undefined;
-  return heldWrite(held, SIZE)?.refusal?.why.message;
+function refusalOf(heldWrites: Observed["heldWrites"], content: string, now: number): string | undefined {
+  if (heldUntil(heldWrites, { write: SIZE, content, now }) === undefined) return undefined;
+  return heldWrite(heldWrites, SIZE)?.refusal?.why.message;
 }

@@ -44,7 +44,7 @@ export interface Observed {
   readonly usable: boolean;
   readonly classes?: StorageClasses;
   /** Writes that members refuse or another manager undoes. */
-  readonly held?: HeldWrites;
+  readonly heldWrites?: HeldWrites;
 }
 
 /** A write to the host's or the member's claim. */

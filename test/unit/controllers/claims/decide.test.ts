@@ -25,9 +25,10 @@ function decide(view: Observed): ClaimDecision {
 }
 
 /** A write that is refused until later, or was until now. */
-function refused(write: string, content: string, message = "a quota", until = LATER_MS): Pick<Observed, "held"> {
+function refused(write: string, content: string, message = "a quota", until = LATER_MS): Pick<Observed, "heldWrites"> {
   const why = { message };
-  return { held: { [write]: { reason: "Refused", until, content, refusal: { why, told: why, toldAt: 0, since: 0 } } } };
+  const refusal = { why, told: why, toldAt: 0, since: 0 };
+  return { heldWrites: { [write]: { reason: "Refused", until, content, refusal } } };
 }
 
 const refusedInWest = refused(creationIn("west"), "uid-1");
@@ -124,8 +125,8 @@ describe("a claim that has a member", () => {
     expect(decide(observed({ claim: source, home: "west", copies })).actions).toEqual([
       { type: "mark", member: "west", uid: "member-uid", annotations: there.metadata.annotations },
     ]);
-    const held = { [MARKS]: { reason: "Undone", until: LATER_MS, content: "member-uid" } } as const;
-    expect(decide(observed({ claim: source, home: "west", copies, held }))).toEqual({
+    const heldWrites = { [MARKS]: { reason: "Undone", until: LATER_MS, content: "member-uid" } } as const;
+    expect(decide(observed({ claim: source, home: "west", copies, heldWrites }))).toEqual({
       actions: [],
       outcome: "InStep",
       requeueAt: LATER_MS,
