@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
+import { freePort } from "../clusters/ports.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { startLegation } from "../legation/start.ts";
@@ -90,11 +91,13 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
   });
   try {
     const host = clusters.get("host");
+    const address = await serviceAddress(host);
     const legation = await startLegation({
       host,
       members: { west: clusters.get("west") },
       proxied: false,
-      controllerFlags: [`--home-api-server=https://${await serviceAddress(host)}`],
+      // The API server proxies to no loopback address, and specs ask the kubelet through it.
+      controllerFlags: [`--home-api-server=https://${address}`, `--kubelet-listen=${address}:${await freePort()}`],
       restart: true,
       onProgress,
     });
