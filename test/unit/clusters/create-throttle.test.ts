@@ -43,7 +43,7 @@ describe("creates in a member", () => {
 
   test.each([
     ["a near member has three in flight", 5, [3, 3, 3, 3]],
-    ["a distant member has one more in flight for each 25 ms", 100, [3, 7, 7, 7]],
+    ["a distant member has one more in flight for each 50 ms", 200, [3, 7, 7, 7]],
   ])("%s", async (_, latencyMs, expected) => {
     const { sent, create, settle, clock } = start();
     for (let number = 0; number < expected.reduce((sum, count) => sum + count); number += 1) create(`pod-${number}`);
