@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { COMMANDS } from "./commands.ts";
 import { addCommands, flag } from "./shared/command.ts";
-import { diagnose, exitCodeOf } from "./shared/failure.ts";
+import { diagnose, EXIT_CODES } from "./shared/failure.ts";
 import type { Session } from "./shared/session.ts";
 
 const EXIT_CODE_HELP = `
@@ -39,15 +39,15 @@ export async function runProgram(args: readonly string[], session: Session, vers
   const program = createProgram(session, version);
   try {
     await program.parseAsync(args, { from: "user" });
-    return exitCodeOf("ok");
+    return EXIT_CODES.ok;
   } catch (error) {
-    if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
     const { exit, message, remedy } = diagnose(error, session.signal);
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
     const { isVerbose } = await import("./shared/input.ts");
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
-    return exitCodeOf(exit);
+    return EXIT_CODES[exit];
   }
 }
 

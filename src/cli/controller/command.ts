@@ -3,6 +3,7 @@ import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { renewable } from "../../kube/credentials.ts";
 import { createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
@@ -187,7 +188,9 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     });
     const homeServer = options.homeApiServer ?? serverForMembers(credentials);
     const userAgent = "legation";
-    const electionClient = createClusterClient({ cluster: "host", userAgent, credentials, metrics });
+    const hostClient = (more: Partial<Parameters<typeof createClusterClient>[0]> = {}): ClusterClient =>
+      createClusterClient({ cluster: "host", userAgent, credentials, metrics, ...more });
+    const electionClient = hostClient();
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
     try {
       if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
@@ -200,14 +203,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           log,
           onLeading: (leading) => metrics.setLeading(leading),
           controllers: (leaseLeftMs) => ({
-            host: createClusterClient({
-              cluster: "host",
-              userAgent,
-              credentials,
-              metrics: requests,
-              leaseLeftMs,
-              limits: HOST_LIMITS,
-            }),
+            host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
             connect: (name, text) => {
               const read = (kubeconfig: string) =>
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}`, env });
@@ -229,14 +225,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
               ? {}
               : {
                   podEvents: {
-                    host: createClusterClient({
-                      cluster: "host",
-                      userAgent,
-                      credentials,
-                      metrics,
-                      leaseLeftMs,
-                      limits: EVENT_LIMITS,
-                    }),
+                    host: hostClient({ leaseLeftMs, limits: EVENT_LIMITS }),
                     warningsOnly: options.podEvents === "warnings",
                     onOutcome: (outcome) => metrics.countPodEvent(outcome),
                   },
@@ -250,13 +239,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                       ...context,
                       source: { registry, proxies, proxiesOn },
                       metrics,
-                      host: createClusterClient({
-                        cluster: "host",
-                        userAgent,
-                        credentials,
-                        metrics,
-                        limits: KUBELET_LIMITS,
-                      }),
+                      host: hostClient({ limits: KUBELET_LIMITS }),
                     }),
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),

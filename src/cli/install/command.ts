@@ -2,11 +2,10 @@ import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
-import type { Applied } from "../shared/apply.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
-import { printOutcome } from "../shared/output.ts";
+import { objectText, printOutcome } from "../shared/output.ts";
 import { packageRoot, packageVersion } from "../shared/package-root.ts";
 import { install } from "./install.ts";
 import { imageToKeep, standing } from "./installed.ts";
@@ -93,7 +92,11 @@ export const installCommand: Subcommand<InstallInput> = {
     const done = await install(
       manifests,
       { webhookUrl, image, clusterName: name, version },
-      { client, signal, onApplied: (applied) => terminal.progress(describe(applied)) },
+      {
+        client,
+        signal,
+        onApplied: (applied) => terminal.progress(`${objectText(applied.kind, applied)} ${applied.change}`),
+      },
     );
     const changed = done.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
@@ -104,7 +107,3 @@ export const installCommand: Subcommand<InstallInput> = {
     });
   },
 };
-
-function describe({ kind, namespace, name, change }: Applied): string {
-  return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name} ${change}`;
-}

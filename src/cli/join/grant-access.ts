@@ -16,8 +16,8 @@ import { applyManifest } from "../shared/apply.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { some } from "../shared/output.ts";
-import { namespaceGone, remove } from "../shared/removal.ts";
+import { objectText, some } from "../shared/output.ts";
+import { namespaceGone, refOf, remove } from "../shared/removal.ts";
 import type { UndoStack } from "./undo.ts";
 
 const NAMESPACE_GONE_WITHIN_MS = 20_000;
@@ -67,9 +67,8 @@ async function make(
   { member, discovery, undo, signal, report }: GrantContext,
   takeBack?: (uid: string) => (signal: AbortSignal) => Promise<void>,
 ): Promise<boolean> {
-  const { name, namespace } = manifest.metadata;
-  const ref = namespace === undefined ? { name } : { namespace, name };
-  const what = `${member.cluster}: ${manifest.kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
+  const ref = refOf(manifest.metadata);
+  const what = `${member.cluster}: ${objectText(manifest.kind, ref)}`;
   const before = await member.find(resource, ref, { signal });
   let made: Stored<KubeObject> | undefined;
   if (before === undefined) {

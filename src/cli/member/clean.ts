@@ -17,8 +17,8 @@ import {
 } from "../../kube/resources.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
-import { some } from "../shared/output.ts";
-import { namespaceGone, remove } from "../shared/removal.ts";
+import { objectText, some } from "../shared/output.ts";
+import { namespaceGone, refOf, remove } from "../shared/removal.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { findAccess, giveUpAccess } from "./give-up-access.ts";
 
@@ -201,7 +201,8 @@ class Cleaner {
   }
 
   async #remove(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<void> {
-    if ((await this.#delete(resource, object)) === "deleted") this.#context.removed(nameOf(resource, object));
+    if ((await this.#delete(resource, object)) === "deleted")
+      this.#context.removed(objectText(resource.kind, object.metadata));
   }
 
   /** Deletes an object. Reports it as remaining when the right is missing. */
@@ -209,13 +210,13 @@ class Cleaner {
     resource: Resource<KubeObject>,
     object: Stored<KubeObject>,
   ): Promise<"deleted" | "gone before" | "kept"> {
-    const { name, namespace, uid } = object.metadata;
+    const { uid } = object.metadata;
     try {
-      const ref = namespace === undefined ? { name } : { namespace, name };
-      return (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) ? "deleted" : "gone before";
+      const isDeleted = await remove(this.#client, resource, refOf(object.metadata), { uid, signal: this.#signal });
+      return isDeleted ? "deleted" : "gone before";
     } catch (error) {
       if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
-      this.#remains(nameOf(resource, object), error.detail);
+      this.#remains(objectText(resource.kind, object.metadata), error.detail);
       return "kept";
     }
   }
@@ -223,9 +224,4 @@ class Cleaner {
   #remains(what: string, why: string): void {
     this.#context.remains(`${what}: ${why}`);
   }
-}
-
-/** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
-function nameOf({ kind }: Resource<KubeObject>, { metadata: { namespace, name } }: Stored<KubeObject>): string {
-  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }

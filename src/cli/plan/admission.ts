@@ -13,7 +13,7 @@ import { withoutObjectName } from "../../kube/messages.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isProxy } from "../../pods/proxy.ts";
-import type { WrittenObject } from "./documents.ts";
+import type { WrittenObject } from "../shared/documents.ts";
 
 /** An object as Legation's webhook leaves it, or its refusal. */
 export type Admitted<T> =

@@ -3,19 +3,7 @@ import { authorAnnotations } from "../../api/annotations.ts";
 import { isJsonObject } from "../../api/json.ts";
 import { lastApplied } from "../../api/last-applied.ts";
 import { parseAmounts } from "../../api/quantity.ts";
-import type { WrittenObject } from "./documents.ts";
-
-// Fields that autoscalers, queues and operators write into a workload beside its author.
-const LEFT_ALONE = [
-  "replicas",
-  "parallelism",
-  "completions",
-  "completionMode",
-  "suspend",
-  "paused",
-  "ordinals",
-  "updateStrategy",
-] as const;
+import type { WrittenObject } from "../shared/documents.ts";
 
 const appliedAnnotations = z.object({ metadata: z.object({ annotations: z.record(z.string(), z.unknown()) }) });
 
@@ -28,9 +16,8 @@ export function asApplied(written: WrittenObject, stored: WrittenObject | undefi
   if (!isJsonObject(before) || !isJsonObject(written.spec)) return whole;
   const earlierSpec = lastApplied(stored.metadata.annotations)?.spec;
   const earlier = isJsonObject(earlierSpec) ? earlierSpec : {};
-  const kept = LEFT_ALONE.flatMap((field) =>
-    before[field] === undefined || earlier[field] !== undefined ? [] : [[field, before[field]] as const],
-  );
+  // Autoscalers, queues and operators write replicas and the like.
+  const kept = Object.entries(before).filter(([field]) => earlier[field] === undefined);
   return { ...whole, spec: { ...Object.fromEntries(kept), ...written.spec } };
 }
 

@@ -4,7 +4,7 @@ import { amounts } from "../../api/quantity.ts";
 import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
 import type { Needs } from "../../controllers/delegation/model/needs.ts";
 import { clusterOf } from "../../copies/claims.ts";
-import { readFields, type WrittenObject } from "./documents.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
 
 /** The fields of a claim that decide whether a member can have one like it. */
 export type ClaimSpec = Pick<NonNullable<PersistentVolumeClaim["spec"]>, "volumeName" | "dataSource" | "dataSourceRef">;

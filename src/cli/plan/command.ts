@@ -1,12 +1,12 @@
 import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
+import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { type Answer, dryRunNamespace, dryRunPod } from "./admission.ts";
-import { readDocuments, type WrittenObject } from "./documents.ts";
 import { planNamespaces } from "./namespaces.ts";
 import { isWaiting, type Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";

@@ -1,13 +1,12 @@
-import { z } from "zod";
 import { DELETION_COST_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
+import type { WrittenObject } from "../shared/documents.ts";
 import { counted } from "../shared/output.ts";
 import { isSameTemplate } from "./applied.ts";
 import { byYouth, isPodOf, type NamedWorkload, ordinalOf } from "./controller-pods.ts";
-import { readFields, type WrittenObject } from "./documents.ts";
 import type { WorkloadPods } from "./workloads.ts";
 
 /** The pods of a workload once its manifest is applied. */
@@ -26,7 +25,7 @@ export function standingOf(
   workload: NamedWorkload,
   written: WrittenObject,
   stored: WrittenObject | undefined,
-  pods: Pick<WorkloadPods, "replicas" | "firstOrdinal">,
+  pods: Pick<WorkloadPods, "replicas" | "firstOrdinal" | "replacedFrom">,
   present: readonly Stored<Pod>[],
 ): Standing {
   // Each run of a CronJob has pods of its own.
@@ -40,9 +39,9 @@ export function standingOf(
   const wanted = live.filter((pod) => !surplus.includes(pod));
   // A Job's template never changes.
   const isChanged = workload.kind !== "Job" && !isSameTemplate(stored, written);
-  const from = isChanged ? replacedFrom(workload, written) : Number.POSITIVE_INFINITY;
+  const { replacedFrom } = pods;
   const isReplaced = (pod: Stored<Pod>): boolean =>
-    workload.kind === "StatefulSet" ? ordinalOf(pod) >= from : from !== Number.POSITIVE_INFINITY;
+    isChanged && replacedFrom !== undefined && (workload.kind !== "StatefulSet" || ordinalOf(pod) >= replacedFrom);
   const replaced = wanted.filter(isReplaced);
   const kept = wanted.filter((pod) => !isReplaced(pod));
   return {
@@ -55,7 +54,7 @@ export function standingOf(
         (one) => `${kept.length} of its pods ${one ? "is there already, and stays" : "are there already, and stay"}`,
       ),
       ...hostNotes(kept),
-      ...(isChanged ? note(kept, () => "its template changes, for other pods than these") : []),
+      ...(isChanged ? note(kept, () => "its template changes, and these pods keep the former one") : []),
       ...note(surplus, (one) => `${counted(surplus.length)} ${one ? "goes" : "go"}, probably ${namesOf(surplus)}`),
       ...note(replaced, (one) => {
         const whose = kept.length === 0 ? `its ${counted(replaced.length)}` : `${replaced.length} of its pods`;
@@ -104,28 +103,6 @@ function comingOf(
   if (kind !== "StatefulSet") return all.slice(kept.length);
   const there = new Set(kept.map(ordinalOf));
   return all.filter((ordinal) => !there.has(ordinal));
-}
-
-const rolloutFields = z.looseObject({
-  spec: z.looseObject({
-    paused: z.boolean().nullish(),
-    ordinals: z.looseObject({ start: z.number().nullish() }).nullish(),
-    updateStrategy: z
-      .looseObject({
-        type: z.string().nullish(),
-        rollingUpdate: z.looseObject({ partition: z.number().nullish() }).nullish(),
-      })
-      .nullish(),
-  }),
-});
-
-/** Returns from which ordinal on a changed template replaces the workload's pods. Infinity: only new pods have it. */
-function replacedFrom({ kind }: NamedWorkload, written: WrittenObject): number {
-  const { paused, ordinals, updateStrategy } = readFields(rolloutFields, written).spec;
-  const isForNewPods =
-    ["ReplicaSet", "ReplicationController"].includes(kind) || paused === true || updateStrategy?.type === "OnDelete";
-  if (isForNewPods) return Number.POSITIVE_INFINITY;
-  return (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);
 }
 
 /** Pods that were made before the namespace or the workload asked for delegation. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import type { Namespace, Stored } from "../../api/kubernetes.ts";
+import type { WrittenObject } from "../shared/documents.ts";
 import type { Answer } from "./admission.ts";
-import type { WrittenObject } from "./documents.ts";
 
 /** The host's namespaces once the manifest is applied. */
 export interface PlannedNamespaces {

@@ -5,11 +5,11 @@ import { allDependenciesOf, type DependencyKind, dependencyKey } from "../../pod
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
+import type { WrittenObject } from "../shared/documents.ts";
 import { type Admitted, type Answer, admitPod, admitWorkload, isDelegated } from "./admission.ts";
 import { asApplied, withStandingAnnotations } from "./applied.ts";
 import { writtenClaim } from "./claims.ts";
 import { makerOf, type NamedWorkload, type Owner, podOf } from "./controller-pods.ts";
-import type { WrittenObject } from "./documents.ts";
 import { isHostsOwn, type Standing, standingOf } from "./existing.ts";
 import { isNamespace, type PlannedNamespaces } from "./namespaces.ts";
 import { isWaiting, NOTHING, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";

@@ -16,8 +16,8 @@ import {
   isClass,
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
+import { objectOf, type WrittenObject } from "../shared/documents.ts";
 import { listClusters, listProxies } from "../shared/reading.ts";
-import { objectOf, type WrittenObject } from "./documents.ts";
 import type { HostState } from "./simulation.ts";
 import { podsOf, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods, workloadKind } from "./workloads.ts";
 

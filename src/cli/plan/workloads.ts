@@ -2,8 +2,8 @@ import { z } from "zod";
 import type { KubeObject, ObjectMeta, PodSpec } from "../../api/kubernetes.ts";
 import { apiVersionOf, deployments, pods, type Resource } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { type ClaimSpec, claimSpec } from "./claims.ts";
-import { readFields, type WrittenObject } from "./documents.ts";
 
 /** A kind whose pods can be planned. */
 export type WorkloadKind =
@@ -60,7 +60,7 @@ const count = z.number().int().min(0);
 
 const podFields = z.looseObject({ spec: podSpec });
 const replicatedFields = z.looseObject({
-  spec: z.looseObject({ replicas: count.nullish(), template }),
+  spec: z.looseObject({ replicas: count.nullish(), paused: z.boolean().nullish(), template }),
 });
 const jobSpec = z.looseObject({
   parallelism: count.nullish(),
@@ -85,6 +85,12 @@ const cronJobFields = z.looseObject({
 const statefulSetFields = z.looseObject({
   spec: z.looseObject({
     ordinals: z.looseObject({ start: count.nullish() }).nullish(),
+    updateStrategy: z
+      .looseObject({
+        type: z.string().nullish(),
+        rollingUpdate: z.looseObject({ partition: z.number().nullish() }).nullish(),
+      })
+      .nullish(),
     volumeClaimTemplates: z
       .array(z.looseObject({ metadata: z.looseObject({ name: z.string() }), spec: claimSpec.optional() }))
       .nullish(),
@@ -106,6 +112,8 @@ export interface WorkloadPods {
   readonly suspended?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. */
   readonly firstOrdinal?: number;
+  /** A changed template replaces the pods from this ordinal on. Absent: it is for new pods alone. */
+  readonly replacedFrom?: number;
 }
 
 /** Reads a workload's pods. Throws a `Failure` that names a wrong field. */
@@ -132,11 +140,15 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
     default: {
       const { spec } = readFields(replicatedFields, object);
       const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
+      if (kind === "Deployment" && spec.paused !== true) return { ...pods, replacedFrom: 0 };
       if (kind !== "StatefulSet") return pods;
-      const { ordinals, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
+      const { ordinals, updateStrategy, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
+      const firstOrdinal = ordinals?.start ?? 0;
+      const replacedFrom = firstOrdinal + (updateStrategy?.rollingUpdate?.partition ?? 0);
       return {
         ...pods,
-        firstOrdinal: ordinals?.start ?? 0,
+        firstOrdinal,
+        ...(updateStrategy?.type === "OnDelete" ? {} : { replacedFrom }),
         claims: (volumeClaimTemplates ?? []).map(({ metadata, spec: own = {} }) => ({
           name: metadata.name,
           spec: own,

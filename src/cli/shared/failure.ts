@@ -107,8 +107,3 @@ export class Interruption extends Error {
     this.signal = signal;
   }
 }
-
-/** Returns the number for `process.exitCode`. */
-export function exitCodeOf(name: ExitName): number {
-  return EXIT_CODES[name];
-}

@@ -1,12 +1,13 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { parseAllDocuments } from "yaml";
+import { parse } from "yaml";
 import { z } from "zod";
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { parseDocuments } from "./documents.ts";
 import { Failure } from "./failure.ts";
 
 /** Label on every object that Legation's command line creates. */
@@ -31,12 +32,6 @@ export interface Manifest {
   readonly [field: string]: unknown;
 }
 
-const manifestSchema: z.ZodType<Manifest> = z.looseObject({
-  apiVersion: z.string(),
-  kind: z.string(),
-  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
-});
-
 // `kubectl apply -k` and `legation install` must apply the same objects, so the file may hold no other field.
 const kustomizationSchema = z.strictObject({
   apiVersion: z.string().optional(),
@@ -48,9 +43,8 @@ const kustomizationSchema = z.strictObject({
 export async function loadManifests(path: string): Promise<Manifest[]> {
   if (!(await stat(path)).isDirectory()) return parseManifests(await readFile(path, "utf8"), path);
   const file = join(path, "kustomization.yaml");
-  const [document] = parseAllDocuments(await readFile(file, "utf8"));
-  const parsed = kustomizationSchema.safeParse(document?.toJS());
-  if (!parsed.success) throw malformed(file, z.prettifyError(parsed.error));
+  const parsed = kustomizationSchema.safeParse(parse(await readFile(file, "utf8")));
+  if (!parsed.success) throw new Failure("failure", { object: file, problem: z.prettifyError(parsed.error) });
   const objects: Manifest[] = [];
   for (const resource of parsed.data.resources) objects.push(...(await loadManifests(join(path, resource))));
   return objects;
@@ -58,19 +52,11 @@ export async function loadManifests(path: string): Promise<Manifest[]> {
 
 /** Returns the objects of a YAML text without its empty documents. */
 export function parseManifests(text: string, file: string): Manifest[] {
-  return parseAllDocuments(text).flatMap((document) => {
-    const [error] = document.errors;
-    if (error !== undefined) throw malformed(file, error.message);
-    const value: unknown = document.toJS();
-    if (value === null || value === undefined) return [];
-    const parsed = manifestSchema.safeParse(value);
-    if (!parsed.success) throw malformed(file, z.prettifyError(parsed.error));
-    return [parsed.data];
-  });
-}
-
-function malformed(file: string, problem: string): Failure {
-  return new Failure("failure", { object: file, problem });
+  return parseDocuments(text, file).map(({ metadata, ...object }) => ({
+    ...object,
+    // Manifests generate no names.
+    metadata: { ...metadata, name: metadata.name ?? "" },
+  }));
 }
 
 /** A kind, as manifests name it. */

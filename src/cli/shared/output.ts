@@ -64,6 +64,14 @@ export function counted(number: number, noun = "pod"): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+/** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
+export function objectText(
+  kind: string,
+  { namespace, name }: { readonly namespace?: string | undefined; readonly name: string },
+): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+}
+
 const SHOWN = 5;
 
 /** Joins the first few items of a list for a message. */

@@ -28,6 +28,17 @@ export async function remove(
   }
 }
 
+/** Returns an object's reference. */
+export function refOf({
+  namespace,
+  name,
+}: {
+  readonly namespace?: string | undefined;
+  readonly name: string;
+}): ObjectRef {
+  return namespace === undefined ? { name } : { namespace, name };
+}
+
 /** Removes one finalizer, also beside concurrent writes. Returns false if admission put it back. */
 export async function dropFinalizer(
   client: ClusterClient,
@@ -36,8 +47,8 @@ export async function dropFinalizer(
   finalizer: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const { uid, name, namespace } = object.metadata;
-  const ref: ObjectRef = namespace === undefined ? { name } : { namespace, name };
+  const { uid } = object.metadata;
+  const ref = refOf(object.metadata);
   let current: Stored<KubeObject> | undefined = object;
   while (current !== undefined && current.metadata.uid === uid) {
     const index: number = current.metadata.finalizers?.indexOf(finalizer) ?? -1;

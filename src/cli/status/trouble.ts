@@ -66,23 +66,30 @@ function lostMember(
   const said = cluster.status?.conditions?.find(({ type }) => type === "Ready");
   const since = said === undefined || said.status === "True" ? "" : ` since ${said.lastTransitionTime}`;
   const what = `${name} is not ready${since}: ${reason}; ${counted(there.length)} there may run on, and the status shown is old`;
-  const ending = there.find(isDeleting)?.metadata;
-  if (ending === undefined) return [{ what, remedy: evictionOf(there, name) }];
-  const command = `kubectl -n ${ending.namespace} delete pod ${ending.name} --grace-period=0 --force`;
-  const remedy = `pods that are being deleted end when ${name} is ready again; where it is gone for good: ${command}`;
-  return [{ what, remedy }];
+  const live = there.filter((pod) => !isDeleting(pod));
+  const remedies = [
+    ...(live.length === 0 ? [] : [evictionOf(live, name)]),
+    ...there
+      .filter(isDeleting)
+      .slice(0, 1)
+      .map(({ metadata }) => {
+        const command = `kubectl -n ${metadata.namespace} delete pod ${metadata.name} --grace-period=0 --force`;
+        return `pods that are being deleted end when ${name} is ready again; where it is gone for good: ${command}`;
+      }),
+  ];
+  return [{ what, remedy: remedies.join("; ") }];
 }
 
 /** Returns when a lost member's pods are evicted, as the node lifecycle controller decides it. */
 function evictionOf(pods: readonly Stored<Pod>[], member: string): string {
   const after = pods.map(evictedAfter).filter((seconds) => seconds !== undefined);
   const staying = pods.length - after.length;
-  const waiting = `${counted(staying)} there until ${member} is ready again, by tolerations (legation.dev/failover)`;
+  const waiting = `tolerations (legation.dev/failover) keep ${counted(staying)} there until ${member} is ready again`;
   if (after.length === 0) return waiting;
   return (
-    `evicted from ${Math.min(...after)} s after the node's taint ${LOST_TAINT} on: a ReplicaSet or Job replaces them at ` +
-    `once, a StatefulSet when ${member} is ready again, its node is tainted out of service or they are deleted by ` +
-    `force; nothing replaces a bare pod${staying === 0 ? "" : `; ${waiting}`}`
+    `${Math.min(...after)} s after its node gets the taint ${LOST_TAINT}, Kubernetes evicts them: a ReplicaSet or Job ` +
+    `replaces them then, a StatefulSet only when ${member} is ready again, its node is tainted out of service, or they ` +
+    `are deleted by force; nothing replaces a bare pod${staying === 0 ? "" : `; ${waiting}`}`
   );
 }
 

@@ -9,7 +9,7 @@ import { joinedMemberOf } from "../member/credentials.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { INSTALLED_LABELS, type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
-import { remove } from "../shared/removal.ts";
+import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
 
 export interface RemovalContext {
@@ -42,8 +42,8 @@ export async function removeAndWait(
   object: Stored<KubeObject>,
   { host, signal, report, remains, ...options }: RemovalContext,
 ): Promise<void> {
-  const { name, namespace, uid } = object.metadata;
-  const ref = namespace === undefined ? { name } : { namespace, name };
+  const { name, uid } = object.metadata;
+  const ref = refOf(object.metadata);
   const what = `${resource.kind} ${name}`;
   await remove(host, resource, ref, { uid, signal });
   const isGone = async (): Promise<boolean> => (await host.find(resource, ref, { signal }))?.metadata.uid !== uid;

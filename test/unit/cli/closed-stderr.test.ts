@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { EXIT_CODES } from "../../../src/cli/shared/failure.ts";
 import { MAIN } from "../../support/legation/cli.ts";
 
-test("a command whose standard error nobody reads ends as it would", async () => {
+test("ends with the command's exit code when standard error is closed", async () => {
   const child = spawn(process.execPath, [MAIN, "nonsense"], { stdio: ["ignore", "ignore", "pipe"] });
   child.stderr.destroy();
   expect(await once(child, "exit")).toEqual([EXIT_CODES.usage, null]);

@@ -20,7 +20,7 @@ async function loaded({ name, load }: CommandEntry): Promise<[string, Command]> 
 }
 
 describe("the command line", () => {
-  test.each(subcommands)("%s has examples in its help, and they parse", async (path, _command) => {
+  test.each(subcommands)("has examples in the help of %s, and they parse", async (path, _command) => {
     const session = recordedSession();
     expect(await runProgram([...path.split(" ").slice(1), "--help"], session, "1.2.3")).toBe(0);
     const help = session.out.join("");
@@ -29,7 +29,7 @@ describe("the command line", () => {
     expect(help).toMatch(/^ {2}legation \w+/m);
   });
 
-  test("every flag but --help and --version is an environment variable, and says so", () => {
+  test("names an environment variable for every flag but --help and --version", () => {
     const flags: Option[] = [program, ...subcommands.map(([, command]) => command)].flatMap((each) => [
       ...each.options,
     ]);
@@ -40,7 +40,7 @@ describe("the command line", () => {
     expect(flags.length).toBeGreaterThan(15);
   });
 
-  test.each(subcommands)("%s leaves it to the terminal's width where lines of its help end", (_path, command) => {
+  test.each(subcommands)("has no line breaks in the descriptions of %s", (_path, command) => {
     const texts = [command.description(), ...command.options.map(({ description }) => description)];
     for (const text of texts) expect(text).not.toContain("\n");
   });
@@ -68,20 +68,20 @@ describe("the command line", () => {
     [["status", "--timeout", "5m"], EXIT_CODES.usage, "unknown option '--timeout'"],
     [["-ojson", "status", "--namespace=shop", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
     [["--version"], EXIT_CODES.ok, ""],
-  ])("%j exits with %d", async (args, code, message) => {
+  ])("exits for %j with %d", async (args, code, message) => {
     const session = recordedSession();
     expect(await runProgram(args, session, "1.2.3")).toBe(code);
     expect(session.err.join("")).toContain(message);
   });
 });
 
-test.each([["status --help west"], ["status west -h"]])("%s is answered with the help of status", async (line) => {
+test.each([["status --help west"], ["status west -h"]])("shows the help of status for %s", async (line) => {
   const session = recordedSession();
   expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.ok);
   expect(session.out.join("")).toContain("Usage: legation status");
 });
 
-test("install names the variables that refuse each other, where they are what was written", async () => {
+test("names the variables that exclude each other in install", async () => {
   const session = recordedSession({ env: { LEGATION_IMAGE: "x:1", LEGATION_WEBHOOK_URL: "https://h" } });
   expect(await runProgram(["install"], session, "1.2.3")).toBe(EXIT_CODES.usage);
   expect(session.err.join("")).toContain("LEGATION_IMAGE: is for a webhook and a controller in the cluster");
@@ -101,13 +101,13 @@ test.each(["-n x status pod y", "-w status", "--member-kubeconfig f join west", 
   },
 );
 
-test("says nothing of a flag's place when the command does not know it either", async () => {
+test("does not mention the place of a flag that the command does not have", async () => {
   const session = recordedSession();
   expect(await runProgram(["status", "--nonsense"], session, "1.2.3")).toBe(EXIT_CODES.usage);
   expect(session.err.join("")).not.toContain("stand after it");
 });
 
-test("the list of commands is there before what any of them needs", async () => {
+test("lists the commands without loading them", async () => {
   const script = `
     import { registerHooks } from "node:module";
     registerHooks({ resolve: (name, context, next) => {
@@ -133,22 +133,22 @@ describe("errors", () => {
     remedy: "choose",
   });
 
-  test("a failure is one message with what to do, and no stack", async () => {
+  test("print one message with the remedy, and no stack", async () => {
     expect(await run(refused)).toEqual({ code: 3, err: "error: Cluster west: name: is taken\n       choose\n" });
   });
 
-  test("--verbose, also as a variable, adds the stack", async () => {
+  test("have the stack with --verbose or its variable", async () => {
     const { err } = await run(refused, { LEGATION_VERBOSE: "1" });
     expect(err).toMatch(/\n {4}at /);
   });
 
-  test("a LEGATION_VERBOSE that is neither true nor false is a wrong command line, before anything is done", async () => {
+  test("refuse an invalid LEGATION_VERBOSE before anything is done", async () => {
     const { code, err } = await run(refused, { LEGATION_VERBOSE: "on" });
     expect(code).toBe(EXIT_CODES.usage);
     expect(err).toContain("LEGATION_VERBOSE: ");
   });
 
-  test("an API server's error keeps its words and says what to check", async () => {
+  test("keep an API server's words, and say what to check", async () => {
     const error = new KubeError("connect ECONNREFUSED", {
       code: "NotSent",
       cluster: "host",
@@ -164,7 +164,7 @@ describe("errors", () => {
   test.each([
     "self-signed certificate in certificate chain",
     "Hostname/IP does not match certificate's altnames: IP: 10.0.0.1 is not in the cert's list: ",
-  ])("a certificate that cannot be verified (%s) is not looked for in the address", async (detail) => {
+  ])("do not blame the address for a certificate that cannot be verified (%s)", async (detail) => {
     const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
     const { err } = await run(error);
     expect(err).toContain("check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY");
@@ -197,7 +197,7 @@ describe("errors", () => {
 });
 
 describe("exit codes", () => {
-  test("they never change: scripts rely on them", () => {
+  test("never change, since scripts rely on them", () => {
     expect(EXIT_CODES).toEqual({
       ok: 0,
       failure: 1,

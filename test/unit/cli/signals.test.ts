@@ -19,11 +19,11 @@ function answersTo(...signals: readonly [atMs: number, name: "SIGINT" | "SIGTERM
   return answers;
 }
 
-test("a signal that comes twice at once, as one Ctrl-C under npm run does, is one", () => {
+test("takes two signals at once for one Ctrl-C under npm run", () => {
   expect(answersTo([10, "SIGINT"], [11, "SIGINT"], [12, "SIGTERM"])).toEqual(["cleans up on SIGINT"]);
 });
 
-test("one that comes again later ends the program at once", () => {
+test("ends the program at a later second signal", () => {
   expect(answersTo([10, "SIGTERM"], [11, "SIGTERM"], [900, "SIGINT"])).toEqual([
     "cleans up on SIGTERM",
     "ends at once on SIGINT",

@@ -8,7 +8,7 @@ test.each([
   ["the pod's address, when it listens on every one", "::", {}, { POD_IP: "10.0.0.9" }, "10.0.0.9"],
   ["the address it listens on, also in a pod", "192.0.2.7", {}, { POD_IP: "10.0.0.9" }, "192.0.2.7"],
   ["what is written", "0.0.0.0", { nodeAddress: "legation.example" }, { POD_IP: "10.0.0.9" }, "legation.example"],
-])("the kubelet API is reached at %s", (_what, host, input, env, address) => {
+])("advertises the kubelet API at %s", (_what, host, input, env, address) => {
   expect(kubeletOf({ kubeletListen: { host, port }, ...input }, env)).toEqual({
     listen: { host, port },
     address,
@@ -16,22 +16,22 @@ test.each([
   });
 });
 
-test("there is none unless it is asked for", () => {
+test("serves no kubelet API without --kubelet-listen", () => {
   expect(kubeletOf({ nodeAddress: "192.0.2.7" }, { POD_IP: "10.0.0.9" })).toBeUndefined();
 });
 
-test("every address is none that the host's API server could call", () => {
+test("refuses every address without a node address", () => {
   expect(() => kubeletOf({ kubeletListen: { host: "::", port } }, {})).toThrow(/--kubelet-listen is every address/);
 });
 
-test("it is served with files that are given", () => {
+test("serves the kubelet API with the given certificate files", () => {
   const files = { kubeletCertFile: "tls.crt", kubeletKeyFile: "tls.key" };
   expect(kubeletOf({ kubeletListen: { host: "192.0.2.7", port }, ...files }, {})).toMatchObject({
     certificate: { kind: "files", certFile: "tls.crt", keyFile: "tls.key" },
   });
 });
 
-test("a signer of the host signs its certificate when that is asked for", () => {
+test("has a signer of the host sign the certificate when one is named", () => {
   const input = { kubeletListen: { host: "::", port }, kubeletCertificateSigner: "kubernetes.io/kubelet-serving" };
   expect(kubeletOf(input, { POD_IP: "10.0.0.9" })).toMatchObject({
     certificate: { kind: "signer", signer: "kubernetes.io/kubelet-serving", hosts: ["10.0.0.9"] },

@@ -21,13 +21,13 @@ const metadata = { name: "legation-west" };
 test.each<[string, KubeNode]>([
   ["its label", { metadata: { ...metadata, labels: { "legation.dev/cluster": "west" } } }],
   ["its provider id alone", { metadata, spec: { providerID: "legation://west" } }],
-])("an installation passes over a virtual node that is known by %s", async (_, node) => {
+])("installs beside a virtual node known by %s", async (_, node) => {
   await expect(installBeside(node)).rejects.toThrow("written");
 });
 
 test.each<[string, KubeNode]>([
   ["without a provider id", { metadata }],
   ["with the provider id of another name", { metadata, spec: { providerID: "legation://east" } }],
-])("an installation is refused beside a node of that prefix %s", async (_, node) => {
+])("refuses to install beside a node of that prefix %s", async (_, node) => {
   await expect(installBeside(node)).rejects.toThrow('has nodes whose names begin with "legation-"');
 });

@@ -24,7 +24,7 @@ function read(installed: Readonly<Record<string, object>>): Promise<Standing> {
   return standing(client, manifests, signal);
 }
 
-test("nothing is installed", async () => {
+test("finds no settings where nothing is installed", async () => {
   expect(await read({})).toEqual({
     clusterName: undefined,
     version: undefined,
@@ -47,12 +47,12 @@ test("reads an installation's settings from its objects, also of a version that 
   expect(outside).toMatchObject({ webhookUrl: "https://192.0.2.7:9443", ownImage: undefined });
 });
 
-test("an image of the manifests' own repository is the manifests' business", async () => {
+test("does not keep an image of the manifests' own repository", async () => {
   const { ownImage } = await read({ deployments: deployment("ghcr.io/legation/legation:0.0.9") });
   expect(ownImage).toBeUndefined();
 });
 
-test("one's own image is kept by the version that installed it, and asked for by others", () => {
+test("keeps an operator's own image for its version, and requires --image for another", () => {
   const own = { clusterName: "berlin", version: "0.1.0", webhookUrl: undefined, ownImage: "registry.example/l:1" };
   expect(imageToKeep(own, "0.1.0")).toBe("registry.example/l:1");
   expect(imageToKeep({ ...own, ownImage: undefined }, "0.2.0")).toBeUndefined();

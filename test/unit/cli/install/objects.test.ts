@@ -58,7 +58,7 @@ describe("the plan of an installation", () => {
     expect(leaveOut).toEqual([]);
   });
 
-  test("nothing is deployed when the webhook runs outside", () => {
+  test("deploys nothing when the webhook runs outside", () => {
     const { apply, leaveOut } = planInstall(all, {
       clusterName: "host",
       version: "1.2.3",
@@ -71,12 +71,12 @@ describe("the plan of an installation", () => {
   test.each([
     [undefined, { service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 } }],
     ["https://127.0.0.1:8443", { url: "https://127.0.0.1:8443/mutate" }],
-  ])("with the webhook at %s only the target changes, and the caBundle stays unowned", (webhookUrl, clientConfig) => {
+  ])("changes only the webhook's target for %s, and leaves out the caBundle", (webhookUrl, clientConfig) => {
     const { apply } = planInstall([webhook], { clusterName: "host", version: "1.2.3", webhookUrl });
     expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
   });
 
-  test("the image is set in every container, and nothing else of the pod template changes", () => {
+  test("sets the image in every container, and nothing else of the pod template", () => {
     const { apply } = planInstall([deployment], {
       clusterName: "host",
       version: "1.2.3",
@@ -88,7 +88,7 @@ describe("the plan of an installation", () => {
     });
   });
 
-  test("every object carries the labels that uninstall finds it by", () => {
+  test("labels every object so that uninstall finds it", () => {
     const { apply } = planInstall(all, { clusterName: "host", version: "1.2.3" });
     for (const { metadata } of apply) {
       expect(metadata.labels).toMatchObject({
@@ -98,7 +98,7 @@ describe("the plan of an installation", () => {
     }
   });
 
-  test("the host's name is written where the controller reads it", () => {
+  test("writes the host's name where the controller reads it", () => {
     const { apply } = planInstall([], { clusterName: "berlin", version: "1.2.3" });
     expect(apply).toMatchObject([
       {

@@ -42,16 +42,16 @@ async function prepared(
 
 const entry = (name: string, clientConfig: object = { service, caBundle: "YQ==" }): Entry => ({ name, clientConfig });
 
-test("nothing is written where the entries are those of the manifest", async () => {
+test("writes nothing where the entries are those of the manifest", async () => {
   expect(await prepared([entry("a.legation.dev")], [entry("a.legation.dev", { service })])).toBeUndefined();
 });
 
-test("an entry that is new has the authority of the others", async () => {
+test("gives a new entry the caBundle of the others", async () => {
   const wanted = [entry("a.legation.dev", { service }), entry("b.legation.dev", { service })];
   expect(await prepared([entry("a.legation.dev")], wanted)).toEqual({ webhooks: [entry("b.legation.dev")] });
 });
 
-test("a configuration that is new has the authority of another", async () => {
+test("gives a new configuration the caBundle of another", async () => {
   const wanted = [entry("a.legation.dev", { service })];
   expect(await prepared(undefined, wanted, [entry("b.legation.dev")])).toMatchObject({
     metadata: { name: "legation" },
@@ -60,7 +60,7 @@ test("a configuration that is new has the authority of another", async () => {
   expect(await prepared(undefined, wanted)).toBeUndefined();
 });
 
-test("an entry that another version made goes, whoever owns its fields; somebody else's stays", async () => {
+test("removes an entry of another version, whoever owns its fields, and keeps foreign ones", async () => {
   const found = [entry("a.legation.dev"), entry("a-again.legation.dev"), entry("b.example.com")];
   expect(await prepared(found, [entry("a.legation.dev", { service })])).toEqual({
     webhooks: [{ $patch: "delete", name: "a-again.legation.dev" }],

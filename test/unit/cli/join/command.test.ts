@@ -3,11 +3,11 @@ import { labelList } from "../../../../src/cli/join/command.ts";
 import { memberName } from "../../../../src/cli/shared/input.ts";
 
 describe("a member's name", () => {
-  test.each(["west", "w", "west-1", "1", "a".repeat(54)])("%s is accepted", (name) => {
+  test.each(["west", "w", "west-1", "1", "a".repeat(54)])("accepts %s", (name) => {
     expect(memberName.parse(name)).toBe(name);
   });
 
-  test.each(["", "West", "-a", "a-", "a.b", "a_b", "a".repeat(55), "a b"])("%j is refused", (name) => {
+  test.each(["", "West", "-a", "a-", "a.b", "a_b", "a".repeat(55), "a b"])("refuses %j", (name) => {
     expect(memberName.safeParse(name).success).toBe(false);
   });
 });
@@ -21,7 +21,7 @@ describe("labels", () => {
     [`${"n".repeat(63)}=${"v".repeat(63)}`, { ["n".repeat(63)]: "v".repeat(63) }],
     [`${"p".repeat(253)}/a=b`, { [`${"p".repeat(253)}/a`]: "b" }],
     ["topology.kubernetes.io/zone=a,empty=", { "topology.kubernetes.io/zone": "a", empty: "" }],
-  ])("%j is understood", (text, expected) => {
+  ])("parses %j", (text, expected) => {
     expect(labelList.parse(text)).toEqual(expected);
   });
 
@@ -38,12 +38,12 @@ describe("labels", () => {
     [`a=${"x".repeat(64)}`, /has a value/],
     [`${"n".repeat(64)}=a`, /has a key/],
     [`${"p".repeat(254)}/a=b`, /prefix/],
-  ])("%j is refused", (text, message) => {
+  ])("refuses %j", (text, message) => {
     const { error } = labelList.safeParse(text);
     expect(error?.issues.map((issue) => issue.message).join("; ")).toMatch(message);
   });
 
-  test("every wrong item is named", () => {
+  test("names every invalid item", () => {
     const { error } = labelList.safeParse("a,b=c,d");
     expect(error?.issues.map(({ message }) => message)).toHaveLength(2);
   });

@@ -128,14 +128,14 @@ function forgetIdentity(): void {
 }
 
 describe("a first join", () => {
-  test("writes down which cluster the member is", async () => {
+  test("records the member's identity in the Cluster", async () => {
     await joinAs("west");
     expect(host.peek(clusters, { name: "west" })?.metadata.annotations).toEqual({
       "legation.dev/member-uid": "uid-of-west",
     });
   });
 
-  test("stores the kubeconfig's proxy with the kubeconfig's address, and not with one that only the controller has", async () => {
+  test("stores the kubeconfig's proxy only with the kubeconfig's own address", async () => {
     given = { proxyUrl: "http://localhost:3128" };
     await joinAs("west");
     expect(stored()?.cluster).toMatchObject({ server: SERVER, "proxy-url": "http://localhost:3128" });
@@ -167,20 +167,20 @@ describe("a join", () => {
     await expect(joinAs("west")).resolves.toBeDefined();
   });
 
-  test("takes the node that an earlier Cluster of the name has left, also without its label", async () => {
+  test("accepts the node that an earlier Cluster of the name left, also without its label", async () => {
     const left: KubeNode = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
     host.put(nodes, left);
     await expect(joinAs("west")).resolves.toBeDefined();
   });
 
-  test("says which labels the member has, and where its pods find the host", async () => {
+  test("writes the labels and the home API into the Cluster", async () => {
     await joinAs("west", { labels: { region: "eu" }, homeApiServer: "https://192.0.2.9" });
     const { metadata, ...rest } = host.peek(clusters, { name: "west" }) ?? {};
     expect(metadata?.labels).toEqual({ region: "eu" });
     expect(rest).toMatchObject({ spec: { homeAPI: { server: "https://192.0.2.9" } } });
   });
 
-  test("is for nothing when its kubeconfig does not lead to the member, and leaves nothing", async () => {
+  test("fails and leaves nothing when its kubeconfig does not reach the member", async () => {
     given = { certificateAuthority: authorityNamed("another") };
     await expect(joinAs("west")).rejects.toMatchObject({ code: "NotSent" });
     expect(host.peek(secrets, SECRET)).toBeUndefined();
@@ -199,7 +199,7 @@ describe("a join", () => {
     });
   });
 
-  test("that is taken back leaves a Cluster that somebody has made of that name since", async () => {
+  test("keeps a Cluster of the name that was created since, when it is reverted", async () => {
     host.onCreate = (object) => object;
     const push = (line: string): number => {
       if (line.includes("waiting until it is Ready")) host.put(clusters, { metadata: { name: "west" } });
@@ -217,7 +217,7 @@ describe("a join", () => {
       member.peek(clusterRoleBindings, { name: ACCOUNT.name }),
     ].filter((object) => object !== undefined);
 
-  test("that does not get Ready takes back all that it made, and nothing that was there", async () => {
+  test("removes all that it created, and nothing else, when the Cluster is not Ready in time", async () => {
     host.onCreate = (object) => object;
     await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
     expect(access()).toEqual([]);
@@ -233,7 +233,7 @@ describe("a join", () => {
   });
 });
 
-describe("a first join that finds a Secret by the name of its own", () => {
+describe("a first join that finds a Secret of its name", () => {
   const labels = { "legation.dev/cluster": "west" };
   const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
   const put = (metadata: object): void => {
@@ -245,7 +245,7 @@ describe("a first join that finds a Secret by the name of its own", () => {
     ["a bare one", {}, "it has no label legation.dev/cluster=west and no annotation legation.dev/token-expires"],
     ["a labelled one", { labels }, "it has no annotation legation.dev/token-expires"],
     ["one whose token the controller of 0.1.0 renewed", { annotations }, "it has no label legation.dev/cluster=west"],
-  ])("is refused, and makes nothing, for %s of the operator's", async (_which, metadata, why) => {
+  ])("is refused before any write for %s of the operator's", async (_which, metadata, why) => {
     put(metadata);
     const before = host.peek<Secret>(secrets, SECRET);
     await expect(joinAs("west")).rejects.toMatchObject({
@@ -258,7 +258,7 @@ describe("a first join that finds a Secret by the name of its own", () => {
     expect(uidOfAccount()).toBeUndefined();
   });
 
-  test("is refused when somebody makes it meanwhile, and takes back what it has made", async () => {
+  test("is refused and reverted when the Secret is created meanwhile", async () => {
     const push = (line: string): number => {
       if (line.includes("ServiceAccount")) put({});
       return 1;
@@ -269,7 +269,7 @@ describe("a first join that finds a Secret by the name of its own", () => {
     expect(uidOfAccount()).toBeUndefined();
   });
 
-  test("takes one that an interrupted join has left, and puts it back when it fails itself", async () => {
+  test("replaces one that an interrupted join left, and restores it when it fails itself", async () => {
     put({ labels, annotations });
     const before = host.peek<Secret>(secrets, SECRET);
     host.onCreate = (object) => object;
@@ -287,9 +287,9 @@ describe("a first join while no controller leads", () => {
 
   test.each([
     ["there is no Lease", () => host.drop(leases, LEASE)],
-    ["nobody holds it", () => leads({ holderIdentity: "", renewedAt: Date.now() })],
+    ["no controller holds it", () => leads({ holderIdentity: "", renewedAt: Date.now() })],
     ["it is not renewed", () => leads({ renewedAt: Date.now() - HOUR_MS })],
-  ])("makes nothing, and says what to do, when %s", async (_why, end) => {
+  ])("writes nothing, and says what to do, when %s", async (_why, end) => {
     end();
     const reported: string[] = [];
     await expect(joinAs("west", {}, reported)).rejects.toMatchObject({
@@ -304,7 +304,7 @@ describe("a first join while no controller leads", () => {
     expect(host.peek(secrets, SECRET)).toBeUndefined();
   });
 
-  test("waits for one, also where this machine's clock is ahead", async () => {
+  test("waits for a renewal, also where this machine's clock is ahead", async () => {
     leads({ renewedAt: Date.now() - HOUR_MS });
     const renew = (): number => {
       leads({ renewedAt: Date.now() - HOUR_MS + 2_000 });
@@ -317,7 +317,7 @@ describe("a first join while no controller leads", () => {
     expect(uidOfAccount()).toBeDefined();
   });
 
-  test("is let through for a member that has joined before: its credentials are renewed all the same", async () => {
+  test("does not wait for a member that has joined before", async () => {
     await joinAs("west");
     host.drop(leases, LEASE);
     await expect(joinAs("west")).resolves.toBeDefined();
@@ -339,7 +339,7 @@ describe("a member that joins again", () => {
         member.drop(clusterRoles, { name: ACCOUNT.name });
       },
     ],
-  ])("is known by what is left of its access there when somebody deleted its %s", async (_what, lose) => {
+  ])("is recognized by the rest of its access after its %s was deleted", async (_what, lose) => {
     forgetIdentity();
     lose();
     await joinAs("west");
@@ -365,7 +365,7 @@ describe("a member that joins again", () => {
         if (secret !== undefined) host.put(secrets, { ...secret, metadata: { ...secret.metadata, annotations } });
       },
     ],
-  ])("gets a new token, at an address that cannot be reached from here, since %s", async (problem, lose) => {
+  ])("gets a new token at an address that this machine cannot reach, since %s", async (problem, lose) => {
     await joinAs("west", { memberServer: INTERNAL });
     lose();
     notReady();
@@ -383,7 +383,7 @@ describe("a member that joins again", () => {
     await expect(joinAs("west", options)).rejects.toMatchObject({ exit: "refused" });
   });
 
-  test("is not called Ready at an address before the controller has gone over to it", async () => {
+  test("is not Ready at a new address before the controller uses it", async () => {
     const west = host.peek(clusters, { name: "west" });
     if (west !== undefined) host.put(clusters, { ...west, status: { ...READY, server: SERVER } });
     await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({
@@ -392,13 +392,13 @@ describe("a member that joins again", () => {
     });
   });
 
-  test("is known by its identity when nothing of its access is left", async () => {
+  test("is recognized by its identity without any access", async () => {
     loseAll();
     await joinAs("west");
     expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
   });
 
-  test("and is not known by anything is refused, with what to write", async () => {
+  test("is refused, with what to write, without access and identity", async () => {
     forgetIdentity();
     loseAll();
     await expect(joinAs("west")).rejects.toMatchObject({
@@ -409,7 +409,7 @@ describe("a member that joins again", () => {
     });
   });
 
-  test("is refused when it is another cluster, with what tells the two apart", async () => {
+  test("is refused when it is another cluster, with both identities", async () => {
     member = new MemoryCluster("west", "uid-of-east");
     await expect(joinAs("west")).rejects.toMatchObject({
       exit: "refused",
@@ -417,7 +417,7 @@ describe("a member that joins again", () => {
     });
   });
 
-  test("is refused when it is the member of another Cluster, with its name", async () => {
+  test("is refused when it has joined as another Cluster, with its name", async () => {
     const west = member;
     member = new MemoryCluster("east", "uid-of-east");
     await joinAs("east");
@@ -427,7 +427,7 @@ describe("a member that joins again", () => {
     await expect(joinAs("west")).resolves.toBeDefined();
   });
 
-  test("is refused under another name, though nothing of its access is left", async () => {
+  test("is refused under another name, also without any access", async () => {
     loseAll();
     await expect(joinAs("other")).rejects.toThrow("this member has joined already, as west");
   });
@@ -448,7 +448,7 @@ describe("a member that joins again", () => {
     expect(uidOfAccount()).toBeDefined();
   });
 
-  test("gets the authority of the kubeconfig that is given when that of the stored one is another and fails", async () => {
+  test("gets the certificate authority of the given kubeconfig when the stored one differs and fails", async () => {
     authority = authorityNamed("second");
     const reported: string[] = [];
     await joinAs("west", {}, reported);
@@ -457,14 +457,14 @@ describe("a member that joins again", () => {
     expect(reported.join("\n")).toContain("with a certificate-authority other than that of --member-kubeconfig");
   });
 
-  test("keeps credentials that work, whatever else the kubeconfig has that is given", async () => {
+  test("keeps credentials that work, whatever the given kubeconfig has", async () => {
     const before = stored();
     given = { certificateAuthority: authorityNamed("first, in a bundle"), proxyUrl: "http://localhost:3128" };
     await joinAs("west");
     expect(stored()).toEqual(before);
   });
 
-  test("keeps new credentials, and access, that took the place of lost ones, though it is not Ready in time", async () => {
+  test("keeps new credentials and access in place of lost ones, also when it is not Ready in time", async () => {
     loseAll();
     notReady();
     await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
@@ -472,14 +472,14 @@ describe("a member that joins again", () => {
     expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
   });
 
-  test("gets back the address that worked when it is not Ready at the new one in time", async () => {
+  test("gets its former address back when it is not Ready at the new one in time", async () => {
     notReady();
     await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({ exit: "notReady" });
     expect(stored()?.cluster).toMatchObject({ server: SERVER });
   });
 });
 
-describe("a member whose Secret somebody else made", () => {
+describe("a member that joins again with an operator's Secret", () => {
   const PAST = "2020-01-01T00:00:00Z";
   const OWN_SECRET = { ...SECRET, name: "made-by-gitops" };
 
@@ -510,24 +510,21 @@ describe("a member whose Secret somebody else made", () => {
     ["its token has ended", {}, SERVER],
     ["its token has ended", {}, INTERNAL],
     ["its token is refused", { endsInMs: 3_600_000 }, SERVER],
-  ])(
-    "gets a new token in it, since %s, and nothing else of the Secret changes (%o, %s)",
-    async (problem, token, server) => {
-      await joinAs("west", server === INTERNAL ? { memberServer: server } : {});
-      storeByManifests(tokenFor(token));
-      notReady();
-      const reported: string[] = [];
-      await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
-      expect(reported).toContain(`west: new credentials, since ${problem}`);
-      expect(stored()).toMatchObject({ cluster: { server }, token: `token-of-${uidOfAccount()}` });
-      const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
-      expect(metadata).toMatchObject({ labels: { app: "gitops" } });
-      expect(metadata?.annotations ?? {}).toEqual({});
-      expect(data).toMatchObject({ other: "b3RoZXI=" });
-    },
-  );
+  ])("gets a new token in it and no other change, since %s (%o, %s)", async (problem, token, server) => {
+    await joinAs("west", server === INTERNAL ? { memberServer: server } : {});
+    storeByManifests(tokenFor(token));
+    notReady();
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
+    expect(reported).toContain(`west: new credentials, since ${problem}`);
+    expect(stored()).toMatchObject({ cluster: { server }, token: `token-of-${uidOfAccount()}` });
+    const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
+    expect(metadata).toMatchObject({ labels: { app: "gitops" } });
+    expect(metadata?.annotations ?? {}).toEqual({});
+    expect(data).toMatchObject({ other: "b3RoZXI=" });
+  });
 
-  test("gets it under whatever name and key the Secret has", async () => {
+  test("gets the token under any name and key of the Secret", async () => {
     await joinAs("west");
     storeByManifests(tokenFor({}), { ref: OWN_SECRET, key: "config" });
     await joinAs("west");
@@ -538,7 +535,7 @@ describe("a member whose Secret somebody else made", () => {
   test.each([
     ["in which the controller of 0.1.0 renewed a token", { annotations: { "legation.dev/token-expires": PAST } }],
     ["that has lost its annotation", { labels: { "legation.dev/cluster": "west" } }],
-  ])("gets nothing else in one %s, which stays the operator's", async (_which, marks) => {
+  ])("gets the token alone in one %s", async (_which, marks) => {
     await joinAs("west");
     storeByManifests(tokenFor({}));
     const found = host.peek<Secret>(secrets, SECRET);
@@ -553,14 +550,14 @@ describe("a member whose Secret somebody else made", () => {
     );
   });
 
-  test("keeps its address, whatever --member-server says, which is refused", async () => {
+  test("keeps its address, and refuses --member-server", async () => {
     await joinAs("west");
     storeByManifests(tokenFor({}));
     await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow("has credentials of your own");
     expect(stored()?.cluster).toMatchObject({ server: SERVER });
   });
 
-  test("gets it when the service account is a new one", async () => {
+  test("gets the token when the service account is a new one", async () => {
     await joinAs("west", { memberServer: INTERNAL });
     storeByManifests(tokenFor({ endsInMs: 3_600_000 }));
     member.drop(serviceAccounts, ACCOUNT);
@@ -584,7 +581,7 @@ describe("a member whose Secret somebody else made", () => {
   });
 });
 
-test("of two joins of one member under two names at once, one is refused, and leaves the other its access", async () => {
+test("refuses one of two concurrent joins of a member under two names, and keeps the access of the other", async () => {
   host.beforeCreate = async (object) => {
     if (object.kind !== "Cluster") return;
     host.beforeCreate = () => {};

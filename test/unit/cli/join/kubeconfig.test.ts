@@ -4,7 +4,7 @@ import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.t
 
 const CA = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
 
-test("the kubeconfig is one that the controller accepts from a Secret, with the token and the authority in it", async () => {
+test("builds a kubeconfig that the controller accepts, with token and certificate authority", async () => {
   const text = memberKubeconfig({
     cluster: "west",
     server: "https://10.0.0.1:6443",
@@ -25,13 +25,13 @@ test("the kubeconfig is one that the controller accepts from a Secret, with the 
   expect(await credentials.identity()).toMatchObject({ authorization: "Bearer t0ken", ca: CA });
 });
 
-test("a member without an authority of its own is trusted by the system's roots", async () => {
+test("leaves out the certificate authority of a member that the system's roots vouch for", async () => {
   const text = memberKubeconfig({ cluster: "west", server: "https://h", skipsTlsVerify: false, token: "t" });
   expect(text).not.toContain("certificate-authority");
   expect(text).not.toContain("insecure");
 });
 
-test("a member whose certificate the kubeconfig does not check is not checked by the controller", () => {
+test("keeps insecure-skip-tls-verify", () => {
   const text = memberKubeconfig({ cluster: "west", server: "https://h", skipsTlsVerify: true, token: "t" });
   expect(credentialsFromKubeconfigText(text, { allowExec: false, env: {} }).insecureSkipTlsVerify).toBe(true);
 });

@@ -49,7 +49,7 @@ test.each([
   ["go, when there were none", {}, undefined],
   ["are replaced by those that were there", { before: "earlier" }, "earlier"],
   ["stay, when another join has written its own", { meanwhile: "theirs" }, "theirs"],
-])("credentials that are taken back %s", async (_what, given, expected) => {
+])("an undo of stored credentials %s", async (_what, given, expected) => {
   expect(await storeAndUndo(given)).toBe(expected);
 });
 
@@ -91,7 +91,7 @@ const theirs = (): Stored<Secret> => {
 test.each([
   ["that a join made", undefined],
   ["that somebody else made", { name: "made-by-gitops", key: "kubeconfig" }],
-])("credentials are not stored over a Secret %s, when it was written since it was read", async (_what, foreign) => {
+])("refuses to overwrite a Secret %s that changed since it was read", async (_what, foreign) => {
   const { state, client: host } = hostWith(theirs());
   const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z", foreign };
   const storing = storeCredentials(options, { host, undo: new UndoStack(), signal, replaced: secret("earlier") });
@@ -124,7 +124,7 @@ test.each([
     },
     { kubeconfig: btoa("earlier"), other: "b3RoZXI=" },
   ],
-])("an undo restores exactly a Secret %s", async (_which, marks, data) => {
+])("an undo restores a Secret %s exactly", async (_which, marks, data) => {
   const host = new MemoryCluster("host", "host-1");
   const ref = { namespace: "legation-system", name: "member-west" };
   host.put(secrets, Object.assign({ metadata: { ...ref, ...marks } }, { data }));
@@ -138,7 +138,7 @@ test.each([
   expect(restored?.data).toEqual(data);
 });
 
-test("an undo leaves what somebody has written beside it meanwhile", async () => {
+test("an undo keeps what another client wrote beside it meanwhile", async () => {
   const host = new MemoryCluster("host", "host-1");
   const ref = { namespace: "legation-system", name: "member-west" };
   host.put(secrets, Object.assign({ metadata: { ...ref, annotations: { a: "b" } } }, { data: { other: btoa("1") } }));
@@ -170,7 +170,7 @@ test.each([
   ["has another service account", "uid-2", false],
   ["has no service account of this host", undefined, false],
   ["does not say", "refused", true],
-])("credentials of another join are for this member when what they lead to %s: %j, %j", async (_what, uid, same) => {
+])("tells whether another join's credentials lead to this member, which %s: %j, %j", async (_what, uid, same) => {
   const options = {
     member: { client: account("uid-1") },
     hostId: "host-1",

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UndoStack } from "../../../../src/cli/join/undo.ts";
 
-test("everything is taken back, last first, and a failed step does not stop the others", async () => {
+test("undoes all steps, last first, also after one that fails", async () => {
   const undone: string[] = [];
   const told: string[] = [];
   const undo = new UndoStack();

@@ -15,13 +15,13 @@ describe("a host's access to a member", () => {
   const objects = accessObjects(role, account);
   const name = "legation-host-01234567";
 
-  test("each host has names of its own", () => {
+  test("has names that differ for each host", () => {
     expect(Object.values(objects).map(({ metadata }) => metadata.name)).toEqual([name, name, name]);
     const other = accessObjects(role, { ...account, hostId: "fedcba98-7654" });
     expect(other.user.metadata.name).toBe("legation-host-fedcba98");
   });
 
-  test("its rights are the manifest's, and over itself nothing but to renew its token and to go", () => {
+  test("has the manifest's rights, and may renew its token and delete itself", () => {
     expect(objects.role.rules).toEqual([
       rule,
       {
@@ -34,14 +34,14 @@ describe("a host's access to a member", () => {
     ]);
   });
 
-  test("the binding binds just that account to just that role", () => {
+  test("binds the account to the role and nothing else", () => {
     expect(objects.binding).toMatchObject({
       roleRef: { kind: "ClusterRole", name },
       subjects: [{ kind: "ServiceAccount", name, namespace: "legation-system" }],
     });
   });
 
-  test("people of the member see whose it is", () => {
+  test("names the host for the member's administrators", () => {
     for (const { metadata } of Object.values(objects)) {
       expect(metadata).toMatchObject({
         labels: { "legation.dev/host": account.hostId, "legation.dev/cluster": "west" },

@@ -99,25 +99,25 @@ function member(
 }
 
 describe("cleaning a member", () => {
-  test("removes this host's objects and no others, also where the server does not heed the selector", async () => {
+  test("removes this host's objects alone, also where the server ignores the selector", async () => {
     const { removed, remained } = await member([]).run;
     expect(removed).toEqual(["ConfigMap shop/ours"]);
     expect(remained).toEqual([]);
   });
 
-  test("removes the classes that this host made, which are in no namespace", async () => {
+  test("removes this host's classes, which have no namespace", async () => {
     const { removed } = await member([], { classes: true }).run;
     expect(removed).toEqual(["ConfigMap shop/ours", "RuntimeClass gvisor"]);
   });
 
-  test("namespaces that may not be listed remain, with how an administrator finds them", async () => {
+  test("reports namespaces that may not be listed, with how an administrator finds them", async () => {
     const { remained } = await member([], { namespaces: "Forbidden" }).run;
     expect(remained).toHaveLength(1);
     expect(remained[0]).toContain("Namespaces that Legation made there");
     expect(remained[0]).toContain("`kubectl get namespaces -l legation.dev/host=host-1`");
   });
 
-  test("stops at a failure of a kind that Legation makes: what is left there is found while there is access", async () => {
+  test("keeps its access when a kind of Legation's objects cannot be listed", async () => {
     await expect(member([], { configMaps: "ServerError" }).run).rejects.toThrow("says ServerError");
   });
 
@@ -161,13 +161,13 @@ describe("cleaning a member", () => {
     },
   );
 
-  test("does not go on when the member does not answer", async () => {
+  test("stops when the member does not answer", async () => {
     await expect(member("NotSent").run).rejects.toMatchObject({ code: "NotSent" });
     await expect(member([], { configMaps: "AnswerLost" }).run).rejects.toMatchObject({ code: "AnswerLost" });
   });
 });
 
-test("a namespace is told of before it is waited for, and as removed when it is gone", async () => {
+test("reports a namespace before it waits for it, and as removed when it is gone", async () => {
   const told: string[] = [];
   const labels = { "legation.dev/host": HOST };
   const shop = { metadata: { name: "shop", uid: "u", resourceVersion: "1", labels } };
@@ -227,7 +227,7 @@ describe("the access in a member", () => {
   test.each([
     ["an administrator's", true],
     ["the host's own", false],
-  ])("that was granted anew meanwhile stays, with %s credentials", async (_whose, isAdministrator) => {
+  ])("stays when it was granted anew meanwhile, with %s credentials", async (_whose, isAdministrator) => {
     const cluster = await clean({ isAdministrator });
     for (const { resource, ref } of [ROLE, BINDING, ACCOUNT]) expect(cluster.peek(resource, ref)).toBeDefined();
   });

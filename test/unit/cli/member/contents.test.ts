@@ -15,7 +15,7 @@ function found(
   return { kind, object: { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", ...metadata } } };
 }
 
-describe("what is foreign in a namespace that Legation made", () => {
+describe("foreign objects in a namespace that Legation created", () => {
   test.each([
     [
       "what Kubernetes puts into each",
@@ -54,7 +54,7 @@ describe("what is foreign in a namespace that Legation made", () => {
   });
 });
 
-describe("looking through a namespace", () => {
+describe("listing a namespace", () => {
   test("finds the one foreign object behind many of this host's", async () => {
     const ours = (name: string): Stored<KubeObject> =>
       found("Pod", name, { labels: { "legation.dev/host": HOST } }).object;

@@ -21,7 +21,7 @@ const kustomizationSchema = z.looseObject({
   patches: z.tuple([z.looseObject({ patch: z.string() })]),
 });
 
-test("the manifests of examples/join are what `legation join` makes", async () => {
+test("has the manifests of `legation join` in examples/join", async () => {
   const role = await loadMemberRole(`${MANIFESTS}/member`);
   const account = { hostId: "11111111-2222-3333-4444-555555555555", hostName: "", cluster: "west" };
   const { role: wanted, user, binding } = accessObjects(role, account);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { deployment, division, host, plan, whyNot } from "./host.ts";
 
 function claim(name: string, cluster?: string, spec?: PersistentVolumeClaim["spec"]): Stored<PersistentVolumeClaim> {

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { missingOrdinal } from "../../../../src/cli/plan/controller-pods.ts";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { deployment, division, host, type MemberParts, planWith } from "./host.ts";
 

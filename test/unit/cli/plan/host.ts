@@ -2,12 +2,12 @@ import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { type Answer, admitPod } from "../../../../src/cli/plan/admission.ts";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
 import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { HostState } from "../../../../src/cli/plan/simulation.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 
 /** What a built member has in place of the defaults: one kind of two nodes with 8 cores each. */
 export interface MemberParts {

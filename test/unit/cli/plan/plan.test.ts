@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Namespace, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Answer } from "../../../../src/cli/plan/admission.ts";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { deployment, division, host, type MemberParts, namespace, plan, planWithNamespaces, whyNot } from "./host.ts";
 

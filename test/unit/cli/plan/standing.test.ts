@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
 import type { WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
 import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
 import type { HostState } from "../../../../src/cli/plan/simulation.ts";
 import type { WorkloadKind } from "../../../../src/cli/plan/workloads.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { host, namespace, planWith } from "./host.ts";
 

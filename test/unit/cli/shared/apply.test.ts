@@ -44,11 +44,11 @@ describe("sizes of an installed Deployment", () => {
     expect(keepSizes(MANIFEST, installed(managedFields), "legation-install")).toEqual({ ...MANIFEST, spec: expected });
   });
 
-  test("a first installation is the manifest", () => {
+  test("are the manifest's at a first installation", () => {
     expect(keepSizes(MANIFEST, undefined, "legation-install")).toBe(MANIFEST);
   });
 
-  test("other kinds are the manifest", () => {
+  test("are untouched in other kinds", () => {
     const quota: Manifest = { ...MANIFEST, kind: "ReplicaSet" };
     expect(keepSizes(quota, { ...installed([SCALED]), kind: "ReplicaSet" }, "legation-install")).toBe(quota);
   });

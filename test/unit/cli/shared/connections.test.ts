@@ -36,7 +36,7 @@ const credential = JSON.stringify({
   status: { token: "t" },
 });
 
-test("a command waits for the program that its kubeconfig names", async () => {
+test("waits for the exec plugin of a kubeconfig", async () => {
   const answers = await runProcess(["status", `--kubeconfig=${kubeconfig(`sleep 0.3; echo '${credential}'`)}`]);
   expect(answers.stderr).toContain("ECONNREFUSED");
   const fails = await runProcess(["status", `--kubeconfig=${kubeconfig("sleep 0.3; echo log in first >&2; exit 3")}`]);

@@ -55,7 +55,7 @@ function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { cl
 const { signal } = new AbortController();
 
 describe("discovery", () => {
-  test("finds a manifest's resource by its kind, and asks once for each group", async () => {
+  test("finds a manifest's resource by its kind, with one request per group", async () => {
     const { client, asked } = server();
     const discovery = new Discovery(client, signal);
     const deployment = { group: "apps", version: "v1", plural: "deployments", kind: "Deployment", namespaced: true };
@@ -64,11 +64,11 @@ describe("discovery", () => {
     expect(asked).toEqual(["/apis/apps/v1"]);
   });
 
-  test("never takes a subresource for the resource", async () => {
+  test("does not mistake a subresource for the resource", async () => {
     expect(await new Discovery(server().client, signal).find("v1", "Pod")).toMatchObject({ plural: "pods" });
   });
 
-  test("asks again for a group that was not there: a CRD may bring it", async () => {
+  test("requests a missing group again, which a CRD may add", async () => {
     const answers = { ...ANSWERS };
     const { client } = server(answers);
     const discovery = new Discovery(client, signal);
@@ -77,14 +77,14 @@ describe("discovery", () => {
     expect(await discovery.find("legation.dev/v1alpha1", "Cluster")).toMatchObject({ plural: "clusters" });
   });
 
-  test("a kind that the server does not serve is refused in words", async () => {
+  test("refuses a kind that the server does not serve", async () => {
     await expect(new Discovery(server().client, signal).get("apps/v2", "Deployment")).rejects.toMatchObject({
       exit: "refused",
       message: "fake: the API server does not serve Deployment in apps/v2",
     });
   });
 
-  test("lists what is in namespaces and can be removed, and says which groups did not answer; metrics are not asked for", async () => {
+  test("lists removable namespaced kinds and failed groups, without metrics", async () => {
     const { client, asked } = server();
     const { resources, unknown } = await new Discovery(client, signal).removable();
     expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments", "routes", "filters"]);
@@ -92,7 +92,7 @@ describe("discovery", () => {
     expect(asked.filter((path) => path.includes("metrics"))).toEqual([]);
   });
 
-  test("lists a kind that only another version of its group has, and each kind once", async () => {
+  test("lists each kind once, also one of another version of its group", async () => {
     const { resources } = await new Discovery(server().client, signal).removable();
     expect(
       resources

@@ -27,12 +27,12 @@ async function read(args: string[], env: Environment = {}): Promise<z.output<typ
 }
 
 describe("flags and environment variables", () => {
-  test("an environment variable stands for a flag that is not given", async () => {
+  test("take the variable where the flag is not given", async () => {
     const input = await read(["x"], { LEGATION_TIMEOUT: "2m", LEGATION_WEBHOOK_URL: "https://h" });
     expect(input).toEqual({ name: "x", force: false, timeout: 120_000, webhookUrl: "https://h" });
   });
 
-  test("a flag comes before its environment variable, also when it belongs to the parent", async () => {
+  test("prefer the flag to its variable, also a flag of the parent command", async () => {
     const env = { LEGATION_TIMEOUT: "2m", LEGATION_WEBHOOK_URL: "https://h" };
     const input = await read(["--timeout", "1s", "--webhook-url", "https://i"], env);
     expect(input).toMatchObject({ timeout: 1000, webhookUrl: "https://i" });
@@ -46,51 +46,51 @@ describe("flags and environment variables", () => {
     ["0", false],
     ["no", false],
     ["", false],
-  ])("LEGATION_FORCE=%s means %s", async (value, expected) => {
+  ])("take LEGATION_FORCE=%s as %s", async (value, expected) => {
     expect((await read([], { LEGATION_FORCE: value })).force).toBe(expected);
   });
 
-  test("every problem is named with the flag or the variable that it came from", async () => {
+  test("name each problem with its flag or variable", async () => {
     const failed = read(["--timeout", "soon"], { LEGATION_FORCE: "perhaps" });
     await expect(failed).rejects.toThrow(Failure);
     await expect(failed).rejects.toThrow(/--timeout: "soon" is not a duration/);
     await expect(failed).rejects.toThrow(/LEGATION_FORCE: "perhaps" is neither true nor false/);
   });
 
-  test("the help of a flag names its variable", () => {
+  test("name the variable in the help of a flag", () => {
     expect(flag("-o, --member-kubeconfig <file>", "kubeconfig").description).toBe(
       "kubeconfig [LEGATION_MEMBER_KUBECONFIG]",
     );
   });
 });
 
-describe("durations", () => {
+describe("a duration", () => {
   test.each([
     ["90", 90_000],
     ["90s", 90_000],
     ["1.5m", 90_000],
     ["2h", 7_200_000],
     ["500ms", 500],
-  ])("%s is %d ms", (text, expected) => {
+  ])("parses %s as %d ms", (text, expected) => {
     expect(duration.parse(text)).toBe(expected);
   });
 
-  test.each(["", "0", "-1s", "1d", "1 m", "m"])("%j is refused", (text) => {
+  test.each(["", "0", "-1s", "1d", "1 m", "m"])("refuses %j", (text) => {
     expect(duration.safeParse(text).success).toBe(false);
   });
 });
 
-describe("addresses to listen on", () => {
+describe("an address to listen on", () => {
   test.each([
     ["127.0.0.1:8443", { host: "127.0.0.1", port: 8443 }],
     ["[::1]:8443", { host: "::1", port: 8443 }],
     ["localhost:1", { host: "localhost", port: 1 }],
     [":8443", { host: everyAddress(), port: 8443 }],
-  ])("%s is understood", (text, expected) => {
+  ])("parses %s", (text, expected) => {
     expect(listenAddress.parse(text)).toEqual(expected);
   });
 
-  test("every address is :: where there is IPv6, and 0.0.0.0 on a machine without it", () => {
+  test("takes :: as every address, and 0.0.0.0 on a machine without IPv6", () => {
     const rest = { netmask: "", mac: "", internal: true, cidr: null };
     const ipv4 = { ...rest, family: "IPv4" as const, address: "127.0.0.1" };
     const ipv6 = { ...rest, family: "IPv6" as const, address: "::1", scopeid: 0 };
@@ -98,7 +98,7 @@ describe("addresses to listen on", () => {
     expect(everyAddress({ lo: [ipv4] })).toBe("0.0.0.0");
   });
 
-  test.each(["8443", "::1:8443", "127.0.0.1:65536", "127.0.0.1:", "https://h:1"])("%j is refused", (text) => {
+  test.each(["8443", "::1:8443", "127.0.0.1:65536", "127.0.0.1:", "https://h:1"])("refuses %j", (text) => {
     expect(listenAddress.safeParse(text).success).toBe(false);
   });
 });

@@ -29,7 +29,7 @@ async function installed(objects: readonly Labelled[]): Promise<string[]> {
   return (await listInstalled(fakeClient({ list }), configMaps, signal)).map(({ metadata }) => metadata.name);
 }
 
-describe("what is taken for an installation's", () => {
+describe("an installed object", () => {
   test.each([
     ["this version", packageRoot()],
     ["the last release", lastRelease().folder],

@@ -42,7 +42,7 @@ describe("a process of Legation's that cannot listen", () => {
     ["controller", "--health-listen"],
     ["webhook", "--metrics-listen"],
     ["webhook", "--listen"],
-  ])("says for a port in use which flag of `%s` has it and how to find who is there: %s", async (command, flag) => {
+  ])("names the flag of `%s` for a port in use, and how to find its process: %s", async (command, flag) => {
     const port = await busyPort();
     const files = flag === "--listen" ? await certificateFlags() : [];
     const { exit, said } = await failing(command, flag, `127.0.0.1:${port}`, ...files);
@@ -59,7 +59,7 @@ describe("a process of Legation's that cannot listen", () => {
     ["controller", "--health-listen"],
     ["controller", "--kubelet-listen"],
     ["webhook", "--metrics-listen"],
-  ])("says for an address of another machine that `%s` cannot have it: %s", async (command, flag) => {
+  ])("refuses an address of another machine in `%s`: %s", async (command, flag) => {
     const { exit, said } = await failing(command, flag, "203.0.113.9:10250");
     expect(exit).toBe(EXIT_CODES.usage);
     expect(said).toContain(`${flag}: 203.0.113.9:10250 is no address of this machine`);
@@ -70,14 +70,14 @@ describe("a process of Legation's that cannot listen", () => {
     ["EACCES", "listen", "[::1]:443 is not allowed for this user", "from 1024 on"],
     ["EAFNOSUPPORT", "listen", "[::1]:443 is no address of this machine", "`ip address`"],
     ["ENOTFOUND", "getaddrinfo", "[::1]:443 is a name that this machine cannot resolve", "an IP address"],
-  ])("says for %s what to write instead", (code, syscall, problem, remedy) => {
+  ])("has a remedy for %s", (code, syscall, problem, remedy) => {
     const error = Object.assign(new Error("failed"), { code, syscall });
     const failure = listenFailure("--listen", { host: "::1", port: 443 }, error);
     expect(failure).toMatchObject({ exit: "usage", message: `--listen: ${problem}` });
     expect(failure?.remedy).toContain(remedy);
   });
 
-  test("leaves errors about anything else as they are", () => {
+  test("leaves other errors unchanged", () => {
     const error = Object.assign(new Error("failed"), { code: "EACCES", syscall: "open" });
     expect(listenFailure("--listen", { host: "::1", port: 443 }, error)).toBeUndefined();
   });

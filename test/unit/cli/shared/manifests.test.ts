@@ -12,7 +12,7 @@ describe("manifest files", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  test("a kustomization lists files and folders, in order; other files are not read", async () => {
+  test("reads the listed files and folders in order, and no others", async () => {
     await mkdir(join(folder, "crds"));
     await writeFile(join(folder, "kustomization.yaml"), "resources:\n  - crds\n  - b.yaml\n");
     await writeFile(join(folder, "crds", "kustomization.yaml"), "resources: [a.yaml]\n");
@@ -25,7 +25,7 @@ describe("manifest files", () => {
     expect((await loadManifests(folder)).map(({ kind }) => kind)).toEqual(["A", "B", "C"]);
   });
 
-  test("a kustomization that does more than list resources is refused, because install would not do the same", async () => {
+  test("refuses a kustomization that does more than list resources", async () => {
     await writeFile(join(folder, "kustomization.yaml"), "resources: []\nnamePrefix: x-\n");
     await expect(loadManifests(folder)).rejects.toThrow(/namePrefix/);
   });
@@ -34,12 +34,12 @@ describe("manifest files", () => {
     ["kind: A\nmetadata: {name: a}", /apiVersion/],
     ["apiVersion: v1\nkind: A\nmetadata: {}", /name/],
     ["apiVersion: [", /x\.yaml/],
-  ])("%j is refused with the file's name", (text, message) => {
+  ])("refuses %j with the file's name", (text, message) => {
     expect(() => parseManifests(text, "x.yaml")).toThrow(message);
   });
 });
 
-test("the package's root holds the manifests", () => {
+test("finds the manifests in the package's root", () => {
   expect(join(packageRoot(), "src", "cli", "shared", "manifests.ts")).toBe(
     join(import.meta.dirname, "..", "..", "..", "..", "src", "cli", "shared", "manifests.ts"),
   );

@@ -7,12 +7,12 @@ test.each([
   [0, "0 pods"],
   [1, "1 pod"],
   [2, "2 pods"],
-])("%i of something is counted as %s", (number, words) => {
+])("counts %i as %s", (number, words) => {
   expect(counted(number)).toBe(words);
   expect(counted(number, "proxy pod")).toBe(words.replace("pod", "proxy pod"));
 });
 
-test("one pod that does not end is one", () => {
+test("counts one pod of a drain in the singular", () => {
   const problems = [[pod()], [pod(), pod()]].map((rest) => drainTimedOut("west", rest, 5000).message);
   expect(problems).toEqual([
     expect.stringContaining("1 pod had not ended after 5 s"),

@@ -26,12 +26,12 @@ test.each([
   ["namespaces team", { resource: "namespaces", objectName: "team" }, OF_THE_HOST],
   ["pods in team", { resource: "pods", namespace: "team" }, OF_ONE_NAMESPACE],
   ["deployments team/web", { resource: "deployments", namespace: "team", objectName: "web" }, OF_ONE_NAMESPACE],
-])("whoever may not read %s is told the role for it", async (words, target, remedy) => {
+])("names the missing role of an account that may not read %s", async (words, target, remedy) => {
   const message = `host: you may not list ${words}: User x cannot`;
   await expect(asViewer(Promise.reject(refusal("list", target)))).rejects.toMatchObject({ message, remedy });
 });
 
-test("any other error stays as it is", async () => {
+test("leaves other errors unchanged", async () => {
   const error = refusal("list", { resource: "pods" }, "NotSent");
   await expect(asViewer(Promise.reject(error))).rejects.toBe(error);
 });
@@ -75,14 +75,14 @@ test.each([
   [["status", "deployment", "web"], "clusters", OF_THE_HOST],
   [["status", "deployment", "web"], "events in team", OF_ONE_NAMESPACE],
   [["status", "pod", "web"], "pods team/web", OF_ONE_NAMESPACE],
-])("legation %j without the right to %s names the role", async (args, refused, remedy) => {
+])("names the role for legation %j without the right to %s", async (args, refused, remedy) => {
   const { code, err } = await told(args, refused);
   expect(code).toBe(EXIT_CODES.failure);
   expect(err).toContain(refused);
   expect(err).toContain(remedy);
 });
 
-test("a manifest with nothing to plan is an error that says what to give", async () => {
+test("fails with a remedy for a manifest with nothing to plan", async () => {
   const stdin = Readable.from(["apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"]);
   const session = recordedSession({ stdin });
   expect(await runProgram(["plan", "-f", "-"], session, "1.2.3")).toBe(EXIT_CODES.failure);

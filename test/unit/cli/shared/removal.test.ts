@@ -49,11 +49,11 @@ describe("dropping a finalizer", () => {
     return { patches, client };
   };
 
-  test("one that is not on it needs no request", async () => {
+  test("sends no request where the finalizer is missing", async () => {
     await dropFinalizer(fakeClient({}), pods, object("1", ["other"]), "ours", signal);
   });
 
-  test("names the very entry, so that others' finalizers cannot be hit", async () => {
+  test("tests the entry that it removes", async () => {
     const { client, patches } = changing(undefined);
     await dropFinalizer(client, pods, object("1", ["other", "ours"]), "ours", signal);
     expect(patches).toEqual([
@@ -65,7 +65,7 @@ describe("dropping a finalizer", () => {
     ]);
   });
 
-  test("looks again when the list changed meanwhile", async () => {
+  test("retries after a concurrent change of the list", async () => {
     const { client, patches } = changing(object("2", ["ours"]));
     await expect(dropFinalizer(client, pods, object("1", ["other", "ours"]), "ours", signal)).rejects.toThrow(
       "not used",
@@ -76,18 +76,18 @@ describe("dropping a finalizer", () => {
   test.each([
     ["ours", false],
     ["other", true],
-  ])("tells whether admission has put it back: %s stays", async (left, isGone) => {
+  ])("reports whether admission put it back: %s stays", async (left, isGone) => {
     const client = fakeClient({ patch: async () => object("2", [left]) as never });
     await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).resolves.toBe(isGone);
   });
 
-  test("leaves an object that was made anew alone", async () => {
+  test("leaves an object alone that was created anew", async () => {
     const { client, patches } = changing(object("2", ["ours"], "another"));
     await dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal);
     expect(patches).toHaveLength(1);
   });
 
-  test("does not try for ever when the server refuses an object that did not change", async () => {
+  test("gives up when the server refuses an unchanged object", async () => {
     const { client } = changing(object("1", ["ours"]));
     await expect(dropFinalizer(client, pods, object("1", ["ours"]), "ours", signal)).rejects.toMatchObject({
       code: "Unprocessable",

@@ -12,11 +12,11 @@ test.each([
   ["the exporter is none", { ...ENDPOINT, OTEL_TRACES_EXPORTER: "none" }],
   ["the SDK is disabled, whatever else is set", { ...WRONG, OTEL_SDK_DISABLED: "true" }],
   ["the exporter is none, whatever else is set", { ...WRONG, OTEL_TRACES_EXPORTER: " none " }],
-])("there are no traces when %s", (_, env) => {
+])("turns traces off when %s", (_, env) => {
   expect(tracesFrom(env)).toBeUndefined();
 });
 
-test("the defaults are those of OpenTelemetry's specification", () => {
+test("has the defaults of OpenTelemetry's specification", () => {
   expect(tracesFrom(ENDPOINT)).toEqual({
     sampler: "always_on",
     ratio: 1,
@@ -26,7 +26,7 @@ test("the defaults are those of OpenTelemetry's specification", () => {
   });
 });
 
-test("settings for traces win over settings for all signals", () => {
+test("prefers settings for traces to those for all signals", () => {
   const env = {
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "https://traces:4318/v1/traces",
     OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
@@ -51,6 +51,6 @@ test.each([
   ["OTEL_TRACES_EXPORTER", "zipkin", /^OTEL_TRACES_EXPORTER: "zipkin" only otlp and none/],
   ["OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", /^OTEL_EXPORTER_OTLP_PROTOCOL: grpc is not spoken here/],
   ["OTEL_BSP_MAX_QUEUE_SIZE", "many", /^OTEL_BSP_MAX_QUEUE_SIZE: "many" is no whole number/],
-])("%s=%s is refused with what to write", (name, value, message) => {
+])("refuses %s=%s with what to write", (name, value, message) => {
   expect(() => tracesFrom({ ...ENDPOINT, [name]: value })).toThrow(message);
 });

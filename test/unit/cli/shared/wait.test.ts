@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { waitFor } from "../../../../src/cli/shared/wait.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 
-test("looks until something is found", async () => {
+test("polls until the check finds something", async () => {
   const clock = new FakeClock();
   let looks = 0;
   const found = waitFor(async () => (++looks === 3 ? "it" : undefined), { timeoutMs: 1000, intervalMs: 100, clock });
@@ -11,7 +11,7 @@ test("looks until something is found", async () => {
   expect(looks).toBe(3);
 });
 
-test("looks a last time when the time is over, and then gives up", async () => {
+test("checks a last time at the timeout, and gives up", async () => {
   const clock = new FakeClock();
   const times: number[] = [];
   const start = clock.now();
@@ -21,7 +21,7 @@ test("looks a last time when the time is over, and then gives up", async () => {
   expect(times).toEqual([0, 100, 200, 250]);
 });
 
-test("an interruption ends the wait at once, with its reason", async () => {
+test("rejects at once with the reason of an interruption", async () => {
   const clock = new FakeClock();
   const interruption = new AbortController();
   const found = waitFor(async () => undefined, { timeoutMs: 1000, clock, signal: interruption.signal });

@@ -13,7 +13,7 @@ const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s
 const since = "2026-01-01T10:00:00Z";
 const taint = "node.kubernetes.io/unreachable";
 const evicted = expect.stringMatching(
-  new RegExp(`^evicted from 300 s after the node's taint ${taint} on: .*nothing replaces a bare pod$`),
+  new RegExp(`^300 s after its node gets the taint ${taint}, Kubernetes evicts them: .*nothing replaces a bare pod$`),
 );
 const tolerations = [{ key: taint, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 }];
 const condition = (status: "False" | "Unknown", message: string) => [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { podsWanted, runsOf } from "../../../../src/cli/status/read-workload.ts";
 import { cronJob, job, replicated } from "../../../support/builders/workload.ts";
 

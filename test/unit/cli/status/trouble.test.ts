@@ -44,8 +44,9 @@ const waiting = (reason: string, restartCount = 0): PodStatus => ({
 });
 
 const evicted = (seconds: number): string =>
-  `evicted from ${seconds} s after the node's taint node.kubernetes.io/unreachable on: a ReplicaSet or Job replaces them at once, ` +
-  "a StatefulSet when west is ready again, its node is tainted out of service or they are deleted by force; nothing replaces a bare pod";
+  `${seconds} s after its node gets the taint node.kubernetes.io/unreachable, Kubernetes evicts them: a ReplicaSet or Job ` +
+  "replaces them then, a StatefulSet only when west is ready again, its node is tainted out of service, or they are deleted by " +
+  "force; nothing replaces a bare pod";
 
 describe("the troubles of a workload", () => {
   test("are none while its pods run or start", () => {
@@ -55,17 +56,16 @@ describe("the troubles of a workload", () => {
   test("name a lost member, the number of pods there, and when those are evicted", () => {
     const patient = replica("c", "west");
     const forever = { ...patient, spec: { containers: [], ...patient.spec, tolerations: [{ operator: "Exists" }] } };
-    const stays = "until west is ready again, by tolerations (legation.dev/failover)";
+    const stay = (pods: string): string =>
+      `tolerations (legation.dev/failover) keep ${pods} there until west is ready again`;
     expect(troubles([replica("a", "west"), replica("b", "west"), replica("d", "east")], {}, lost)).toEqual([
       {
         what: "west is not ready since 2026-01-01T10:00:00Z: connect ECONNREFUSED; 2 pods there may run on, and the status shown is old",
         remedy: evicted(300),
       },
     ]);
-    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toBe(
-      `${evicted(300)}; 1 pod there ${stays}`,
-    );
-    expect(troubles([forever, forever], {}, lost)[0]?.remedy).toBe(`2 pods there ${stays}`);
+    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toBe(`${evicted(300)}; ${stay("1 pod")}`);
+    expect(troubles([forever, forever], {}, lost)[0]?.remedy).toBe(stay("2 pods"));
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
   });
 
@@ -77,7 +77,7 @@ describe("the troubles of a workload", () => {
     expect(troubles([replica("b", "west"), ending], {}, lost)).toMatchObject([
       {
         remedy:
-          "pods that are being deleted end when west is ready again; where it is gone for good: " +
+          `${evicted(300)}; pods that are being deleted end when west is ready again; where it is gone for good: ` +
           "kubectl -n shop delete pod a --grace-period=0 --force",
       },
     ]);

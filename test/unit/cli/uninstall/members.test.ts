@@ -39,7 +39,7 @@ function leave(
   });
 }
 
-test("members are cleaned at the same time, and what is left in each is told", async () => {
+test("cleans members concurrently, and reports what remains in each", async () => {
   const asked = { west: Promise.withResolvers<void>(), east: Promise.withResolvers<void>() };
   const failing = (cluster: "west" | "east", other: "west" | "east"): ClusterClient =>
     memberOf({
@@ -68,7 +68,7 @@ test("reports leftovers as found, though another member's error ends the command
   expect(remained).toEqual(["east: everything: east: get api: away"]);
 });
 
-test("an error that no member explains comes when all others have been cleaned", async () => {
+test("rejects with an unexpected error after all members were cleaned", async () => {
   let cleaned = false;
   const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
   const leaving = leave({

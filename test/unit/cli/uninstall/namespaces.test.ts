@@ -23,12 +23,12 @@ function unlabel(code: KubeErrorCode): { readonly told: string[]; readonly done:
   return { told, done: unlabelNamespaces({ host, signal, report: (line) => told.push(line) }) };
 }
 
-test.each(["NotFound", "Conflict"] as const)("a namespace that goes meanwhile (%s) holds up no other", async (code) => {
+test.each(["NotFound", "Conflict"] as const)("goes on after a namespace vanished (%s)", async (code) => {
   const { told, done } = unlabel(code);
   expect(await done).toEqual(["a", "c"]);
   expect(told).toEqual(["a", "c"].map((name) => `Namespace ${name}: label legation.dev/delegation=all taken off`));
 });
 
-test("a namespace that may not be changed is an error", async () => {
+test("fails for a namespace that may not be changed", async () => {
   await expect(unlabel("Forbidden").done).rejects.toMatchObject({ code: "Forbidden" });
 });

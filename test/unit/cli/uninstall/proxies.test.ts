@@ -18,11 +18,11 @@ async function takenOff(annotations: Readonly<Record<string, string>>): Promise<
   return bodies.flatMap(({ metadata }) => Object.keys(metadata.annotations));
 }
 
-describe("a finished proxy that is let go", () => {
+describe("a finished proxy that is released", () => {
   const OWN_COST = "legation.dev/deletion-cost";
   const COST = "controller.kubernetes.io/pod-deletion-cost";
 
-  test("keeps nothing that Legation wrote on it", async () => {
+  test("loses all annotations of Legation", async () => {
     expect(await takenOff({})).toEqual(expect.arrayContaining([...INTERNAL_ANNOTATIONS]));
     expect(await takenOff({ [OWN_COST]: "-2", [COST]: "-2" })).toEqual(expect.arrayContaining([OWN_COST, COST]));
   });
@@ -35,7 +35,7 @@ describe("a finished proxy that is let go", () => {
   });
 });
 
-describe("a proxy that is let go", () => {
+describe("a proxy that is released", () => {
   const FINALIZER = "legation.dev/delegate";
   const metadata = {
     name: "web",
@@ -67,14 +67,14 @@ describe("a proxy that is let go", () => {
     return requests;
   }
 
-  test.each(["Pending", "Running"])("ends at once when it is %s: nobody runs it any more", async (phase) => {
+  test.each(["Pending", "Running"])("is deleted with grace 0 when it is %s", async (phase) => {
     expect(await asked(phase)).toEqual([
       ["delete", ref, { uid: "u", gracePeriodSeconds: 0 }],
       ["patch", ref, withoutFinalizer],
     ]);
   });
 
-  test.each(["Succeeded", "Failed"])("stays, without Legation's marks, when it is %s", async (phase) => {
+  test.each(["Succeeded", "Failed"])("stays without Legation's marks when it is %s", async (phase) => {
     const marks = { uid: "u", labels: { "legation.dev/proxy": null }, annotations: expect.any(Object) };
     expect(await asked(phase)).toEqual([
       ["patch", ref, withoutFinalizer],
@@ -97,7 +97,7 @@ describe("a proxy that is let go", () => {
       },
     ],
     ["a webhook that is gone still puts it back", () => ({ metadata })],
-  ])("is let go in time where %s", async (_which, answer) => {
+  ])("is released in time where %s", async (_which, answer) => {
     let undone = 1;
     const patch = async (): Promise<never> => (undone-- <= 0 ? { metadata: {} } : answer()) as never;
     await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Failed" } }, signal);
@@ -111,7 +111,7 @@ describe("pods in overflow mode that the host runs", () => {
     metadata: { name, namespace: "shop", uid: `uid-${name}`, resourceVersion: "1", labels: { app: "web" } },
   });
 
-  test("lose the mark, and nothing else, unless they have overflowed or gone since they were read", async () => {
+  test("lose the mark alone, unless they have overflowed or vanished since they were read", async () => {
     const selectors: unknown[] = [];
     const patched: unknown[] = [];
     const items = ["stays", "overflowed", "gone", "denied"].map(overflow);

@@ -48,7 +48,7 @@ const TOKEN = "kubernetes.io/service-account-token";
 const tls = { type: "kubernetes.io/tls" };
 const certificate = "legation-webhook-certificate";
 
-describe("where other hosts have their access to this cluster", () => {
+describe("Legation's namespace in a member of other hosts", () => {
   test.each<[string, Stored<Secret>, boolean]>([
     ["the webhook's own certificate goes", secret(certificate, { labels: installed }, tls), true],
     [
@@ -89,7 +89,7 @@ describe("where other hosts have their access to this cluster", () => {
   });
 });
 
-test("the namespace goes with all that is in it where no other host needs it", async () => {
+test("removes the namespace where no other host needs it", async () => {
   const { deleted, told } = await removal([secret("registry")], 0);
   expect(deleted).toEqual(["namespaces/legation-system n"]);
   expect(told).toEqual([]);

@@ -16,7 +16,7 @@ async function uninstallFrom(host: MemoryCluster, joined = ["west"]): Promise<vo
 test.each([
   ["with its Cluster", ["west"]],
   ["when its Cluster is gone, too", []],
-])("a virtual node that has lost its label goes, and its Lease, %s", async (_when, joined) => {
+])("removes a virtual node without its label, and its Lease, %s", async (_when, joined) => {
   const host = new MemoryCluster("host", "host-1");
   const node: KubeNode = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
   const lease = { namespace: "kube-node-lease", name: "legation-west" };

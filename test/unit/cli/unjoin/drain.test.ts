@@ -29,7 +29,7 @@ function blocking(items: Stored<Pod>[], clock: FakeClock): { readonly host: Clus
   return held;
 }
 
-test("a drain asks for several pods at once", async () => {
+test("evicts several pods at once", async () => {
   const clock = new FakeClock();
   const held = blocking(proxies(8), clock);
   const lines: string[] = [];
@@ -41,7 +41,7 @@ test("a drain asks for several pods at once", async () => {
   expect(await drained).toHaveLength(8);
 });
 
-test("a drain ends in its time though every pod of many is held up", async () => {
+test("times out though evictions of many pods are refused", async () => {
   const clock = new FakeClock();
   const held = blocking(proxies(1000), clock);
   const begun = clock.now();
@@ -91,7 +91,7 @@ test.each([
   expect((await drainPast(code, detail)).toSorted()).toEqual([`shop/web-0 waits: ${detail}`, "shop/web-1 evicted"]);
 });
 
-test("a drain by somebody who may evict nothing fails, with the API server's words", async () => {
+test("fails in the API server's words without the right to evict", async () => {
   const detail =
     'pods "web-0" is forbidden: User "jane" cannot create resource "pods/eviction" in API group "" in the namespace "shop"';
   await expect(drainPast("Forbidden", detail)).rejects.toMatchObject({ code: "Forbidden", detail });

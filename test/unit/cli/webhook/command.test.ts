@@ -12,7 +12,7 @@ async function listening(port: number): Promise<Server> {
   return server;
 }
 
-test("a webhook that cannot start leaves no port open, which would keep its process", async () => {
+test("closes the metrics port when the webhook cannot start", async () => {
   const probe = await listening(0);
   const address = probe.address();
   const port = typeof address === "object" && address !== null ? address.port : 0;

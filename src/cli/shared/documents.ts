@@ -7,12 +7,13 @@ import {
   type DocumentOptions,
   type ParseOptions,
   parseAllDocuments,
+  type ScalarTag,
   type SchemaOptions,
   type Tags,
 } from "yaml";
 import { z } from "zod";
 import { withoutNulls } from "../../api/json.ts";
-import { Failure } from "../shared/failure.ts";
+import { Failure } from "./failure.ts";
 
 /** One object of a manifest, as its author wrote it. */
 export interface WrittenObject {
@@ -109,6 +110,17 @@ function unreadable(path: string, cause: unknown): Failure {
   return new Failure("failure", { object: path, problem, cause });
 }
 
+// YAML 1.2 writes octal numbers so, and Go's parser of numbers takes them (strconv.ParseInt with base 0).
+const octalWithLetter: ScalarTag = {
+  tag: "tag:yaml.org,2002:int",
+  default: true,
+  test: /^[-+]?0o[0-7_]+$/i,
+  resolve: (text) => {
+    const value = Number.parseInt(text.replace(/^[-+]?0o/i, "").replaceAll("_", ""), 8);
+    return text.startsWith("-") ? -value : value;
+  },
+};
+
 const TIMESTAMP = "tag:yaml.org,2002:timestamp";
 
 /**
@@ -118,10 +130,12 @@ const TIMESTAMP = "tag:yaml.org,2002:timestamp";
 const KUBECTL_DIALECT: ParseOptions & DocumentOptions & SchemaOptions = {
   version: "1.1",
   merge: true,
-  customTags: (tags: Tags) =>
-    tags.filter(
+  customTags: (tags: Tags) => [
+    octalWithLetter,
+    ...tags.filter(
       (tag) => typeof tag === "string" || !(tag.tag === TIMESTAMP || ("format" in tag && tag.format === "TIME")),
     ),
+  ],
 };
 
 /** Parses one YAML or JSON text. Empty documents are skipped, lists are unpacked. */

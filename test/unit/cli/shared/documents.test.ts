@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { parseDocuments, readDocuments } from "../../../../src/cli/plan/documents.ts";
 import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/plan/workloads.ts";
+import { parseDocuments, readDocuments } from "../../../../src/cli/shared/documents.ts";
 import { processorMs } from "../../../support/harness/processor-time.ts";
 
 const { signal } = new AbortController();
@@ -17,8 +17,8 @@ function folder(files: Readonly<Record<string, string>>): string {
   return path;
 }
 
-describe("manifests are read", () => {
-  test("from files, folders and standard input, documents and lists in their order", async () => {
+describe("reads manifests", () => {
+  test("from files, folders and standard input, in the order of documents and lists", async () => {
     const list = JSON.stringify({
       apiVersion: "v1",
       kind: "List",
@@ -41,18 +41,18 @@ describe("manifests are read", () => {
       /m: document 1: .*alias/,
     ],
     ["kind: PodList\nitems: [{kind: Pod}]", /m: document 1: items\[0\]: apiVersion: /],
-  ])("and what is wrong in %j is named with its place", (text, problem) => {
+  ])("and names the place of what is wrong in %j", (text, problem) => {
     expect(() => parseDocuments(text, "m")).toThrow(problem);
   });
 
-  test("with null as what is not there, lists of nothing, and several documents of JSON", () => {
+  test("without nulls and empty lists, and several documents of JSON", () => {
     const json = JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels: null } });
     expect(parseDocuments(json, "m")).toEqual([{ apiVersion: "v1", kind: "Pod", metadata: { name: "a" } }]);
     expect(parseDocuments(`${json}\n---\n${json}`, "m")).toHaveLength(2);
     expect(parseDocuments('{"kind": "PodList", "items": null}', "m")).toEqual([]);
   });
 
-  test("in the YAML of kubectl, which is that of version 1.1", () => {
+  test("as YAML 1.1, like kubectl", () => {
     const manifest = [
       "apiVersion: v1",
       "kind: Pod",
@@ -60,6 +60,8 @@ describe("manifests are read", () => {
       "base: &base {image: web, tty: true}",
       "container: {<<: *base, name: main, tty: off}",
       "mode: 0644",
+      "newer: 0o644",
+      "least: -0o17",
       "hexadecimal: 0x1F",
       "truth: [yes, On, TRUE, n]",
       "quoted: ['yes', \"0644\"]",
@@ -72,6 +74,8 @@ describe("manifests are read", () => {
     expect(object).toMatchObject({
       container: { image: "web", name: "main", tty: false },
       mode: 420,
+      newer: 420,
+      least: -15,
       hexadecimal: 31,
       truth: [true, true, true, false],
       quoted: ["yes", "0644"],
@@ -82,7 +86,7 @@ describe("manifests are read", () => {
     expect(object).not.toHaveProperty("none");
   });
 
-  test("of thousands of objects in no time", () => {
+  test("of thousands of objects within two seconds", () => {
     const items = Array.from({ length: 5000 }, (_, i) => ({
       apiVersion: "v1",
       kind: "Pod",
@@ -93,14 +97,14 @@ describe("manifests are read", () => {
     expect(took).toBeLessThan(2000);
   });
 
-  test("until an interruption, from a standard input that does not end", async () => {
+  test("from standard input until an interruption", async () => {
     const interruption = new AbortController();
     const reading = readDocuments(["-"], new PassThrough(), interruption.signal);
     interruption.abort();
     await expect(reading).rejects.toMatchObject({ name: "AbortError" });
   });
 
-  test("a folder without manifests and a file that is not there are told", async () => {
+  test("and refuses a folder without manifests and a missing file", async () => {
     const path = folder({ "notes.txt": "" });
     await expect(readDocuments([path], Readable.from([]), signal)).rejects.toMatchObject({
       message: `${path}: the folder has no *.yaml, *.yml or *.json`,
@@ -132,13 +136,13 @@ test.each([
   ],
   ["spec: {containers: [{name: a, resources: {limits: {cpu: -1}}}]}", /limits\.cpu: -1 is negative; write 0 or more/],
   ["spec: {containers: [{name: a}], overhead: {cpu: [1]}}", /spec\.overhead\.cpu: /],
-])("a pod whose %s has no sense is refused with the field", (spec, problem) => {
+])("refuses a pod with an invalid %s and names the field", (spec, problem) => {
   const [object] = parseDocuments(`${pod("p")}${spec}`, "m");
   expect(object).toBeDefined();
   expect(() => (object === undefined ? undefined : podsOf(object, "Pod"))).toThrow(problem);
 });
 
-test("another API's Deployment is no workload that is known", () => {
+test("knows no workload in a Deployment of another API group", () => {
   expect(workloadKind({ apiVersion: "apps/v1", kind: "Deployment" })).toBe("Deployment");
   expect(workloadKind({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
   expect(workloadKind({ apiVersion: "v1", kind: "toString" })).toBeUndefined();
