@@ -37,8 +37,19 @@ export interface PlanInput {
  */
 export async function planOf(input: PlanInput): Promise<Plan> {
   const planner = new Planner(input);
-  const workloads: WorkloadPlan[] = [];
-  for (const object of input.objects) workloads.push(...(await planner.plan(object)));
+  // The API server is asked about all objects at once; pods are placed in the manifest's order.
+  let placed: Promise<unknown> = Promise.resolve();
+  const plans = input.objects.map((object) => {
+    const earlier = placed;
+    // A refused object has its plan at once, and does not let later ones pass.
+    const plan = planner.plan(object, earlier).then(async (planned) => {
+      await earlier;
+      return planned;
+    });
+    placed = plan;
+    return plan;
+  });
+  const workloads = (await Promise.all(plans)).flat();
   return {
     fits: workloads.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
     workloads,
@@ -83,6 +94,8 @@ interface ComingPods {
   readonly podAt: (index: number) => Admitted<Stored<Pod>>;
   /** Why the API server refuses each of them. */
   readonly refused?: string;
+  /** The check that was not made, with the reason. */
+  readonly notChecked?: string;
 }
 
 type Outcome = Pick<WorkloadPlan, "outcome"> & Partial<WorkloadPlan>;
@@ -112,8 +125,11 @@ class Planner {
     }
   }
 
-  /** Plans one object. Returns nothing for one without pods, and for a Namespace that is not refused. */
-  async plan(object: WrittenObject): Promise<WorkloadPlan[]> {
+  /**
+   * Plans one object, and places its pods once the `earlier` objects' are placed. Returns nothing for an object without pods, and for
+   * a Namespace that is not refused.
+   */
+  async plan(object: WrittenObject, earlier: Promise<unknown>): Promise<WorkloadPlan[]> {
     const { namespaces, current } = this.#input;
     const { name, generateName = "", namespace = current } = object.metadata;
     if (isNamespace(object)) {
@@ -124,7 +140,7 @@ class Planner {
     const kind = workloadKind(object);
     if (kind === undefined) return [];
     const workload = { kind, namespace, name: name ?? this.#nextName(`${kind}/${namespace}`, generateName) };
-    return [{ ...workload, ...NOTHING, ...(await this.#outcomeOf(workload, object)) }];
+    return [{ ...workload, ...NOTHING, ...(await this.#outcomeOf(workload, object, earlier)) }];
   }
 
   /** Stands in for the names that the API server makes up: each is another. */
@@ -135,7 +151,7 @@ class Planner {
     return count === 1 ? `${generateName}*` : `${generateName}*${count}`;
   }
 
-  async #outcomeOf(workload: NamedWorkload, written: WrittenObject): Promise<Outcome> {
+  async #outcomeOf(workload: NamedWorkload, written: WrittenObject, earlier: Promise<unknown>): Promise<Outcome> {
     const { kind, namespace } = workload;
     const { host, found } = this.#input;
     const { namespaces, refused } = this.#input.namespaces;
@@ -170,7 +186,9 @@ class Planner {
     const pods = podsOf(object, kind);
     const standing = standingOf(workload, object, stored, pods, [...host.proxies, ...found.hostPods]);
     const coming = { workload, mode, pods, standing, maker: makerOf(standing.kept) };
-    return this.#place(coming, await this.#admit(coming, written.metadata), warnings);
+    const comingPods = await this.#admit(coming, written.metadata);
+    await earlier;
+    return this.#place(coming, comingPods, warnings);
   }
 
   /** Asks the API server about the first pod that comes: the others differ by name only. */
@@ -180,26 +198,22 @@ class Planner {
     const podAt = (index: number): Admitted<Stored<Pod>> => admitPod(podOf(workload, pods, index, maker), mode);
     if (standing.coming.length === 0) return { podAt };
     if (this.#input.namespaces.changed.has(namespace)) {
-      this.notChecked.add(`${NOT_RUN} in namespace ${namespace}: the manifest creates or changes the namespace`);
-      return { podAt };
+      const notChecked = `${NOT_RUN} in namespace ${namespace}: the manifest creates or changes the namespace`;
+      return { podAt, notChecked };
     }
     const { pod, withheld } = this.#questionOf(coming, written);
     const answer = await this.#input.ask(pod);
-    const notRun = (why: string): ComingPods => {
-      this.notChecked.add(`${NOT_RUN} for ${kind} ${namespace}/${name}: ${why}`);
-      return { podAt };
-    };
+    const notRun = (why: string): ComingPods => ({
+      podAt,
+      notChecked: `${NOT_RUN} for ${kind} ${namespace}/${name}: ${why}`,
+    });
     if (answer.is === "notChecked") return notRun(answer.why);
     if (answer.is === "refused") {
       if (!answer.ofQuota || standing.leaving.length === 0) return { podAt, refused: answer.message };
       return notRun(`${answer.message}, until the pods that go have gone`);
     }
     const names = Object.values(withheld).join(" and ");
-    if (names !== "") {
-      this.notChecked.add(
-        `pods of ${kind} ${namespace}/${name} with ${names}: created by the manifest, so left out of the dry-run`,
-      );
-    }
+    const leftOut = `pods of ${kind} ${namespace}/${name} with ${names}: created by the manifest, so left out of the dry-run`;
     const { metadata, spec = { containers: [] } } = answer.object;
     const admitted = { ...pods, metadata, spec: { ...spec, ...withheld } };
     return {
@@ -207,6 +221,7 @@ class Planner {
         const { warnings = [] } = podAt(index);
         return { object: podOf(workload, admitted, index, maker), warnings };
       },
+      ...(names === "" ? {} : { notChecked: leftOut }),
     };
   }
 
@@ -230,8 +245,10 @@ class Planner {
     return { pod: { ...pod, metadata: { ...metadata, ...named }, spec: { containers: [], ...spec } }, withheld };
   }
 
-  #place(coming: ComingWorkload, { podAt, refused }: ComingPods, reviewed: readonly string[]): Outcome {
+  #place(coming: ComingWorkload, comingPods: ComingPods, reviewed: readonly string[]): Outcome {
     const { workload, pods, standing } = coming;
+    const { podAt, refused, notChecked } = comingPods;
+    if (notChecked !== undefined) this.notChecked.add(notChecked);
     for (const pod of standing.leaving) {
       this.#quotas.release(pod);
       this.simulation.remove(pod);

@@ -366,3 +366,23 @@ test("refuses pods in a namespace that is being deleted", async () => {
   const { workloads } = await plan(host(members, { namespaces: [ending] }), deployment(1));
   expect(workloads[0]).toMatchObject({ outcome: "refused", message: expect.stringContaining("is being deleted") });
 });
+
+test("places pods in the manifest's order, whatever answer comes first", async () => {
+  const named = (name: string, annotations: Record<string, string> = {}): WrittenObject => {
+    const object = deployment(1, annotations, {
+      containers: [{ name: "main", resources: { requests: { cpu: "7" } } }],
+    });
+    return { ...object, metadata: { ...object.metadata, name } };
+  };
+  const late = async (asked: Pod, mode: DelegationMode): Promise<Answer<Stored<Pod>>> => {
+    if (asked.metadata?.generateName?.startsWith("first")) await new Promise((resolve) => setImmediate(resolve));
+    return webhookAlone(asked, mode);
+  };
+  const objects = [named("first"), named("wrong", { "legation.dev/clusters": "West" }), named("second")];
+  const { workloads } = await planWith(host(members), objects, { answer: late });
+  expect(workloads.map(({ name, pods }) => [name, pods[0]?.cluster])).toEqual([
+    ["first", "east"],
+    ["wrong", undefined],
+    ["second", "west"],
+  ]);
+});

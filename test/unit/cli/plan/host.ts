@@ -94,7 +94,7 @@ export interface PlanParts {
   readonly found?: Partial<ManifestState>;
   readonly namespaces?: PlannedNamespaces;
   /** The API server's answer; default: it runs no admission but Legation's webhook. */
-  readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>>;
+  readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>> | Promise<Answer<Stored<Pod>>>;
   readonly now?: number;
 }
 
