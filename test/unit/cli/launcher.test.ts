@@ -38,7 +38,7 @@ test.each<[string, (folder: string) => readonly [string, ...string[]]]>([
     },
   ],
 ])(
-  "a signal to what %s started ends Legation, and leaves nothing behind",
+  "ends Legation after a signal to what %s started, and leaves no process behind",
   async (_, commandIn) => {
     const folder = temporaryFolder();
     const port = await freePort();
