@@ -10,6 +10,7 @@ import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";
@@ -25,17 +26,17 @@ import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
 /** The events of a member. */
-export interface MemberListener {
+export interface MemberEvents {
   /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
-  onDelegate(member: Member, key: ObjectKey): void;
+  readonly delegate: [member: Member, key: ObjectKey];
   /** A delegate of the member freed resources. */
-  onEnded(member: Member, delegate: Stored<Pod>): void;
+  readonly ended: [member: Member, delegate: Stored<Pod>];
   /** The member's nodes changed in a way that matters to placement. */
-  onCapacity(member: Member): void;
+  readonly capacity: [member: Member];
   /** The member answers in time again. */
-  onResponsive(member: Member): void;
+  readonly responsive: [member: Member];
   /** The member became reachable or unreachable, readable or unreadable. */
-  onConnection(member: Member): void;
+  readonly connection: [member: Member];
 }
 
 /** The fields of a virtual node that placement needs. */
@@ -74,7 +75,7 @@ export class Member {
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #watchHealth: WatchHealth;
-  readonly #listener: MemberListener;
+  readonly #events: Pick<Events<MemberEvents>, "emit">;
   #probed: ProbeResult = NOT_PROBED;
   #toldState = "";
   #stopped = false;
@@ -86,7 +87,7 @@ export class Member {
     readonly cluster: Stored<Cluster>;
     readonly client: ClusterClient;
     readonly hostId: string;
-    readonly listener: MemberListener;
+    readonly events: Pick<Events<MemberEvents>, "emit">;
     /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
     readonly onIdentity?: (uid: string | undefined) => void;
     /** Shared by all members, whose foreign usage is read one at a time. */
@@ -94,7 +95,7 @@ export class Member {
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { cluster, hostId, listener, mutex = new Mutex(), clock } = options;
+    const { cluster, hostId, events, mutex = new Mutex(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
     this.#identity = new Identity({
@@ -112,7 +113,7 @@ export class Member {
     const client = new ConfirmedClient(options.client, this.#identity, throttle);
     this.client = client;
     this.#reachability = new Reachability(clock);
-    this.#listener = listener;
+    this.#events = events;
     const log = options.log.child({ member: this.name });
     this.delegates = new MemberDelegates({
       client,
@@ -121,8 +122,8 @@ export class Member {
       budget: this.memory,
       clock,
       log,
-      onChange: (key) => listener.onDelegate(this, key),
-      onEnded: (delegate) => listener.onEnded(this, delegate),
+      onChange: (key) => events.emit("delegate", this, key),
+      onEnded: (delegate) => events.emit("ended", this, delegate),
       onState: () => this.#onDelegatesState(),
     });
     this.#nodes = new MemberNodes({
@@ -132,7 +133,7 @@ export class Member {
       log,
       onChange: () => {
         this.#candidate = undefined;
-        listener.onCapacity(this);
+        events.emit("capacity", this);
       },
       onState: () => this.#onConnection(),
     });
@@ -141,7 +142,7 @@ export class Member {
       onChange: () => {
         this.#candidate = undefined;
         if (this.#latency.overdue) this.#probe.hurry();
-        else listener.onResponsive(this);
+        else events.emit("responsive", this);
       },
     });
     this.#foreign = new ForeignUsage({
@@ -365,7 +366,7 @@ export class Member {
     }
     this.#noteReachable();
     this.#candidate = undefined;
-    if (changed) this.#listener.onConnection(this);
+    if (changed) this.#events.emit("connection", this);
   }
 
   /** Retries the watches once the right cluster answers, because they fail at once against another. */
@@ -398,6 +399,6 @@ export class Member {
     const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.settling, problems]);
     if (state === this.#toldState) return;
     this.#toldState = state;
-    this.#listener.onConnection(this);
+    this.#events.emit("connection", this);
   }
 }

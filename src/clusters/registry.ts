@@ -6,21 +6,22 @@ import { clusters } from "../api/resources.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { Events } from "../runtime/events.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegateIndex } from "./delegate-index.ts";
 import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
-import { Member, type MemberListener } from "./member.ts";
+import { Member, type MemberEvents } from "./member.ts";
 
 /** The events of the registry and of its members. */
-export interface RegistryListener extends MemberListener {
+export interface RegistryEvents extends MemberEvents {
   /** A Cluster was added, updated or deleted. */
-  onCluster(name: string): void;
+  readonly cluster: [name: string];
   /** Only the Cluster's status changed, which this controller itself writes every few seconds. */
-  onClusterStatus(name: string): void;
+  readonly clusterStatus: [name: string];
   /** The member's connection was replaced by one to another address; nothing was read through it yet. */
-  onReconnected(name: string): void;
+  readonly reconnected: [name: string];
 }
 
 /** A member's client, whose credentials can be replaced. */
@@ -54,22 +55,13 @@ export class Registry {
   #joinedTwice: ReadonlyMap<string, string> = new Map();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
-  readonly #listener: MemberListener;
   readonly #options: RegistryOptions;
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { host: client, clock, log, listener } = options;
-    this.#listener = {
-      onDelegate: (member, key) => {
-        this.#delegateIndex.note(key, member.name);
-        listener.onDelegate(member, key);
-      },
-      onEnded: (member, delegate) => listener.onEnded(member, delegate),
-      onCapacity: (member) => listener.onCapacity(member),
-      onResponsive: (member) => listener.onResponsive(member),
-      onConnection: (member) => listener.onConnection(member),
-    };
+    const { host: client, clock, log, events } = options;
+    // Before anyone else hears of the delegate.
+    events.on("delegate", (member, key) => this.#delegateIndex.note(key, member.name));
     this.#clusters = new Reflector({
       client,
       resource: clusters,
@@ -78,11 +70,11 @@ export class Registry {
       onEvent: (event) => {
         const { name } = event.object.metadata;
         if (event.type === "updated" && isStatusOnly(event.previous, event.object)) {
-          listener.onClusterStatus(name);
+          events.emit("clusterStatus", name);
           return;
         }
         this.#reconcile(name);
-        listener.onCluster(name);
+        events.emit("cluster", name);
       },
     });
     this.#secrets = new Reflector({
@@ -168,7 +160,7 @@ export class Registry {
     for (const { metadata, spec } of this.clusters()) {
       if (spec.credentialsSecret.name === secret.metadata.name) {
         this.#reconcile(metadata.name);
-        this.#options.listener.onCluster(metadata.name);
+        this.#options.events.emit("cluster", metadata.name);
       }
     }
   }
@@ -223,7 +215,7 @@ export class Registry {
     this.#disconnect(name);
     const { hostId, clock, log } = this.#options;
     const { client, server } = connection;
-    const running = { listener: this.#listener, mutex: this.#foreignUsageMutex, clock, log };
+    const running = { events: this.#options.events, mutex: this.#foreignUsageMutex, clock, log };
     const onIdentity = (uid: string | undefined): void => {
       const current = this.#connections.get(name);
       if (current?.member === member) this.#onIdentity(name, { uid, server, kubeconfig: current.kubeconfig });
@@ -232,7 +224,7 @@ export class Registry {
     if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
     this.#connections.set(name, { member, connection, kubeconfig });
     // Sent before `start`, since the new connection has read nothing yet.
-    if (existing !== undefined) this.#options.listener.onReconnected(name);
+    if (existing !== undefined) this.#options.events.emit("reconnected", name);
     member.start();
   }
 
@@ -258,7 +250,7 @@ export class Registry {
         this.#disconnect(name);
         this.#noteProblem(name, joinedTwiceProblem(name, keeper));
       }
-      if (name !== own) this.#options.listener.onCluster(name);
+      if (name !== own) this.#options.events.emit("cluster", name);
     }
   }
 
@@ -292,7 +284,7 @@ export interface RegistryOptions {
   readonly hostId: string;
   /** Creates a member's client from its kubeconfig. Throws a message for the operator when it is unusable. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
-  readonly listener: RegistryListener;
+  readonly events: Events<RegistryEvents>;
   readonly clock: Clock;
   readonly log: Logger;
 }

@@ -1,15 +1,20 @@
 import { virtualNodeName } from "../api/keys.ts";
+import type { Pod } from "../api/kubernetes.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
-import { Registry, type RegistryListener } from "../clusters/registry.ts";
+import { Registry } from "../clusters/registry.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
+import { Events } from "../runtime/events.ts";
+import type { ReadStore } from "../runtime/store.ts";
 import { ClaimController } from "./claims/controller.ts";
-import { type PodCopier, type PodCopierOptions, together } from "./copying/pod-copier.ts";
-import type { Refusals } from "./delegation/actions/refused-writes.ts";
+import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
+import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
 import { DelegationController } from "./delegation/controller.ts";
+import { proxyWrites } from "./delegation/placement/memories.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { CLASSES, NAMESPACED } from "./dependencies/family.ts";
+import type { ControllerEvents } from "./events.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { NetworkPolicyController } from "./network-policies/controller.ts";
@@ -18,7 +23,8 @@ import { OverflowController } from "./overflow/controller.ts";
 import { OverflowPlacement } from "./overflow/placement.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import { PreferencesController } from "./preferences/controller.ts";
-import { RestoredHost } from "./restored-host.ts";
+import { boundTo, NODE_INDEX, reflectProxies } from "./proxies.ts";
+import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -32,10 +38,11 @@ export interface HostOptions {
 
 const EVENT_SOURCE = { component: "legation", reportingComponent: "legation.dev/controller" };
 
-/** All controllers, and who of them hears of what. */
+/** All controllers. Each says itself of which events it hears: docs/architecture.md#events. */
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
+  readonly #proxies: ReadStore<Pod>;
   readonly #podEvents: PodEventController | undefined;
   readonly #recorder: EventRecorder;
   readonly #tokens: MemberTokenController;
@@ -50,116 +57,89 @@ export class Controllers {
   constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
     this.#options = options;
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
-    const running = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
-    const registry = new Registry({ host, hostId: identity.id, connect, clock, log, listener: this.#listener() });
+    const events = new Events<ControllerEvents>();
+    const registry = new Registry({ host, hostId: identity.id, connect, clock, log, events });
     this.registry = registry;
-    const proxies = () => this.#delegation.proxies;
+    const proxyReflector = reflectProxies({ host, events, clock, log });
+    const proxies = proxyReflector.store;
+    this.#proxies = proxies;
     const recorder = new EventRecorder({ client: host, source: EVENT_SOURCE, clock, log });
     this.#recorder = recorder;
-    this.#podEvents = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
-    this.#tokens = new MemberTokenController({ host, registry, ...running });
-    const refusals: Pick<Refusals, "tell" | "over"> = {
-      tell: (...refusal) => this.#delegation.refusals.tell(...refusal),
-      over: (...write) => this.#delegation.refusals.over(...write),
-    };
+    const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
+    this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
+    this.#tokens = new MemberTokenController(running);
+    const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies, events });
     this.#homeApi = new HomeApiController({
-      host,
+      ...running,
       identity,
-      registry,
       recorder,
-      refusals,
+      refusedWrites,
       server: homeApiServer,
       proxies,
-      modeOf: (proxy) => this.#delegation.apiMode(proxy),
-      onChange: () => this.#onMembers(),
-      ...running,
+      modeOf: (proxy) => this.#delegation.placementState.view.apiMode(proxy),
     });
     const memberNamespaces = new MemberNamespaces(identity, clock);
-    const copying: PodCopierOptions = {
-      host,
-      identity,
-      registry,
-      memberNamespaces,
-      recorder,
-      proxies,
-      onProxy: (key) => this.#delegation.onDelegate(key),
-      ...running,
-    };
+    const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
     const restoredHost = new RestoredHost({ election: options.election, log });
-    const onRead = (): void => this.#delegation.onCapacity();
-    const classes = new DependencyController({ ...copying, onRead, family: CLASSES });
-    const policies = new NetworkPolicyController({ ...copying, onRead });
+    const classes = new DependencyController({ ...copying, family: CLASSES });
+    const policies = new NetworkPolicyController(copying);
     this.#copiers = [
-      new DependencyController({ ...copying, onRead, family: NAMESPACED }),
+      new DependencyController({ ...copying, family: NAMESPACED }),
       classes,
       new ServiceController(copying),
       policies,
-      new ClaimController({ ...copying, restoredHost, onRead }),
+      new ClaimController({ ...copying, restoredHost }),
     ];
+    for (const copier of this.#copiers) subscribe(copier, events);
     const kubelets = options.kubelets?.({
       registry,
       proxies,
-      proxiesOn: (node) => this.#delegation.proxiesOn(node),
-      onChange: (name) => this.#virtualNodes.enqueue(name),
+      proxiesOn: (node) => proxies.byIndex(NODE_INDEX, node),
+      onChange: (name) => events.emit("nodeEndpoint", name),
       clock,
       log,
     });
+    const kept = new KeptDelegates({ ...running, restoredHost });
     this.#virtualNodes = new VirtualNodeController({
-      host,
-      registry,
-      boundTo: (node) => this.#delegation.boundTo(node),
+      ...running,
+      proxies,
       waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
-      heldIn: (name) => this.#delegation.heldIn(name),
-      onNodeSpec: () => this.#onMembers(),
-      onReady: (name) => this.#delegation.onNodeReady(name),
+      kept,
       endpoint: (name) => kubelets?.endpoint(name),
       ...(options.nodePods === undefined ? {} : { nodePods: options.nodePods }),
-      ...running,
     });
     this.#delegation = new DelegationController({
-      host,
+      ...running,
       identity,
-      registry,
+      proxies: proxyReflector,
       dependencies: together(this.#copiers),
       memberNamespaces,
       recorder,
       virtualNodes: this.#virtualNodes.nodes,
       homeApi: (name) => this.#homeApi.of(name),
       restoredHost,
+      kept,
+      refusedWrites,
       notPlacedReason: options.notPlacedReason,
       traces,
-      onBound: (name, key) => {
-        this.#virtualNodes.enqueue(name);
-        if (key !== undefined) this.#homeApi.enqueue(key);
-      },
-      onProxy: (proxy) => this.#preferences.onProxy(proxy),
-      onRoom: () => this.#overflow.onRoom(),
-      onDefaults: () => {
-        this.#preferences.onDefaults();
-        this.#overflow.onRoom();
-      },
-      ...running,
     });
     this.#overflow = new OverflowController({
-      host,
+      ...running,
       identity,
-      registry,
       placement: new OverflowPlacement(this.#delegation.placementAccess),
       recorder,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
-      ...running,
     });
+    const { divisions, view } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
-      host,
-      owned: this.#delegation.owned,
-      proxies,
-      sharing: (proxy) => this.#delegation.sharing(proxy),
-      refusals: this.#delegation.refusals,
       ...running,
+      owned: divisions.proxies,
+      proxies,
+      view,
+      refusedWrites,
     });
-    this.#serving =
-      kubelets && new NodeServing({ kubelets, registry, nodes: () => this.#virtualNodes.nodes, clock, log });
+    this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
   /** Resolves when the host has been read, and all of them run. Rejects when that cannot be; they are to be stopped then. */
@@ -197,68 +177,13 @@ export class Controllers {
     await this.registry.stop();
   }
 
-  #listener(): RegistryListener {
-    return {
-      onCluster: (name) => {
-        this.#tokens.enqueue(name);
-        this.#virtualNodes.onMember(name);
-        this.#serving?.onCluster(name);
-        this.#homeApi.onMembers();
-        for (const copier of this.#copiers) copier.onMembers();
-        this.#onMembers();
-        this.#podEvents?.refresh();
-      },
-      onClusterStatus: (name) => this.#virtualNodes.enqueue(name),
-      onReconnected: (name) => this.#delegation.onReconnected(name),
-      onDelegate: (member, key) => {
-        for (const copier of this.#copiers) copier.onDelegate?.(member, key);
-        this.#delegation.onDelegate(key, member);
-        this.#homeApi.enqueue(key);
-      },
-      onEnded: (member, delegate) => {
-        this.#delegation.onEnded(member.name, delegate);
-        this.#onRoom();
-        for (const copier of this.#copiers) copier.onEnded?.(member, delegate);
-      },
-      onCapacity: (member) => {
-        this.#virtualNodes.enqueue(member.name);
-        this.#onMembers();
-      },
-      onResponsive: () => this.#onRoom(),
-      onConnection: (member) => {
-        this.#tokens.enqueue(member.name);
-        this.#virtualNodes.onMember(member.name);
-        this.#homeApi.onConnection(member);
-        for (const copier of this.#copiers) copier.onConnection(member);
-        this.#delegation.onConnection(member);
-        this.#overflow.onRoom();
-        this.#preferences.onMembers();
-        this.#podEvents?.refresh();
-      },
-    };
-  }
-
-  /** Pods that wait may have a place in a member now, and a division another shape. */
-  #onMembers(): void {
-    this.#delegation.onCapacity();
-    this.#overflow.onRoom();
-    this.#preferences.onMembers();
-  }
-
-  /** The same, of a member that has only got room. */
-  #onRoom(): void {
-    this.#delegation.onRoom();
-    this.#overflow.onRoom();
-    this.#preferences.onMembers();
-  }
-
   #reportMembers(): void {
     const { registry } = this;
-    const boundTo = (name: string): number => this.#delegation.boundTo(virtualNodeName(name)) ?? 0;
+    const proxies = this.#proxies;
     this.#options.metrics?.members.follow({
       members: function* () {
         for (const { name, reachable, delegates } of registry.members()) {
-          yield { name, reachable, delegates: delegates.size, proxies: boundTo(name) };
+          yield { name, reachable, delegates: delegates.size, proxies: boundTo(proxies, virtualNodeName(name)) ?? 0 };
         }
       },
       waiting: () => this.#delegation.waiting(),

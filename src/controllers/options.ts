@@ -43,7 +43,7 @@ export interface ControllersOptions extends ControllerOptions {
 export interface KubeletContext {
   readonly registry: Registry;
   /** Returns the store of the host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
+  readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
   /** Called when a node's endpoint appears or goes. */
   readonly onChange: (cluster: string) => void;

@@ -5,6 +5,7 @@ import type { LeaderElector } from "../runtime/leader-election.ts";
 import { wasLeaderless } from "../runtime/leaderless-intervals.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { MemberMetrics } from "../telemetry/members.ts";
+import type { Emitter } from "./events.ts";
 
 export interface RestoredHostOptions {
   /** Undefined where no leader is elected. */
@@ -44,33 +45,32 @@ export class RestoredHost {
   }
 }
 
-export interface HeldDelegatesOptions {
+export interface KeptDelegatesOptions {
   readonly restoredHost: Pick<RestoredHost, "keeps">;
   readonly registry: Pick<Registry, "member">;
   readonly metrics?: { readonly members: Pick<MemberMetrics, "countHeld"> };
-  /** Called when the number of a member's held delegates changes. */
-  readonly onBound: (member: string) => void;
+  readonly events: Emitter;
 }
 
 /** The delegates that are kept, by member. */
-export class HeldDelegates {
-  readonly #options: HeldDelegatesOptions;
+export class KeptDelegates {
+  readonly #options: KeptDelegatesOptions;
   readonly #held = new Map<string, { readonly member: string; readonly key: ObjectKey }>();
 
-  constructor(options: HeldDelegatesOptions) {
+  constructor(options: KeptDelegatesOptions) {
     this.#options = options;
   }
 
   /** Reports whether the delegate with this uid is kept. Counts each once. */
   keeps(name: string, key: ObjectKey, uid: string): boolean {
-    const { restoredHost, registry, metrics, onBound } = this.#options;
+    const { restoredHost, registry, metrics, events } = this.#options;
     const delegate = registry.member(name)?.delegates.get(key);
     if (delegate?.metadata.uid !== uid) return false;
     if (!restoredHost.keeps(name, "a delegate without a proxy", delegate.metadata)) return false;
     if (!this.#held.has(uid)) {
       this.#held.set(uid, { member: name, key: objectKey(delegate.metadata) });
       metrics?.members.countHeld(name);
-      onBound(name);
+      events.emit("kept", name);
     }
     return true;
   }

@@ -9,7 +9,7 @@ import type { ReadStore } from "../runtime/store.ts";
 export interface PodSource {
   readonly registry: Pick<Registry, "member" | "problem">;
   /** The host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
+  readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
 }
 
@@ -40,7 +40,7 @@ export function lookUp(
 ): Lookup {
   const key = objectKey({ namespace, name });
   const missing = { problem: "notFound", message: `pod "${name}_${namespace}" does not exist` } as const;
-  const proxy = source.proxies().get(key);
+  const proxy = source.proxies.get(key);
   if (proxy === undefined || proxy.spec?.nodeName !== virtualNodeName(cluster)) return missing;
   if (uid !== undefined && uid !== proxy.metadata.uid) return missing;
   const member = source.registry.member(cluster);

@@ -3,7 +3,7 @@ import { preferencesFor, type SchedulingPreferences } from "../api/preferences.t
 import type { Rule } from "./candidate.ts";
 import type { Replicas } from "./division.ts";
 import type { DivisionOrder } from "./division-order.ts";
-import { maxReplicasReached, notPreferred, type Why, weightIsZero } from "./refusals.ts";
+import { maxReplicasReached, notPreferred, type Why, weightIsZero } from "./refusal-messages.ts";
 import { nextInUpdate } from "./update-division.ts";
 
 export interface DivisionRuleInput {

@@ -1,6 +1,6 @@
 import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
-import { notEnoughLeft, tooLarge, type Why } from "./refusals.ts";
+import { notEnoughLeft, tooLarge, type Why } from "./refusal-messages.ts";
 
 /** Members for one pod, best first. */
 export interface Ranking {

@@ -23,7 +23,7 @@ import {
   tooLargeForAllowedNodes,
   tooLargeForOneNode,
   type Why,
-} from "./refusals.ts";
+} from "./refusal-messages.ts";
 import { spreadRule } from "./spread.ts";
 
 /** Facts of a pod by which rules judge members. */

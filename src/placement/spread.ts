@@ -1,7 +1,7 @@
 import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { Candidate, Rule } from "./candidate.ts";
-import { noTopology, skewed } from "./refusals.ts";
+import { noTopology, skewed } from "./refusal-messages.ts";
 
 /** A constraint and the facts to judge it. */
 export interface SpreadFacts {

@@ -17,7 +17,7 @@ export interface Decision<Action> {
 }
 
 /** An expectation: reports whether the stores show a write. Until they do, the key is not reconciled again. */
-export type Shown<Observed> = (observed: Observed) => boolean;
+export type Expectation<Observed> = (observed: Observed) => boolean;
 
 export interface ActionContext<Key> {
   readonly key: Key;
@@ -39,7 +39,7 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   identify?(observed: Observed): Readonly<Record<string, string>>;
   /** Decides, without I/O. `now` is monotonic, for durations; `wall` is the machine's time, for timestamps in objects. */
   decide(observed: Observed, now: number, wall: number): Decision<Action>;
-  execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
+  execute(action: Action, context: ActionContext<Key>): Promise<Expectation<Observed> | undefined>;
   /** Reports whether an action is executed although an earlier one failed. Default: none is. */
   standsAlone?(action: Action): boolean;
 }
@@ -52,7 +52,7 @@ export interface ControllerOptions {
 }
 
 // An expectation that the watch has not met after this long expires: the stores decide as they are.
-const SHOWN_TIMEOUT_MS = 10_000;
+const EXPECTATION_TIMEOUT_MS = 10_000;
 const MAX_BACKOFF_MS = 30_000;
 // An event shortens a failing key's backoff to this at least: the failing write may itself cause the events.
 const DIRTY_PERIOD_MS = 1_000;
@@ -66,7 +66,7 @@ interface KeyState<Observed> {
   dirtySince: number | undefined;
   /** When the oldest unanswered event arrived; kept across failures and open expectations. */
   heardAt: number | undefined;
-  awaiting: { readonly shown: Shown<Observed>; readonly until: number } | undefined;
+  awaiting: { readonly expectation: Expectation<Observed>; readonly until: number } | undefined;
   timer: Timer | undefined;
   backoff: Backoff | undefined;
 }
@@ -244,7 +244,7 @@ export class Controller<Key extends string, Observed, Action> {
     state.timer = undefined;
     state.heardAt ??= readyAt;
     if (state.awaiting !== undefined) {
-      if (!state.awaiting.shown(observed) && now < state.awaiting.until) {
+      if (!state.awaiting.expectation(observed) && now < state.awaiting.until) {
         this.#requeue(key, state, state.awaiting.until - now);
         return;
       }
@@ -295,16 +295,17 @@ export class Controller<Key extends string, Observed, Action> {
       let failure: { readonly error: unknown } | undefined;
       for (const action of decision.actions) {
         if (failure !== undefined && this.#spec.standsAlone?.(action) !== true) continue;
-        let shown: Shown<Observed> | undefined;
+        let expectation: Expectation<Observed> | undefined;
         try {
-          shown = await this.#spec.execute(action, context);
+          expectation = await this.#spec.execute(action, context);
         } catch (error) {
           failure ??= { error };
         }
-        if (shown === undefined) continue;
-        const earlier = state.awaiting?.shown;
-        const all: Shown<Observed> = earlier === undefined ? shown : (observed) => earlier(observed) && shown(observed);
-        state.awaiting = { shown: all, until: this.#clock.now() + SHOWN_TIMEOUT_MS };
+        if (expectation === undefined) continue;
+        const earlier = state.awaiting?.expectation;
+        const all: Expectation<Observed> =
+          earlier === undefined ? expectation : (observed) => earlier(observed) && expectation(observed);
+        state.awaiting = { expectation: all, until: this.#clock.now() + EXPECTATION_TIMEOUT_MS };
       }
       if (failure !== undefined) throw failure.error;
       state.backoff = undefined;

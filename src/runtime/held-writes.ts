@@ -9,7 +9,7 @@ export interface RefusalWords {
 }
 
 /** A write that waits. Plain data, so that a view can carry it. */
-export interface HeldWrite<Why extends RefusalWords = RefusalWords> {
+export interface HeldWrite<Words extends RefusalWords = RefusalWords> {
   readonly reason: HoldReason;
   /** When the write may be sent again; epoch ms. */
   readonly until: number;
@@ -18,22 +18,22 @@ export interface HeldWrite<Why extends RefusalWords = RefusalWords> {
   /** How often the write was held since it was last done. Kept for holds that grow. */
   readonly times?: number;
   /** The refusal, where an author is told of it. */
-  readonly refusal?: Refusal<Why>;
+  readonly refusal?: Refusal<Words>;
 }
 
 /** A refusal that an author was told of. */
-export interface Refusal<Why extends RefusalWords = RefusalWords> {
+export interface Refusal<Words extends RefusalWords = RefusalWords> {
   /** The latest words. */
-  readonly why: Why;
+  readonly why: Words;
   /** The words of the last event, and when it was recorded; epoch ms. */
-  readonly told: Why;
+  readonly told: Words;
   readonly toldAt: number;
   /** When the write was first refused; epoch ms. */
   readonly since: number;
 }
 
 /** The held writes of one object, by write. */
-export type HeldWrites<Why extends RefusalWords = RefusalWords> = Readonly<Record<string, HeldWrite<Why>>>;
+export type HeldWrites<Words extends RefusalWords = RefusalWords> = Readonly<Record<string, HeldWrite<Words>>>;
 
 /**
  * How long an event is not repeated; ms. kube-apiserver keeps events for an hour by default (--event-ttl), so an event that
@@ -42,10 +42,10 @@ export type HeldWrites<Why extends RefusalWords = RefusalWords> = Readonly<Recor
 export const REPEAT_EVENT_AFTER_MS: number = 50 * 60_000;
 
 /** Returns the write's entry, whether it may be sent again by now or not. */
-export function heldWrite<Why extends RefusalWords>(
-  held: HeldWrites<Why> | undefined,
+export function heldWrite<Words extends RefusalWords>(
+  held: HeldWrites<Words> | undefined,
   write: string,
-): HeldWrite<Why> | undefined {
+): HeldWrite<Words> | undefined {
   return held !== undefined && Object.hasOwn(held, write) ? held[write] : undefined;
 }
 
@@ -60,11 +60,11 @@ export function heldUntil(
 }
 
 /** Returns the refusal with these words. Its `toldAt` is `now` if its author is to be told: the words are new, or the event is old. */
-export function refusedAgain<Why extends RefusalWords>(
-  before: Refusal<Why> | undefined,
-  why: Why,
+export function refusedAgain<Words extends RefusalWords>(
+  before: Refusal<Words> | undefined,
+  why: Words,
   now: number,
-): Refusal<Why> {
+): Refusal<Words> {
   if (before === undefined) return { why, told: why, toldAt: now, since: now };
   const isTold = dedupeKey(before.told) === dedupeKey(why) && now < before.toldAt + REPEAT_EVENT_AFTER_MS;
   return { ...before, why, ...(isTold ? {} : { told: why, toldAt: now }) };

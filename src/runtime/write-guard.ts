@@ -41,9 +41,9 @@ export const LASTING_AFTER_MS = 10_000;
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
  * An object is any key of the caller; a write is a name within it: a field, a copy, or the patch itself.
  */
-export class WriteGuard<Key extends string = string, Why extends RefusalWords = RefusalWords> {
+export class WriteGuard<Key extends string = string, Words extends RefusalWords = RefusalWords> {
   readonly #options: WriteGuardOptions;
-  readonly #held = new Map<Key, HeldWrites<Why>>();
+  readonly #held = new Map<Key, HeldWrites<Words>>();
   /** Failures that may pass by themselves; the latest comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
   readonly #undone = new UndoneWrites<Key>();
@@ -53,7 +53,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   }
 
   /** Returns the object's held writes, as data. The record never changes. */
-  of(object: Key): HeldWrites<Why> | undefined {
+  of(object: Key): HeldWrites<Words> | undefined {
     return this.#held.get(object);
   }
 
@@ -63,7 +63,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   }
 
   /** Returns the write's entry until it is done, also after it may be sent again. */
-  get(object: Key, write: string): HeldWrite<Why> | undefined {
+  get(object: Key, write: string): HeldWrite<Words> | undefined {
     return heldWrite(this.#held.get(object), write);
   }
 
@@ -83,7 +83,7 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
   }
 
   /** Holds a write that the API server refuses for good. Reports whether its author is to be told. */
-  refuse(object: Key, write: string, why: Why, hold: Hold = {}): boolean {
+  refuse(object: Key, write: string, why: Words, hold: Hold = {}): boolean {
     const before = this.get(object, write)?.refusal;
     const refusal = refusedAgain(before, why, this.#options.clock.now());
     this.#hold(object, write, { reason: "Refused", refusal }, hold);
@@ -138,12 +138,12 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
     }
   }
 
-  #hold(object: Key, write: string, entry: Omit<HeldWrite<Why>, "until">, hold: Hold): void {
+  #hold(object: Key, write: string, entry: Omit<HeldWrite<Words>, "until">, hold: Hold): void {
     const { content, holdMs = this.#options.holdMs ?? HOLD_MS, maxHoldMs } = hold;
     const now = this.#options.clock.now();
     const { times = 0 } = this.get(object, write) ?? {};
     const until = now + (maxHoldMs === undefined ? holdMs : backoffMs(times, { initialMs: holdMs, maxMs: maxHoldMs }));
-    const held: HeldWrite<Why> = {
+    const held: HeldWrite<Words> = {
       ...entry,
       until,
       ...(content === undefined ? {} : { content }),
@@ -156,11 +156,11 @@ export class WriteGuard<Key extends string = string, Why extends RefusalWords = 
     this.#set(object, [...others, [write, held]]);
   }
 
-  #others(object: Key, write: string): [string, HeldWrite<Why>][] {
+  #others(object: Key, write: string): [string, HeldWrite<Words>][] {
     return Object.entries(this.#held.get(object) ?? {}).filter(([other]) => other !== write);
   }
 
-  #set(object: Key, held: readonly (readonly [string, HeldWrite<Why>])[]): void {
+  #set(object: Key, held: readonly (readonly [string, HeldWrite<Words>])[]): void {
     if (held.length === 0) this.#held.delete(object);
     else this.#held.set(object, Object.fromEntries(held));
   }

@@ -45,7 +45,11 @@ const MOMENTS: readonly Moment[] = [
     pod: "refused",
     holds: (record) => record.view.memory.attempts.west?.refusal !== undefined && has(record, "report"),
   },
-  { file: "scheduler-without-a-node-loses-the-pod", pod: "unschedulable", holds: (record) => has(record, "refuse") },
+  {
+    file: "scheduler-without-a-node-loses-the-pod",
+    pod: "unschedulable",
+    holds: (record) => has(record, "noteRefusal"),
+  },
   {
     file: "delegate-that-vanished-before-it-ran-is-created-again",
     pod: "vanishing",
@@ -67,7 +71,7 @@ const MOMENTS: readonly Moment[] = [
     holds: (record) => record.decision.outcome === "Unreachable" && has(record, "status"),
   },
   { file: "deleted-pod-has-its-delegate-deleted", pod: "web", holds: (record) => has(record, "delete") },
-  { file: "pod-is-released-after-its-end", pod: "web", holds: (record) => has(record, "release") },
+  { file: "pod-is-released-after-its-end", pod: "web", holds: (record) => has(record, "removeFinalizer") },
 ];
 
 const PATIENT = { timeoutMs: 90_000, intervalMs: 250 };

@@ -5,7 +5,7 @@ import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
-import { failedAdmission, isOfQuota } from "../../controllers/refusal.ts";
+import { failedAdmission, isOfQuota } from "../../controllers/api-refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";

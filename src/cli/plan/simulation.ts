@@ -14,11 +14,11 @@ import { decide } from "../../controllers/delegation/decide.ts";
 import { type Needs, needsState, readinessIn } from "../../controllers/delegation/model/needs.ts";
 import { allRefusals } from "../../controllers/delegation/model/open-members.ts";
 import type { MemberView, View } from "../../controllers/delegation/model/view.ts";
-import { PLACEMENT_INDEXES } from "../../controllers/delegation/placement/known-pods.ts";
 import { PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
 import { placementFacts, rankInput } from "../../controllers/delegation/placement/placement-view.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
+import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -92,9 +92,9 @@ export class Simulation {
     };
     this.#placementState = new PlacementState({
       registry,
-      namespaces: () => namespaces,
-      defaults: () => defaults,
-      proxies: () => this.#proxies,
+      namespaces,
+      defaults,
+      proxies: this.#proxies,
       // Only the controller knows the way to the host.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },

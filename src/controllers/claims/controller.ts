@@ -25,10 +25,7 @@ import { Executor } from "./execute.ts";
 import { type Action, creationIn, type Observed, SIZE, sizeContent, uncertainCreationIn } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 
-export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {
-  /** A member's claims were read. */
-  readonly onRead: () => void;
-}
+export interface ClaimOptions extends PodCopierOptions, Pick<DelegationOptions, "restoredHost"> {}
 
 const KIND = "PersistentVolumeClaim";
 // An operator allows expansion of a class, or raises a quota, by hand.
@@ -83,7 +80,7 @@ export class ClaimController implements PodCopier {
       },
       onRead: (member) => {
         this.onConnection(member);
-        options.onRead();
+        options.events.emit("copiesRead");
       },
       clock,
       log,
@@ -165,7 +162,7 @@ export class ClaimController implements PodCopier {
 
   /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies().get(proxyKey);
+    const proxy = this.#options.proxies.get(proxyKey);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     const needs = this.needs(proxy);
     if (needs === undefined) return true;
@@ -243,7 +240,7 @@ export class ClaimController implements PodCopier {
   }
 
   #wake(key: ObjectKey): void {
-    for (const proxy of this.#waiting.get(key) ?? []) this.#options.onProxy(proxy);
+    for (const proxy of this.#waiting.get(key) ?? []) this.#options.events.emit("needs", proxy);
   }
 
   #wakeAll(): void {

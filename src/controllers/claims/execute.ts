@@ -17,7 +17,7 @@ import { findByList } from "../../kube/list.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
 import { detailOf, inMember, type Made, makeCopy, outlast } from "../copying/writer.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
@@ -45,7 +45,7 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost">
 }
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Expectation<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 const UNDONE_FOR_MS = 10 * 60_000;
@@ -273,6 +273,6 @@ function whyNot(name: string, detail: string | undefined): string {
     : `its API server refused ${what}: ${detail}`;
 }
 
-function shows(member: Member, uid: string): Shown<Observed> {
+function shows(member: Member, uid: string): Expectation<Observed> {
   return ({ copies }) => copies.some((copy) => copy.member === member.name && copy.claim.metadata.uid === uid);
 }

@@ -1,9 +1,9 @@
 import type { ObjectKey } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { leavesUncertain } from "../api-refusal.ts";
 import { isOfNamespace } from "../copying/writer.ts";
 import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
-import { leavesDoubt } from "../refusal.ts";
 
 /** A claim of the host, by uid, and a member. */
 interface Given {
@@ -46,7 +46,7 @@ export class UncertainCreates {
   /** Notes that the member failed to create the claim, or to list it. */
   note(key: ObjectKey, uid: string, member: string, error: unknown): void {
     if (!isKubeError(error) || isOfNamespace(error)) return;
-    if (error.verb === "create" && !leavesDoubt(error)) return;
+    if (error.verb === "create" && !leavesUncertain(error)) return;
     this.#failed.set(key, { uid, member, lastAt: this.#clock.now() });
   }
 

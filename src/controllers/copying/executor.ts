@@ -6,7 +6,7 @@ import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
@@ -139,7 +139,7 @@ export class CopyExecutor<T extends KubeObject> {
   }
 
   /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
-  execute(action: Action<T>, context: Context): Promise<Shown<Observed<T>> | undefined> {
+  execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
     return inMember(this.#options.registry, action.ref.member, async (member) => {
       const kind = this.#options.kinds.get(action.ref.kind);
       if (kind === undefined) return undefined;
@@ -161,7 +161,7 @@ export class CopyExecutor<T extends KubeObject> {
     member: Member,
     kind: CopiedKind<T>,
     { action, context }: { readonly action: ActionOf<T, "create">; readonly context: Context },
-  ): Promise<Shown<Observed<T>>> {
+  ): Promise<Expectation<Observed<T>>> {
     const { ref, source } = action;
     const { key, signal } = context;
     const { resource, fallback } = kind;
@@ -197,7 +197,7 @@ export class CopyExecutor<T extends KubeObject> {
     member: Member,
     kind: CopiedKind<T>,
     { action, context }: { readonly action: ActionOf<T, "patch">; readonly context: Context },
-  ): Promise<Shown<Observed<T>> | undefined> {
+  ): Promise<Expectation<Observed<T>> | undefined> {
     const { ref, copy, source } = action;
     const { key, signal } = context;
     const { identity: host, isSameContent } = this.#options;
@@ -227,7 +227,7 @@ export class CopyExecutor<T extends KubeObject> {
     member: Member,
     { resource }: CopiedKind<T>,
     { action, context }: { readonly action: ActionOf<T, "delete">; readonly context: Context },
-  ): Promise<Shown<Observed<T>>> {
+  ): Promise<Expectation<Observed<T>>> {
     const { ref, copy } = action;
     const { key, signal } = context;
     const { beforeDelete, clock, onChange } = this.#options;

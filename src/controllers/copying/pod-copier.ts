@@ -6,9 +6,12 @@ import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import type { Events } from "../../runtime/events.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
 import type { Dependencies } from "../delegation/options.ts";
+import type { ControllerEvents, Emitter } from "../events.ts";
 
 /** Options of a controller that gives members the objects that pods need. */
 export interface PodCopierOptions extends ControllerOptions {
@@ -19,13 +22,14 @@ export interface PodCopierOptions extends ControllerOptions {
   /** Records events for the authors of the host's objects. */
   readonly recorder: EventRecorder;
   /** The host's proxies, with `USES_INDEX`. */
-  readonly proxies: () => ReadStore<Pod>;
-  /** A waiting proxy may have what it waits for, or know that it waits in vain. */
-  readonly onProxy: (key: ObjectKey) => void;
+  readonly proxies: ReadStore<Pod>;
+  readonly events: Emitter;
 }
 
 /** A controller that gives members the objects that pods need. */
 export interface PodCopier extends Dependencies {
+  /** Handles an event of a proxy. */
+  onProxy(event: ReflectorEvent<Pod>): void;
   /** Members joined or left. */
   onMembers(): void;
   /** A member was lost or found again. */
@@ -39,12 +43,18 @@ export interface PodCopier extends Dependencies {
   stop(): Promise<void>;
 }
 
+/** Has a controller hear of proxies, members and delegates. */
+export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): void {
+  events.on("proxy", (event) => copier.onProxy(event));
+  events.on("cluster", () => copier.onMembers());
+  events.on("connection", (member) => copier.onConnection(member));
+  if (copier.onDelegate !== undefined) events.on("delegate", (member, key) => copier.onDelegate?.(member, key));
+  if (copier.onEnded !== undefined) events.on("ended", (member, delegate) => copier.onEnded?.(member, delegate));
+}
+
 /** Combines what several controllers give pods: a pod has what it needs when each of them says so. */
 export function together(all: readonly Dependencies[]): Dependencies {
   return {
-    onProxy: (event) => {
-      for (const one of all) one.onProxy(event);
-    },
     needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
     prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
     onMissing: (delegate, member, kind) => all.map((one) => one.onMissing?.(delegate, member, kind)).includes(true),

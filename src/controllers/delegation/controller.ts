@@ -1,29 +1,19 @@
-import type { ApiMode } from "../../api/annotations.ts";
-import {
-  clusterOfNode,
-  DELEGATE_UID_ANNOTATION,
-  DELEGATION_LABEL,
-  PROXY_LABEL,
-  PROXY_LABEL_VALUE,
-  virtualNodeName,
-} from "../../api/keys.ts";
+import { clusterOfNode, DELEGATE_UID_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
 import type { Member } from "../../clusters/member.ts";
-import { namespaces, pods } from "../../kube/resources.ts";
-import { USES_INDEX, usesOf } from "../../pods/dependencies.ts";
+import { namespaces } from "../../kube/resources.ts";
 import { asksHostFirst } from "../../pods/overflow.ts";
 import { isBound, isGated, isLive } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Controller } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/events.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Sharing } from "../preferences/controller.ts";
-import type { OwnedProxies } from "../preferences/owned-proxies.ts";
-import { HeldDelegates } from "../restored-host.ts";
+import type { ControllerEvents } from "../events.ts";
+import { NAMESPACE_INDEX, NODE_INDEX } from "../proxies.ts";
 import { Executor } from "./actions/execute.ts";
-import type { Refusals } from "./actions/refused-writes.ts";
 import { PodTraces } from "./actions/traces.ts";
 import { decide } from "./decide.ts";
 import { HostClasses } from "./host-classes.ts";
@@ -32,25 +22,21 @@ import { awaitsDelegate, endsUnstarted, isFor } from "./model/delegates.ts";
 import { type DecisionRecord, redacted } from "./model/redact.ts";
 import type { View } from "./model/view.ts";
 import { identify, Observer } from "./observe.ts";
-import type { DelegationOptions } from "./options.ts";
-import { NAMESPACE_INDEX, PLACEMENT_INDEXES } from "./placement/known-pods.ts";
+import type { DelegationOptions, DelegationState } from "./options.ts";
 import { PlaceTracker } from "./placement/place-tracker.ts";
 import { type PlacementAccess, PlacementState } from "./placement/placement-state.ts";
 import { QuotaQueues } from "./placement/quota-queues.ts";
 import { WaitingProxies } from "./placement/waiting-proxies.ts";
 import { waitingIn } from "./waiting-in-member.ts";
 
-const NODE_INDEX = "node";
-
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
+  readonly placementState: PlacementState;
   readonly placementAccess: PlacementAccess;
   readonly #options: DelegationOptions;
-  readonly #proxies: Reflector<Pod>;
+  readonly #proxies: ReadStore<Pod>;
   readonly #namespaces: Reflector<Namespace>;
   readonly #classes: HostClasses;
-  readonly #placementState: PlacementState;
-  readonly #held: HeldDelegates;
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, View, Action>;
@@ -61,23 +47,9 @@ export class DelegationController {
 
   constructor(options: DelegationOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
-    this.#proxies = new Reflector({
-      client,
-      resource: pods,
-      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
-      clock,
-      log,
-      indexes: {
-        [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
-        [USES_INDEX]: usesOf,
-        ...PLACEMENT_INDEXES,
-      },
-      onEvent: (event) => {
-        options.dependencies.onProxy(event);
-        this.#onProxy(event);
-      },
-    });
+    const { host: client, registry, identity, events, refusedWrites, clock, log } = options;
+    const proxies = options.proxies.store;
+    this.#proxies = proxies;
     this.#namespaces = new Reflector({
       client,
       resource: namespaces,
@@ -94,85 +66,47 @@ export class DelegationController {
       onEvent: () => this.#onDefaults(),
     });
     this.#classes = new HostClasses(options);
-    this.#placementState = new PlacementState({
-      registry: options.registry,
+    this.placementState = new PlacementState({
+      registry,
       classes: this.#classes.admission,
-      namespaces: () => this.#namespaces.store,
-      defaults: () => this.#defaults.store,
-      proxies: () => this.#proxies.store,
+      namespaces: this.#namespaces.store,
+      defaults: this.#defaults.store,
+      proxies,
       homeApi: options.homeApi,
       clock,
+      writes: refusedWrites.writes,
       onGroup: (keys) => {
         for (const key of keys) this.#loop.enqueue(key);
-        options.onRoom();
+        events.emit("groupMoved");
       },
     });
-    const { memories, reservations } = this.#placementState;
-    const proxyOf = (key: ObjectKey): Stored<Pod> | undefined => this.#proxies.store.get(key);
+    const { memories } = this.placementState;
     this.#waiting = new WaitingProxies({
       clock,
       memories,
-      proxyOf,
-      look: (keys, done) => this.#loop.enqueueBehind(keys, done),
+      proxies,
+      reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
-    this.#quotas = new QuotaQueues({
-      clock,
-      proxyOf,
-      memoryOf: (proxyUid) => memories.of(proxyUid),
-      reopen: (key, proxyUid, member) => {
-        memories.noteOpen(proxyUid, member, clock.now());
-        this.#loop.enqueue(key);
-      },
-    });
-    const observer = new Observer({
-      ...options,
-      placementState: this.#placementState,
-      proxies: this.#proxies.store,
-      waitingSince: (key) => this.#waiting.since(key),
-    });
-    const tracker = new PlaceTracker({
-      registry: options.registry,
-      placementState: this.#placementState,
-      proxies: this.#proxies.store,
-      clock,
-    });
-    this.placementAccess = {
-      placementState: this.#placementState,
-      identity: options.identity,
-      namespaces: this.#namespaces.store,
-      proxies: this.#proxies.store,
-      observe: (key, pod) => observer.seen(key, pod),
-      onRoom: () => this.onRoom(),
-    };
-    this.#held = new HeldDelegates(options);
-    this.#executor = new Executor({
-      ...options,
-      held: this.#held,
-      memories,
-      reservations,
+    this.#quotas = new QuotaQueues({ clock, memories, proxies, reconcile: (key) => this.#loop.enqueue(key) });
+    const state: DelegationState = {
+      placementState: this.placementState,
+      proxies,
+      waiting: this.#waiting,
       quotas: this.#quotas,
-      delegateIn: (key, proxyUid, member) => {
-        const proxy = proxyOf(key);
-        if (proxy?.metadata.uid !== proxyUid) return undefined;
-        return this.#placementState.view.delegateIn(proxy, member.candidate(), options.identity);
-      },
-      mayEnter: (proxyUid, member) => this.#placementState.groups.mayEnter(proxyUid, member),
-      proxyOf,
-      onRoom: () => this.#onFree(),
-      onRefused: (key) => this.#loop.enqueue(key),
-      waitingSince: (key) => this.#waiting.since(key),
-      deletionCost: (proxyUid) => this.#placementState.divisions.costAnnotations(proxyUid),
-    });
-    const way =
-      options.traces &&
-      new PodTraces({
-        traces: options.traces,
-        host: options.identity.name,
-        proxyOf,
-        memoryOf: (proxyUid) => memories.of(proxyUid),
-        waitingSince: (key) => this.#waiting.since(key),
-        now: () => clock.now(),
-      });
+    };
+    const observer = new Observer({ ...options, ...state });
+    const tracker = new PlaceTracker({ registry, clock, ...state });
+    this.placementAccess = {
+      placementState: this.placementState,
+      identity,
+      namespaces: this.#namespaces.store,
+      proxies,
+      observe: (key, pod) => observer.seen(key, pod),
+      events,
+    };
+    this.#executor = new Executor(options, state);
+    const podTraces =
+      options.traces && new PodTraces({ traces: options.traces, host: identity.name, memories, clock, ...state });
     this.#loop = new Controller<ObjectKey, View, Action>(
       {
         name: "delegation",
@@ -194,11 +128,12 @@ export class DelegationController {
         standsAlone: (action) => action.type === "sweep" || (action.type === "delete" && action.surplus === true),
         execute: (action, context) => {
           const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
-          return way === undefined ? run() : way.follow(action, context, run);
+          return podTraces === undefined ? run() : podTraces.follow(action, context, run);
         },
       },
       options,
     );
+    this.#subscribe(events);
   }
 
   /** Reads namespaces and proxies, then decides. Members may come before or after. */
@@ -208,77 +143,34 @@ export class DelegationController {
     await this.#namespaces.whenSynced(signal);
     await this.#defaults.whenSynced(signal);
     await this.#classes.start(signal);
-    this.#proxies.start();
-    await this.#proxies.whenSynced(signal);
+    const { proxies, registry } = this.#options;
+    proxies.start();
+    await proxies.whenSynced(signal);
     this.#leading = true;
-    for (const proxy of this.#proxies.store.list()) {
+    for (const proxy of this.#proxies.list()) {
       // Once more, as all owners are known now.
-      this.#placementState.rules.update(proxy);
+      this.placementState.rules.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
-    for (const member of this.#options.registry.members()) {
-      for (const { metadata } of member.delegates.list()) this.onDelegate(objectKey(metadata), member);
+    for (const member of registry.members()) {
+      for (const { metadata } of member.delegates.list()) this.#onDelegate(member, objectKey(metadata));
     }
   }
 
   async stop(): Promise<void> {
     this.#waiting.stop();
     this.#quotas.stop();
-    await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop(), this.#classes.stop()]);
+    const { proxies } = this.#options;
+    await Promise.all([proxies.stop(), this.#namespaces.stop(), this.#defaults.stop(), this.#classes.stop()]);
     await this.#loop.stop();
-  }
-
-  /** Returns the number of proxies bound to a node; undefined before they have been read. */
-  boundTo(nodeName: string): number | undefined {
-    const { store } = this.#proxies;
-    return store.synced ? store.countByIndex(NODE_INDEX, nodeName) : undefined;
   }
 
   /** Returns the number of unbound proxies whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
-    const { memories, view } = this.#placementState;
-    const known = waitingIn(cluster, {
-      registry: this.#options.registry,
-      waiting: this.#waiting.list(),
-      memoryOf: (proxyUid) => memories.of(proxyUid),
-      excludesOf: (proxy) => view.of(proxy).excludes,
-    });
+    const { registry } = this.#options;
+    const waiting = this.#waiting.list();
+    const known = waitingIn(cluster, { registry, waiting, placementState: this.placementState });
     return known + this.#executor.creatingIn(cluster);
-  }
-
-  /** Returns the number of held delegates in a member. */
-  heldIn(cluster: string): number {
-    return this.#held.countIn(cluster);
-  }
-
-  /** Returns the proxies bound to a node. */
-  proxiesOn(nodeName: string): Stored<Pod>[] {
-    return this.#proxies.store.byIndex(NODE_INDEX, nodeName);
-  }
-
-  /** Live proxies by owner. */
-  get owned(): OwnedProxies {
-    return this.#placementState.divisions.proxies;
-  }
-
-  /** The host's proxies. */
-  get proxies(): ReadStore<Pod> {
-    return this.#proxies.store;
-  }
-
-  /** Returns what the author wrote on the pod or its namespace; undefined also when it cannot be read. */
-  apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    return this.#placementState.view.apiMode(proxy);
-  }
-
-  /** Returns how the pod's workload is divided, and over which members; undefined when its author does not say. */
-  sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#placementState.view.sharing(proxy);
-  }
-
-  /** Tells authors of writes for their pods that are refused. */
-  get refusals(): Refusals {
-    return this.#executor.refusals;
   }
 
   /** Returns figures of waiting proxies, for metrics. */
@@ -286,73 +178,72 @@ export class DelegationController {
     return this.#waiting.summary();
   }
 
-  /** Handles a change under the key, in this member if one is named. */
-  onDelegate(key: ObjectKey, member?: Member): void {
-    const delegate = member?.delegates.get(key);
-    const proxy = this.#proxies.store.get(key);
+  #subscribe(events: Events<ControllerEvents>): void {
+    events.on("proxy", (event) => this.#onProxy(event));
+    events.on("delegate", (member, key) => this.#onDelegate(member, key));
+    events.on("needs", (key) => this.#loop.enqueue(key));
+    events.on("refusedWrite", (key) => this.#loop.enqueue(key));
+    events.on("connection", (member) => this.#onConnection(member));
+    events.on("reconnected", (member) => this.#waiting.onReconnected(member));
+    events.on("nodeReadiness", (cluster) => this.#onNodeReadiness(cluster));
+    // A quota that counted the delegate may have room.
+    events.on("ended", ({ name: member }, { metadata: { namespace = "" } }) => {
+      this.#quotas.onEnded({ member, namespace });
+    });
+    for (const name of ["ended", "responsive", "roomFreed"] as const) events.on(name, () => this.#waiting.onRoom());
+    events.on("placesChanged", () => this.#waiting.onPlaces());
+    for (const name of ["cluster", "capacity", "nodeSpec", "homeApi", "copiesRead"] as const) {
+      events.on(name, () => this.#waiting.onCapacity());
+    }
+  }
+
+  #onDelegate(member: Member, key: ObjectKey): void {
+    const delegate = member.delegates.get(key);
+    const proxy = this.#proxies.get(key);
     // Noted at once: waiting pods are decided on before each delegate's own proxy. Any client may copy a delegate under another name.
-    if (member !== undefined && delegate !== undefined && proxy !== undefined && isFor(delegate, proxy)) {
-      if (!endsUnstarted(delegate)) this.#placementState.held(proxy.metadata.uid, member.name);
+    if (delegate !== undefined && proxy !== undefined && isFor(delegate, proxy) && !endsUnstarted(delegate)) {
+      this.placementState.noteDelegate(proxy.metadata.uid, member.name);
     }
     this.#loop.enqueue(key);
   }
 
-  /** Handles a change of a member's nodes: waiting proxies may fit now. */
-  onCapacity(): void {
-    this.#waiting.onCapacity();
-  }
-
-  /** Handles room that became free in a member. */
-  onRoom(): void {
-    this.#waiting.onRoom();
-  }
-
-  /** Handles the end of a delegate: a quota that counted it may have room. */
-  onEnded(member: string, { metadata: { namespace = "" } }: Stored<Pod>): void {
-    this.#quotas.onEnded({ member, namespace });
-  }
-
-  /** Handles a new connection to a member: what the old one showed of waiting proxies counts no more. */
-  onReconnected(member: string): void {
-    this.#waiting.onReconnected(member);
-  }
-
   /** Handles a member that came back or was lost: its delegates and all waiting proxies are reconciled. */
-  onConnection(member: Member): void {
-    this.onCapacity();
+  #onConnection(member: Member): void {
+    this.#waiting.onCapacity();
     if (!member.reachable) return;
     for (const { metadata } of member.delegates.list()) this.#loop.enqueue(objectKey(metadata));
-    this.onNodeReady(member.name);
+    this.#onNodeReadiness(member.name);
   }
 
-  /** Handles a change of a virtual node's readiness, or its out-of-service taint: its proxies are reconciled. */
-  onNodeReady(cluster: string): void {
-    this.onCapacity();
-    for (const { metadata } of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
+  /** Handles a virtual node that became Ready or not, or whose taints changed: its proxies are reconciled. */
+  #onNodeReadiness(cluster: string): void {
+    this.#waiting.onCapacity();
+    for (const { metadata } of this.#proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
       this.#loop.enqueue(objectKey(metadata));
     }
   }
 
   #onProxy(event: ReflectorEvent<Pod>): void {
+    const { events } = this.#options;
     const { type, object } = event;
     const key = objectKey(object.metadata);
     const { uid } = object.metadata;
-    const { memories } = this.#placementState;
+    const { memories } = this.placementState;
     const node = object.spec?.nodeName;
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
-    if (cluster !== undefined && moved) this.#options.onBound(cluster, key);
+    if (cluster !== undefined && moved) events.emit("bound", cluster, key);
     // Spreads and limits count live pods only.
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
-    if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();
+    if (wasLive && (type === "deleted" || !isLive(object))) events.emit("placesChanged");
     if (type === "deleted") {
       this.#quotas.leave(uid);
       this.#waiting.remove(key);
-      if (this.#placementState.remove(object)) this.#onFree();
+      if (this.placementState.remove(object)) events.emit("roomFreed");
     } else if (isBound(object)) {
       if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
-      if (moved && this.#leading) this.#onPlaces();
+      if (moved && this.#leading) events.emit("placesChanged");
       // In overflow mode no delegate is created before the Binding, nor in another member.
       if (!this.#leading && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
       if (type === "updated" && !isSameRecord(event.previous, object)) this.#settle(object);
@@ -361,8 +252,7 @@ export class DelegationController {
       // Gates can only be removed, so no earlier leader has placed a gated pod.
       if (!this.#leading && !isGated(object)) memories.noteInherited(uid);
     }
-    if (type !== "deleted") this.#placementState.update(object);
-    this.#options.onProxy(object);
+    if (type !== "deleted") this.placementState.update(object);
     this.#loop.enqueue(key);
   }
 
@@ -370,33 +260,22 @@ export class DelegationController {
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
     if (member === undefined || !isSettled(proxy)) return;
-    if (this.#placementState.reservations.settle(proxy.metadata.uid, member, proxy)) this.#onFree();
-  }
-
-  /** Room became free, or a member takes pods again. */
-  #onFree(): void {
-    this.onRoom();
-    this.#options.onRoom();
-  }
-
-  /** A proxy got or lost its place, so an even spread or a limit may admit another. */
-  #onPlaces(): void {
-    this.#waiting.onPlaces();
-    this.#options.onRoom();
+    if (this.placementState.reservations.settle(proxy.metadata.uid, member, proxy))
+      this.#options.events.emit("roomFreed");
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {
-    this.#options.onDefaults();
-    for (const proxy of this.#proxies.store.byIndex(NAMESPACE_INDEX, metadata.name)) {
-      this.#placementState.rules.update(proxy);
+    this.#options.events.emit("defaultsChanged");
+    for (const proxy of this.#proxies.byIndex(NAMESPACE_INDEX, metadata.name)) {
+      this.placementState.rules.update(proxy);
       if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
   }
 
   #onDefaults(): void {
-    this.#options.onDefaults();
-    for (const proxy of this.#proxies.store.list()) this.#placementState.rules.update(proxy);
-    this.onCapacity();
+    this.#options.events.emit("defaultsChanged");
+    for (const proxy of this.#proxies.list()) this.placementState.rules.update(proxy);
+    this.#waiting.onCapacity();
   }
 }
 

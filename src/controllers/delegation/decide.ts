@@ -16,9 +16,9 @@ import { ended, follow } from "./phases/follow.ts";
 import { followGroup } from "./phases/follow-group.ts";
 import { gated } from "./phases/gated.ts";
 import { awaitPreviousLeader } from "./phases/previous-leader.ts";
-import { hold, record, repeatRecord } from "./phases/record.ts";
+import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
 import { confirmEnd, release, released } from "./phases/release.ts";
-import { settleDoubt } from "./phases/settle-doubt.ts";
+import { settleUncertain } from "./phases/settle-uncertain.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
 import { unreachable } from "./phases/unreachable.ts";
@@ -32,7 +32,7 @@ const CHOOSING: readonly Phase[] = [
   repeatBinding,
   bindDeparted,
   awaitPlacement,
-  settleDoubt,
+  settleUncertain,
   awaitPreviousLeader,
   followGroup,
   awaitNeeds,
@@ -58,7 +58,7 @@ const BOUND_FIRST: readonly Phase[] = [
   unreachable,
   repeatRecord,
   leaveOthers,
-  hold,
+  addFinalizer,
   record,
   awaitBoundScheduling,
   awaitPreviousLeader,
@@ -102,7 +102,7 @@ export function decide(view: View, now: number): DelegationDecision {
 export function needsRanking(view: View, now: number): boolean {
   if (!hasProxy(view) || isDeleting(view.proxy) || isBound(view.proxy)) return false;
   // A create that stays in doubt may be given to another member.
-  if (view.memory.doubt !== undefined) return true;
+  if (view.memory.uncertainCreate !== undefined) return true;
   const others = phasesOf(view).filter((phase) => !RANKED.has(phase));
   return firstAnswer(others, view, now) === undefined;
 }

@@ -25,6 +25,7 @@ import { hasProxy, type MemberView, type PodView, type View } from "./model/view
 import type { DelegationOptions } from "./options.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
 import { type Eligibility, placementFacts, rankInput } from "./placement/placement-view.ts";
+import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** The stores and controllers that decisions depend on. */
 export interface ObserverOptions
@@ -32,12 +33,11 @@ export interface ObserverOptions
   readonly placementState: PlacementState;
   /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
-  /** Since when the proxy waits for a member; epoch ms. */
-  readonly waitingSince: (key: ObjectKey) => number | undefined;
+  readonly waiting: Pick<WaitingProxies, "since">;
 }
 
 /** A member, or a Cluster without a connection, as it is at the moment of one observation. */
-export interface Source {
+export interface ObservedMember {
   readonly candidate: Candidate;
   readonly connection: MemberView;
 }
@@ -73,7 +73,7 @@ export class Observer {
     return hasProxy(view) ? ranked(view, sources, eligibility, undefined) : view;
   }
 
-  #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly Source[]): View {
+  #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
     const { placementState, clock, dependencies } = this.#options;
     const eligibility = placementState.view.of(proxy);
     const view = this.#base(key, proxy, sources, eligibility);
@@ -83,15 +83,20 @@ export class Observer {
     const needs = dependencies.needs(view.proxy);
     const isKnown = (needs === undefined || needs.state === "there") && view.settling !== true;
     // The pod's missing needs are reported first, unless it has a delegate, or may have one.
-    if (!isKnown && holderOf(view) === undefined && view.memory.doubt === undefined)
+    if (!isKnown && holderOf(view) === undefined && view.memory.uncertainCreate === undefined)
       return { ...view, ...stateOf(needs) };
     return ranked(view, sources, eligibility, needs);
   }
 
-  #base(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly Source[], eligibility: Eligibility): View {
+  #base(
+    key: ObjectKey,
+    proxy: Stored<Pod> | undefined,
+    sources: readonly ObservedMember[],
+    eligibility: Eligibility,
+  ): View {
     const { placementState, clock } = this.#options;
     const memory = placementState.memories.of(proxy?.metadata.uid ?? "");
-    const waitingSince = this.#options.waitingSince(key);
+    const waitingSince = this.#options.waiting.since(key);
     const merged = proxy && placementState.rules.merged(proxy);
     return {
       ref: objectRef(key),
@@ -106,7 +111,7 @@ export class Observer {
   }
 
   #memberView(
-    { candidate, connection }: Source,
+    { candidate, connection }: ObservedMember,
     proxy: Stored<Pod> | undefined,
     memory: Memory,
     eligibility: Eligibility,
@@ -126,7 +131,7 @@ export class Observer {
   }
 
   /** Adds what a bound proxy without a delegate needs in its member: it has no other to go to. */
-  #withNeeds(view: PodView, sources: readonly Source[]): View {
+  #withNeeds(view: PodView, sources: readonly ObservedMember[]): View {
     const { proxy } = view;
     const source = sources.find(({ connection }) => connection.name === memberOf(proxy));
     if (source === undefined || isTerminal(proxy) || isDeleting(proxy) || isFor(source.connection.delegate, proxy)) {
@@ -158,7 +163,7 @@ export class Observer {
   }
 
   /** Returns the Clusters that cannot be reached for want of credentials: a proxy may have its delegate there all the same. */
-  #unconnected(proxy: Stored<Pod> | undefined): Source[] {
+  #unconnected(proxy: Stored<Pod> | undefined): ObservedMember[] {
     if (proxy === undefined) return [];
     const { registry, placementState } = this.#options;
     const name = isBound(proxy) ? memberOf(proxy) : undefined;
@@ -188,7 +193,7 @@ export class Observer {
 /** Adds what the pod needs of its namespace, and the members for it, best first. */
 export function ranked(
   view: PodView,
-  sources: readonly Source[],
+  sources: readonly ObservedMember[],
   eligibility: Eligibility,
   needs: Needs | undefined,
 ): View {
@@ -215,7 +220,7 @@ function stateOf(needs: Needs | undefined): Pick<View, "needs"> {
   return state === undefined ? {} : { needs: state };
 }
 
-function sourceOf(member: Member, key: ObjectKey): Source {
+function sourceOf(member: Member, key: ObjectKey): ObservedMember {
   const candidate = member.candidate();
   const delegate = member.delegates.get(key);
   const departed = member.delegates.departed(key);
@@ -245,7 +250,7 @@ export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "remov
   };
 }
 
-function unconnectedSource(cluster: Stored<Cluster>, problem: string): Source {
+function unconnectedSource(cluster: Stored<Cluster>, problem: string): ObservedMember {
   const connection = {
     name: cluster.metadata.name,
     reachable: false,

@@ -8,12 +8,18 @@ import type { HomeApi } from "../../pods/home-api.ts";
 import type { NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
-import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import type { Events } from "../../runtime/events.ts";
+import type { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Traces } from "../../telemetry/traces.ts";
-import type { RestoredHost } from "../restored-host.ts";
+import type { ControllerEvents } from "../events.ts";
+import type { KeptDelegates, RestoredHost } from "../restored-host.ts";
+import type { RefusedWrites } from "./actions/refused-writes.ts";
 import type { Needs } from "./model/needs.ts";
+import type { PlacementState } from "./placement/placement-state.ts";
+import type { QuotaQueues } from "./placement/quota-queues.ts";
+import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** Copies what a pod needs of its namespace to members. */
 export interface Dependencies {
@@ -26,8 +32,6 @@ export interface Dependencies {
    * cache lags.
    */
   onMissing?(delegate: Pod, member: string, kind: DependencyKind): boolean;
-  /** Handles an event of a proxy. */
-  onProxy(event: ReflectorEvent<Pod>): void;
 }
 
 export interface DelegationOptions extends ControllerOptions {
@@ -35,6 +39,9 @@ export interface DelegationOptions extends ControllerOptions {
   readonly metrics?: Metrics;
   readonly identity: HostIdentity;
   readonly registry: Registry;
+  /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
+  readonly proxies: Reflector<Pod>;
+  readonly events: Events<ControllerEvents>;
   /** Copies what pods need beside a node. */
   readonly dependencies: Dependencies;
   /** Creates namespaces in members. Shared by all controllers. */
@@ -46,16 +53,23 @@ export interface DelegationOptions extends ControllerOptions {
   /** Records events for pods' authors. */
   readonly recorder: EventRecorder;
   readonly restoredHost: RestoredHost;
+  /** The delegates that the host does not know, and that stay in members. */
+  readonly kept: KeptDelegates;
+  /** Tells authors of writes for their pods that are refused. */
+  readonly refusedWrites: RefusedWrites;
   /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
-  /** Called when the number of bound proxies or held delegates of a Cluster changes, with the key of the proxy. */
-  readonly onBound: (cluster: string, key?: ObjectKey) => void;
-  /** Called after an event of a proxy, once the owners' index has it. */
-  readonly onProxy: (proxy: Stored<Pod>) => void;
-  /** Called when room or a place became free, or a group got another home. */
-  readonly onRoom: () => void;
-  /** Called when defaults of a namespace or of all may have changed. */
-  readonly onDefaults: () => void;
   /** Absent: no traces are recorded. */
   readonly traces?: Traces | undefined;
+}
+
+/** The state that the parts of the controller share. */
+export interface DelegationState {
+  readonly placementState: PlacementState;
+  /** The host's proxies. */
+  readonly proxies: ReadStore<Pod>;
+  /** The proxies without a node. */
+  readonly waiting: WaitingProxies;
+  /** Pods that wait for full quotas. */
+  readonly quotas: QuotaQueues;
 }

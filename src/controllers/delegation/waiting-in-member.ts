@@ -4,19 +4,19 @@ import { isGated } from "../../pods/phase.ts";
 import { isFor } from "./model/delegates.ts";
 import { type Memory, mayHold } from "./model/memory.ts";
 import { unconnectedCandidate } from "./observe.ts";
-import type { Eligibility } from "./placement/placement-view.ts";
+import type { Memories } from "./placement/memories.ts";
+import type { PlacementView } from "./placement/placement-view.ts";
 
 export interface WaitingInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   /** The unbound proxies. */
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
-  readonly memoryOf: (proxyUid: string) => Memory;
-  /** Returns, for a proxy, why the author's placement leaves a member out. */
-  readonly excludesOf: (proxy: Stored<Pod>) => Eligibility["excludes"];
+  readonly placementState: { readonly memories: Pick<Memories, "of">; readonly view: Pick<PlacementView, "of"> };
 }
 
 /** Returns the number of unbound proxies whose delegates are in a Cluster's member, or may be. */
-export function waitingIn(name: string, { registry, waiting, memoryOf, excludesOf }: WaitingInOptions): number {
+export function waitingIn(name: string, { registry, waiting, placementState }: WaitingInOptions): number {
+  const { memories, view } = placementState;
   const cluster = registry.cluster(name);
   const member = registry.member(name);
   const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unconnectedCandidate(cluster, ""));
@@ -27,13 +27,13 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
     cluster?.status?.version !== undefined &&
     registry.joinedAs(name) === undefined &&
     member?.read !== true &&
-    !isHeldElsewhere(key, proxy, name, registry) &&
+    !hasDelegateElsewhere(key, proxy, name, registry) &&
     mayHold(memory, name) &&
     !isGated(proxy) &&
-    excludesOf(proxy)(candidate) === undefined;
+    view.of(proxy).excludes(candidate) === undefined;
   let count = 0;
   for (const [key, proxy] of waiting) {
-    const memory = memoryOf(proxy.metadata.uid);
+    const memory = memories.of(proxy.metadata.uid);
     const delegate = member?.delegates.get(key);
     if (isFor(delegate, proxy) || memory.uncertain === name || isUnread(key, proxy, memory)) count += 1;
   }
@@ -41,7 +41,7 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
 }
 
 /** Reports whether another member that has been read shows the delegate. */
-function isHeldElsewhere(
+function hasDelegateElsewhere(
   key: ObjectKey,
   proxy: Stored<Pod>,
   cluster: string,

@@ -8,14 +8,12 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/model/needs.ts";
+import { isPrepared, type Needs, type Readiness, type WaitReason } from "../delegation/model/needs.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
 export interface DependencyOptions extends PodCopierOptions {
   readonly family: Family;
-  /** A member's copies were read: it can be given pods that use something. */
-  readonly onRead: () => void;
 }
 
 /** Follows the name of a dependency in messages. */
@@ -43,7 +41,7 @@ export class DependencyController implements PodCopier {
           ? KEPT_FOR_OTHERS_MS
           : undefined,
       users: {
-        areKnown: () => proxies().synced,
+        areKnown: () => proxies.synced,
         use: (member, ref, source) => this.#use(member, ref, source),
         anyNeeds: (kind, namespace) => this.#users.anyIn(kind, namespace),
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
@@ -62,7 +60,7 @@ export class DependencyController implements PodCopier {
           }
           for (const delegate of member.delegates.list()) this.onEnded(member, delegate);
         },
-        onRead: () => options.onRead(),
+        onRead: () => options.events.emit("copiesRead"),
       },
     });
   }
@@ -121,8 +119,8 @@ export class DependencyController implements PodCopier {
     const existing: Dependency[] = [];
     const gone: Dependency[] = [];
     let isRead = true;
-    let unreadable: Why | undefined;
-    let missing: Why | undefined;
+    let unreadable: WaitReason | undefined;
+    let missing: WaitReason | undefined;
     for (const dependency of dependencies) {
       const source = this.#copier.sources.of(dependency);
       if (source.state === "present") existing.push(dependency);
@@ -141,7 +139,7 @@ export class DependencyController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies().get(key);
+    const proxy = this.#options.proxies.get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
@@ -244,6 +242,6 @@ export class DependencyController implements PodCopier {
   }
 
   #wake(name: ObjectName): void {
-    for (const proxy of this.#users.waitingFor(dependencyKey(name))) this.#options.onProxy(proxy);
+    for (const proxy of this.#users.waitingFor(dependencyKey(name))) this.#options.events.emit("needs", proxy);
   }
 }

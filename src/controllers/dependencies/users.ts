@@ -30,37 +30,33 @@ interface MemberUsers {
  * its proxy does not name, whatever a client of the member wrote into it.
  */
 export class Users {
-  readonly #proxies: () => ReadStore<Pod>;
+  readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
   /** Pods on their way to a member, by proxy uid; and by copy. */
   readonly #placements = new Map<string, readonly CopyKey[]>();
   readonly #placed = new Map<CopyKey, Set<string>>();
 
   /** `of` returns the dependencies of a pod that count. */
-  constructor(proxies: () => ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
+  constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
     this.#of = of;
   }
 
   /** Reports whether a proxy of the namespace uses an object of the kind. */
   anyIn(kind: string, namespace: string): boolean {
-    return this.#proxies().countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
+    return this.#proxies.countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
   }
 
   /** Returns the dependencies of a kind that proxies of the namespace wait for, each once. */
   wantedIn(kind: string, namespace: string): readonly DependencyRef[] {
-    const waiting = this.#proxies()
-      .byIndex(USES_INDEX, kindIn(kind, namespace))
-      .filter((proxy) => !isBound(proxy));
+    const waiting = this.#proxies.byIndex(USES_INDEX, kindIn(kind, namespace)).filter((proxy) => !isBound(proxy));
     const used = waiting.flatMap((proxy) => this.#of(proxy)).filter((dependency) => dependency.kind === kind);
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
   /** Returns the proxies without a node that use it. */
   waitingFor(key: DependencyKey): ObjectKey[] {
-    return this.#proxies()
-      .byIndex(USES_INDEX, useOn("", key))
-      .map(({ metadata }) => objectKey(metadata));
+    return this.#proxies.byIndex(USES_INDEX, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
   /** Notes that the pod is about to be given to the member. Returns the copies whose users changed. */
@@ -96,7 +92,7 @@ export class Users {
   /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
-    if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
+    if (this.#proxies.countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
@@ -104,7 +100,7 @@ export class Users {
   requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
-    const proxies = this.#proxies();
+    const proxies = this.#proxies;
     const placed = [...(this.#placed.get(keyIn(member.name, key)) ?? [])];
     return (
       proxies.byIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
@@ -125,7 +121,7 @@ export class Users {
    */
   #heldIn({ delegates }: MemberUsers, key: DependencyKey): Stored<Pod>[] {
     return delegates.using(key).flatMap((delegate) => {
-      const proxy = this.#proxies().get(objectKey(delegate.metadata));
+      const proxy = this.#proxies.get(objectKey(delegate.metadata));
       if (proxy === undefined || proxy.metadata.uid !== ownerOf(delegate)?.uid) return [];
       return isBound(proxy) ? [] : [proxy];
     });

@@ -8,11 +8,13 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, usesApi } from "../../pods/home-api.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { onClockStep } from "../../runtime/clock.ts";
-import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import type { Events } from "../../runtime/events.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
-import type { Refusals } from "../delegation/actions/refused-writes.ts";
+import type { RefusedWrites } from "../delegation/actions/refused-writes.ts";
+import type { ControllerEvents } from "../events.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
@@ -25,19 +27,18 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly identity: HostIdentity;
   readonly registry: Registry;
   readonly recorder: EventRecorder;
-  readonly refusals: Pick<Refusals, "tell" | "over">;
+  readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
   /** Address of the host for members whose Cluster names none. */
   readonly server: string | undefined;
   /** Store of the host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
+  readonly proxies: ReadStore<Pod>;
+  readonly events: Events<ControllerEvents>;
   /** Returns the author's placement, from the pod or its namespace. */
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
-  /** Called when the address of the host for some member is known. */
-  readonly onChange: () => void;
 }
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<Observed> | undefined>;
+type Result = Promise<Expectation<Observed> | undefined>;
 
 // A pod's writes, to the write guard: the host issues its token, and the member keeps its Secret.
 const TOKEN = "token";
@@ -62,17 +63,17 @@ export class HomeApiController {
   constructor(options: HomeApiOptions) {
     this.#options = options;
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
-    const { host, identity, server, clock, log } = options;
+    const { host, identity, server, events, clock, log } = options;
     const onChange = (): void => {
-      options.onChange();
+      events.emit("homeApi");
       this.#enqueueAll(options.registry.members());
     };
     this.#addresses = new HomeAddresses({ host, server, onChange, clock, log });
     this.#secrets = new MemberSecrets({
       hostId: identity.id,
-      onSecret: (key) => this.enqueue(key),
+      onSecret: (key) => this.#loop.enqueue(key),
       onRead: (member) => {
-        options.onChange();
+        events.emit("homeApi");
         this.#enqueueAll([member]);
       },
       clock,
@@ -88,6 +89,13 @@ export class HomeApiController {
       },
       options,
     );
+    events.on("cluster", () => this.#secrets.follow(options.registry.members()));
+    events.on("connection", (member) => {
+      // Pods that cannot be read at present run all the same, and need their tokens.
+      if (member.probed.reachable) this.#enqueueAll([member]);
+    });
+    events.on("delegate", (_member, key) => this.#loop.enqueue(key));
+    events.on("bound", (_cluster, key) => this.#loop.enqueue(key));
   }
 
   /** Reads the host's address and authority. */
@@ -105,24 +113,9 @@ export class HomeApiController {
     await this.#loop.stop();
   }
 
-  /** Handles a delegate that was added, updated or deleted. */
-  enqueue(key: ObjectKey): void {
-    this.#loop.enqueue(key);
-  }
-
   /** Handles the first read of the host's proxies. */
   onProxies(member: Member): void {
     this.#enqueueAll([member]);
-  }
-
-  /** Handles members that joined or left. */
-  onMembers(): void {
-    this.#secrets.follow(this.#options.registry.members());
-  }
-
-  /** Handles a member that was lost or answers again. */
-  onConnection(member: Member): void {
-    if (member.probed.reachable) this.#enqueueAll([member]);
   }
 
   /** Returns how pods in a member reach the host's API server. */
@@ -143,12 +136,12 @@ export class HomeApiController {
 
   #enqueueAll(members: readonly Member[]): void {
     for (const { metadata } of members.flatMap((member) => member.delegates.list())) {
-      this.enqueue(objectKey(metadata));
+      this.#loop.enqueue(objectKey(metadata));
     }
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const proxy = this.#options.proxies().get(key);
+    const proxy = this.#options.proxies.get(key);
     const ref = objectRef(key);
     const { namespace = "" } = ref;
     const delegates = this.#options.registry.holders(key).flatMap((member) => {
@@ -231,7 +224,7 @@ export class HomeApiController {
       return () => true;
     }
     this.#guard.done(key, TOKEN);
-    this.#options.refusals.over(key, proxy.metadata.uid, TOKEN);
+    this.#options.refusedWrites.over(key, proxy.metadata.uid, TOKEN);
     this.#issued.set(key, { delegateUid, renewAt: asked.now + age, renewAtWall: asked.wall + age, noted });
     const hold = { content: delegateUid, holdMs: CONTESTED_HOLD_MS };
     if (this.#guard.written(key, SECRET, { delegateUid }, hold)) {
@@ -279,7 +272,7 @@ export class HomeApiController {
   /** Holds the write. Its author is told once, and again when that event is old; so is the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     this.#guard.hold(key, TOKEN, "Refused", { holdMs: TOKEN_HOLD_MS });
-    if (this.#options.refusals.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);
+    if (this.#options.refusedWrites.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);
   }
 }
 

@@ -6,15 +6,18 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets, serviceAccounts } from "../../kube/resources.ts";
-import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/events.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
+import type { ControllerEvents } from "../events.ts";
 import { tokenClaims, withToken } from "./claims.ts";
 import { type Action, decide, type Observed } from "./decide.ts";
 
 export interface MemberTokenOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
+  readonly events: Events<ControllerEvents>;
   readonly metrics?: Metrics;
 }
 
@@ -41,11 +44,9 @@ export class MemberTokenController {
       },
       options,
     );
-  }
-
-  /** Handles a change of the Cluster, its Secret or its connection. */
-  enqueue(name: string): void {
-    this.#loop.enqueue(name);
+    const { events } = options;
+    events.on("cluster", (name) => this.#loop.enqueue(name));
+    events.on("connection", ({ name }) => this.#loop.enqueue(name));
   }
 
   async stop(): Promise<void> {
@@ -77,7 +78,7 @@ export class MemberTokenController {
     name: string,
     signal: AbortSignal,
     log: Logger,
-  ): Promise<Shown<Observed> | undefined> {
+  ): Promise<Expectation<Observed> | undefined> {
     const { host, registry } = this.#options;
     const cluster = registry.cluster(name);
     const secret = cluster === undefined ? undefined : registry.secret(cluster);

@@ -9,12 +9,7 @@ import { Copier } from "../copying/copier.ts";
 import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
-import { NAMESPACE_INDEX } from "../delegation/placement/known-pods.ts";
-
-export interface NetworkPolicyOptions extends PodCopierOptions {
-  /** A member's copies were read: it can be given pods of namespaces that have policies. */
-  readonly onRead: () => void;
-}
+import { NAMESPACE_INDEX } from "../proxies.ts";
 
 /** A namespace in a member. */
 interface Place {
@@ -32,14 +27,14 @@ const UNREAD =
  * runs, and starts nowhere before them.
  */
 export class NetworkPolicyController implements PodCopier {
-  readonly #options: NetworkPolicyOptions;
+  readonly #options: PodCopierOptions;
   readonly #copier: Copier<NetworkPolicy>;
   /** Pods that are in a member, or on their way there. */
   readonly #placements = new Placements();
   /** The readiness of `member/namespace`, as waiting pods were last told. */
   readonly #assessed = new Map<string, string>();
 
-  constructor(options: NetworkPolicyOptions) {
+  constructor(options: PodCopierOptions) {
     this.#options = options;
     this.#copier = new Copier<NetworkPolicy>({
       ...options,
@@ -47,25 +42,25 @@ export class NetworkPolicyController implements PodCopier {
       kinds: [NETWORK_POLICY],
       clause: ", which may concern the pod",
       users: {
-        areKnown: () => options.proxies().synced,
+        areKnown: () => options.proxies.synced,
         use: (member, { namespace }) => ({
           demand: this.#isUsed(member, namespace) ? "needed" : "unused",
           // A deleted policy ends for pods that run, and a namespace without pods keeps its copies a moment longer.
           outlivesSource: !this.#isUsed(member, namespace),
         }),
-        anyNeeds: () => options.proxies().size > 0,
+        anyNeeds: () => options.proxies.size > 0,
         onCopy: (member, { namespace }) => this.#reassess({ member, namespace }),
         onSource: (_kind, { metadata: { namespace = "" } }) => this.#onSource(namespace),
         onSources: () => {
           for (const member of options.registry.members()) this.#copier.onMember(member);
-          this.#tell(options.proxies().list());
+          this.#tell(options.proxies.list());
         },
         onMember: (member) => this.#onMember(member),
-        onRead: () => options.onRead(),
+        onRead: () => options.events.emit("copiesRead"),
         onMemberState: (member) => {
           for (const namespace of this.#namespacesOf(member)) this.#reassess({ member: member.name, namespace });
           // Pods of other namespaces may have been told that the member cannot be read.
-          if (this.#copier.copies.isCurrent(member)) options.onRead();
+          if (this.#copier.copies.isCurrent(member)) options.events.emit("copiesRead");
         },
       },
     });
@@ -127,7 +122,7 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies().get(key);
+    const proxy = this.#options.proxies.get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
     return isPrepared(this.needs(proxy), member);
@@ -211,12 +206,12 @@ export class NetworkPolicyController implements PodCopier {
   }
 
   #wake(namespace: string): void {
-    this.#tell(this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace));
+    this.#tell(this.#options.proxies.byIndex(NAMESPACE_INDEX, namespace));
   }
 
   /** Bound proxies look again by themselves. */
   #tell(proxies: readonly Stored<Pod>[]): void {
-    for (const proxy of proxies) if (!isBound(proxy)) this.#options.onProxy(objectKey(proxy.metadata));
+    for (const proxy of proxies) if (!isBound(proxy)) this.#options.events.emit("needs", objectKey(proxy.metadata));
   }
 
   #isUsed(member: Member, namespace: string): boolean {

@@ -8,7 +8,7 @@ import { Controller } from "../../runtime/controller.ts";
 import { PacedResync } from "../../runtime/paced-resync.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/placement/groups.ts";
-import { UID_INDEX } from "../delegation/placement/known-pods.ts";
+import { UID_INDEX } from "../proxies.ts";
 import { bindsLabels, UnmarkedPods } from "./binding-labels.ts";
 import { decide } from "./decide.ts";
 import { Executor, type OverflowOptions } from "./execute.ts";
@@ -19,6 +19,20 @@ import { UnschedulableSince } from "./unschedulable-since.ts";
 // Members change all the time: pods that wait for room are reconciled together.
 const ROOM_DELAY_MS = 500;
 const FIND_AGAIN_MS = 10_000;
+// Events after which a pod that waits may fit in a member.
+const WAKING = [
+  "cluster",
+  "connection",
+  "capacity",
+  "responsive",
+  "ended",
+  "nodeSpec",
+  "homeApi",
+  "roomFreed",
+  "placesChanged",
+  "groupMoved",
+  "defaultsChanged",
+] as const;
 
 /**
  * Binds pods for which the host's scheduler has found no node for a while to virtual nodes. Watches pods in overflow mode only while
@@ -62,7 +76,7 @@ export class OverflowController {
       groups: this.#groups,
       unmarked: this.#unmarked,
       onTold: (uid) => this.#told.add(uid),
-      onRoom: () => this.onRoom(),
+      onRoom: () => this.#onRoom(),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -81,6 +95,7 @@ export class OverflowController {
       },
       reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
+    for (const name of WAKING) options.events.on(name, () => this.#onRoom());
   }
 
   /** Reads the pods without a node; the delegation controller must have started. */
@@ -115,7 +130,7 @@ export class OverflowController {
   }
 
   /** Members or refusals changed: pods that wait may fit now. */
-  onRoom(): void {
+  #onRoom(): void {
     if (this.#pods.store.size > 0) this.#resync.request(ROOM_DELAY_MS);
   }
 

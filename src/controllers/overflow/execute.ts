@@ -11,9 +11,11 @@ import { isClass } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import type { ActionContext, ControllerOptions, Shown } from "../../runtime/controller.ts";
+import type { ActionContext, ControllerOptions, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
-import { lackedKind } from "../refusal.ts";
+import type { Events } from "../../runtime/events.ts";
+import { lackedKind } from "../api-refusal.ts";
+import type { ControllerEvents } from "../events.ts";
 import { tryDelegate } from "../try-delegate.ts";
 import type { UnmarkedPods } from "./binding-labels.ts";
 import { NOT_OVERFLOWED } from "./decide.ts";
@@ -29,6 +31,7 @@ export interface OverflowOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
+  readonly events: Events<ControllerEvents>;
   readonly placement: OverflowPlacement;
   readonly recorder: EventRecorder;
   /** Returns why a member cannot have the network policies that hold for a pod here, as far as is known. */
@@ -64,7 +67,7 @@ export class Executor {
   }
 
   /** Executes one action; the result reports whether the store shows it. Rejects with KubeError. */
-  execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
+  execute(action: Action, context: Context): Promise<Expectation<Observed> | undefined> {
     switch (action.type) {
       case "overflow":
         return this.#overflow(action, context);
@@ -77,12 +80,12 @@ export class Executor {
     }
   }
 
-  async #readHostGroups({ key, signal }: Context): Promise<Shown<Observed>> {
+  async #readHostGroups({ key, signal }: Context): Promise<Expectation<Observed>> {
     await this.#options.groups.read(objectRef(key).namespace ?? "", signal);
     return () => true;
   }
 
-  async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
+  async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Expectation<Observed> | undefined> {
     const { host, identity, registry, placement, podOf } = this.#options;
     const { member: name, uid, resourceVersion } = action;
     const member = registry.member(name);
@@ -173,7 +176,10 @@ export class Executor {
   }
 
   /** Makes a bound pod a proxy if its Binding has not. */
-  async #mark({ uid, member }: ActionOf<"mark">, { key, signal, log }: Context): Promise<Shown<Observed> | undefined> {
+  async #mark(
+    { uid, member }: ActionOf<"mark">,
+    { key, signal, log }: Context,
+  ): Promise<Expectation<Observed> | undefined> {
     const { host, placement, unmarked } = this.#options;
     const ref = objectRef(key);
     const pod = await host.find(pods, ref, { signal });
@@ -206,7 +212,7 @@ function ofAllAlike(refusal: Refusal | undefined): NotTaken | undefined {
 }
 
 /** Reports whether the store shows the pod no more as one without a node. */
-function hasLeft(uid: string): Shown<Observed> {
+function hasLeft(uid: string): Expectation<Observed> {
   return ({ pod }) => pod.metadata.uid !== uid || isBound(pod);
 }
 

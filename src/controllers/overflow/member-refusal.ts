@@ -9,10 +9,10 @@ import { findByList } from "../../kube/list.ts";
 import { missingObject } from "../../kube/messages.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
+import { isOfAllAlike, refusalOf } from "../api-refusal.ts";
 import { foreignMessage } from "../copying/executor.ts";
 import type { SharedBy } from "../delegation/model/decision.ts";
 import { NEEDED } from "../dependencies/controller.ts";
-import { isOfAllAlike, refusalOf } from "../refusal.ts";
 import { isUntryable } from "../try-delegate.ts";
 
 /** A refusal of a member, and the other pods that it holds for, if there are any. */

@@ -6,9 +6,9 @@ import { podRequests } from "../../placement/requests.ts";
 import type { SharedBy } from "../delegation/model/decision.ts";
 import type { View } from "../delegation/model/view.ts";
 import type { FindPod, GroupName } from "../delegation/placement/groups.ts";
-import { UID_INDEX } from "../delegation/placement/known-pods.ts";
 import type { PlacementAccess } from "../delegation/placement/placement-state.ts";
 import { shapeOf } from "../delegation/placement/refused-shapes.ts";
+import { UID_INDEX } from "../proxies.ts";
 
 /** Gives the overflow controller the delegation controller's placement, for pods that are no proxies yet. */
 export class OverflowPlacement {
@@ -62,7 +62,7 @@ export class OverflowPlacement {
     // The pod was bound, though the response was lost: it is a proxy now.
     if (this.#isProxy(uid)) return;
     this.#options.placementState.giveUp(uid, member);
-    this.#options.onRoom();
+    this.#options.events.emit("roomFreed");
   }
 
   /** Notes that the member would not take the pod, nor those that share the refusal. */

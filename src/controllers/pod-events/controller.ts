@@ -6,8 +6,10 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { ControllerEvents } from "../events.ts";
 import { EventFollower } from "./follower.ts";
 import { concernsHost, mirror } from "./mirror.ts";
 import { type EventOutcome, EventWriter } from "./writer.ts";
@@ -24,7 +26,8 @@ export interface PodEventOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
   /** Store of the host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
+  readonly proxies: ReadStore<Pod>;
+  readonly events: Events<ControllerEvents>;
   /** Writes events of type Warning only. */
   readonly warningsOnly: boolean;
   readonly clock: Clock;
@@ -54,16 +57,17 @@ export class PodEventController {
     this.#log = options.log.child({ controller: "pod-events" });
     this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
     this.#followers = new MemberWatches((member) => this.#follower(member));
+    for (const name of ["cluster", "connection"] as const) options.events.on(name, () => this.#refresh());
   }
 
   /** Starts to follow members once the host's proxies are read. */
   start(): void {
     this.#started = true;
-    this.refresh();
+    this.#refresh();
   }
 
-  /** Handles members that joined, left or were read. A member is followed once its delegates are known. */
-  refresh(): void {
+  /** Follows each member once its delegates are known. */
+  #refresh(): void {
     if (this.#started) this.#followers.follow(this.#options.registry.members().filter(({ read }) => read));
   }
 
@@ -115,7 +119,7 @@ export class PodEventController {
    * not have placed the pod elsewhere.
    */
   #isPlacedIn(member: string, owner: Owner): boolean {
-    const proxy = this.#options.proxies().get(objectKey(owner));
+    const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;
     return (memberOf(proxy) ?? member) === member;
   }

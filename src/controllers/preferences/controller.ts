@@ -9,9 +9,11 @@ import { podRequests } from "../../placement/requests.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
 import type { RefusedWrite } from "../../pods/proxy-conditions.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/events.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
+import type { ControllerEvents } from "../events.ts";
 import { decide } from "./decide.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
@@ -27,14 +29,17 @@ export interface PreferencesOptions extends ControllerOptions {
   readonly host: ClusterClient;
   /** Live proxies by owner. */
   readonly owned: OwnedProxies;
-  readonly proxies: () => ReadStore<Pod>;
-  /** Returns the division for a proxy's workload. Undefined if the author wants none. */
-  readonly sharing: (proxy: Stored<Pod>) => Sharing | undefined;
-  readonly refusals: MoveRefusals;
+  readonly proxies: ReadStore<Pod>;
+  readonly events: Events<ControllerEvents>;
+  readonly view: {
+    /** Returns how the proxy's workload is divided. Undefined if its author wants no division. */
+    sharing(proxy: Stored<Pod>): Sharing | undefined;
+  };
+  readonly refusedWrites: RefusedMoves;
 }
 
 /** Reports refused writes for their pods to authors. */
-interface MoveRefusals {
+interface RefusedMoves {
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void;
   over(key: ObjectKey, proxyUid: string, what: string): void;
 }
@@ -53,6 +58,9 @@ const MOVE_HOLD = { holdMs: 10 * 60_000, maxHoldMs: 24 * 60 * 60_000 };
 
 // These controllers replace an evicted pod without loss. A Job would start its work again.
 const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
+
+// Events after which a member may be there, gone, or have more room.
+const MEMBERS_CHANGED = ["cluster", "connection", "capacity", "responsive", "ended", "nodeSpec", "homeApi"] as const;
 
 type Context = ActionContext<string>;
 
@@ -92,6 +100,10 @@ export class PreferencesController {
       },
       options,
     );
+    const { events } = options;
+    events.on("proxy", ({ object }) => this.#onProxy(object));
+    events.on("defaultsChanged", () => this.#onDefaults());
+    for (const name of MEMBERS_CHANGED) events.on(name, () => this.#onMembers());
   }
 
   async stop(): Promise<void> {
@@ -100,22 +112,19 @@ export class PreferencesController {
     await this.#loop.stop();
   }
 
-  /** Handles a proxy that was added, updated or deleted. */
-  onProxy(proxy: Stored<Pod>): void {
+  #onProxy(proxy: Stored<Pod>): void {
     const owner = controllerOf(proxy)?.uid;
     if (owner !== undefined) this.#later(owner, SETTLE_MS);
   }
 
-  /** Handles members that joined, changed, left or have more room. */
-  onMembers(): void {
+  #onMembers(): void {
     this.#membersTimer ??= this.#options.clock.after(MEMBERS_MS, () => {
       this.#membersTimer = undefined;
       for (const owner of this.#dividing) this.#loop.enqueue(owner);
     });
   }
 
-  /** Handles a change of the default placement of pods. */
-  onDefaults(): void {
+  #onDefaults(): void {
     for (const owner of this.#options.owned.owners()) this.#later(owner, SETTLE_MS);
   }
 
@@ -129,8 +138,7 @@ export class PreferencesController {
   }
 
   #observe(owner: string): Observed | undefined {
-    const { owned, sharing, proxies, clock } = this.#options;
-    const store = proxies();
+    const { owned, view, proxies: store, clock } = this.#options;
     const all = owned.of(owner).flatMap((own) => {
       const proxy = store.get(own.key);
       return proxy?.metadata.uid === own.uid ? [{ own, proxy }] : [];
@@ -139,7 +147,7 @@ export class PreferencesController {
       (last, { proxy }) => (isOlder(last, proxy) ? proxy : last),
       undefined,
     );
-    const shared = newest === undefined ? undefined : sharing(newest);
+    const shared = newest === undefined ? undefined : view.sharing(newest);
     if (newest === undefined || shared === undefined) {
       this.#moved.delete(owner);
       this.#moves.forget(owner);
@@ -211,14 +219,14 @@ export class PreferencesController {
     }
   }
 
-  async #execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
+  async #execute(action: Action, context: Context): Promise<Expectation<Observed> | undefined> {
     return action.type === "evict" ? this.#evict(action, context) : this.#write(action, context);
   }
 
   async #evict(
     action: Extract<Action, { readonly type: "evict" }>,
     context: Context,
-  ): Promise<Shown<Observed> | undefined> {
+  ): Promise<Expectation<Observed> | undefined> {
     const { uid, from, to } = action;
     const { key: owner, signal, log } = context;
     const ref = objectRef(action.key);
@@ -243,7 +251,7 @@ export class PreferencesController {
       this.#later(owner, Math.max(REFUSED_MS, error.retryAfterMs ?? 0));
       return undefined;
     }
-    this.#options.refusals.over(action.key, uid, action.type);
+    this.#options.refusedWrites.over(action.key, uid, action.type);
     log.info({ pod: action.key, proxy: uid, from, to }, "moving a replica");
     const earlier = this.#moved.get(owner);
     const had = earlier?.had ?? new Map<string, number>();
@@ -260,13 +268,13 @@ export class PreferencesController {
     const what =
       type === "evict" ? "to evict the pod, whose workload has it in another member" : "the pod's deletion cost";
     const message = `this cluster refuses ${what}: ${error.detail}; allow it to Legation's controller, which tries again`;
-    this.#options.refusals.note(key, uid, type, error, { reason: "NotMoved", message });
+    this.#options.refusedWrites.note(key, uid, type, error, { reason: "NotMoved", message });
   }
 
   async #write(
     action: Extract<Action, { readonly type: "cost" }>,
     { signal }: Context,
-  ): Promise<Shown<Observed> | undefined> {
+  ): Promise<Expectation<Observed> | undefined> {
     const { uid, resourceVersion, cost } = action;
     const text = String(cost);
     const annotations = { [DELETION_COST_ANNOTATION]: text, [OWN_DELETION_COST_ANNOTATION]: text };
@@ -280,7 +288,7 @@ export class PreferencesController {
       this.#tellRefused(action, error);
       throw error;
     }
-    this.#options.refusals.over(action.key, uid, action.type);
+    this.#options.refusedWrites.over(action.key, uid, action.type);
     return ({ replicas }) => replicas.every((replica) => replica.uid !== uid || replica.cost === cost);
   }
 }

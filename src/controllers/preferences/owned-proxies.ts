@@ -114,7 +114,7 @@ export class OwnedProxies {
   }
 
   /** Notes the member that shows the proxy's delegate, unless the proxy has a member already. */
-  held(uid: string, member: string): void {
+  noteDelegate(uid: string, member: string): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }
 

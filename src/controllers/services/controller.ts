@@ -36,7 +36,7 @@ export class ServiceController implements PodCopier {
   constructor(options: PodCopierOptions) {
     this.#options = options;
     const { clock, proxies, registry } = options;
-    this.#waitLimit = new WaitLimit({ clock, onChange: options.onProxy });
+    this.#waitLimit = new WaitLimit({ clock, onChange: (key) => options.events.emit("needs", key) });
     this.#copier = new Copier<ServiceObject>({
       ...options,
       name: "services",
@@ -49,9 +49,9 @@ export class ServiceController implements PodCopier {
         return undefined;
       },
       users: {
-        areKnown: () => proxies().synced,
+        areKnown: () => proxies.synced,
         use: (member, ref, source) => this.#use(member, ref, source),
-        anyNeeds: () => proxies().size > 0,
+        anyNeeds: () => proxies.size > 0,
         sourceFor: (member, ref, source) => this.#sourceFor(member, ref, source),
         onCopy: (member, { kind, namespace, name }) => {
           if (kind !== SERVICE) return;
@@ -127,7 +127,7 @@ export class ServiceController implements PodCopier {
       this.#waitLimit.forget(uid);
       const left = this.#placements.forget(uid);
       if (left !== undefined) this.#onLeft(left.member, left.namespace);
-      if (this.#options.proxies().size === 0) this.#release();
+      if (this.#options.proxies.size === 0) this.#release();
       return;
     }
     this.#need();
@@ -158,7 +158,7 @@ export class ServiceController implements PodCopier {
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const proxy = this.#options.proxies().get(key);
+    const proxy = this.#options.proxies.get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
     if (isPrepared(this.needs(proxy), member)) return true;
@@ -236,7 +236,7 @@ export class ServiceController implements PodCopier {
   /** Places the proxy of an earlier leader's delegate: nothing on the host says yet that it is on its way there. */
   #onHeld(member: Member, delegate: Stored<Pod>): void {
     const owner = ownerOf(delegate);
-    const proxy = owner && this.#options.proxies().get(objectKey(delegate.metadata));
+    const proxy = owner && this.#options.proxies.get(objectKey(delegate.metadata));
     if (proxy === undefined || proxy.metadata.uid !== owner?.uid || isBound(proxy) || isTerminal(proxy)) return;
     if (this.#placements.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
   }

@@ -8,7 +8,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { resourceOf } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
-import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import {
   decideReport,
@@ -117,7 +117,7 @@ export class ExportStatus {
   async #execute(
     { exported, type, condition }: ReportAction,
     { key, signal, log }: ActionContext<ExportKey>,
-  ): Promise<Shown<ObservedExport> | undefined> {
+  ): Promise<Expectation<ObservedExport> | undefined> {
     const { host, clock } = this.#options;
     const { namespace = "", name, uid } = exported.metadata;
     const conditions = condition === undefined ? [] : [condition];
@@ -131,12 +131,12 @@ export class ExportStatus {
     const fieldManager = conditionManager(type);
     const options = { subresource: "status", fieldManager, metadataOnly: true, signal };
     let { resourceVersion } = exported.metadata;
-    let shown: Shown<ObservedExport> | undefined;
+    let expectation: Expectation<ObservedExport> | undefined;
     try {
       const written = await host.patch(resource, { namespace, name }, { type: "apply", body }, options);
       const before = resourceVersion;
       resourceVersion = written.metadata.resourceVersion;
-      if (before !== resourceVersion) shown = ({ exported: now }) => now.metadata.resourceVersion !== before;
+      if (before !== resourceVersion) expectation = ({ exported: now }) => now.metadata.resourceVersion !== before;
     } catch (error) {
       // The watch will show that it is gone, or served in another version.
       if (isKubeError(error, "NotFound")) return undefined;
@@ -146,6 +146,6 @@ export class ExportStatus {
     const last = this.#last.get(key) ?? new Map<string, LastReport>();
     const report = { type, ...(condition === undefined ? {} : { condition }), at: clock.now(), resourceVersion };
     this.#last.set(key, last.set(type, report));
-    return shown;
+    return expectation;
   }
 }

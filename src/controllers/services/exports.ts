@@ -10,7 +10,7 @@ import { resourceOf, ServedResource } from "../../kube/optional-resource.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -27,7 +27,7 @@ export interface ExportsOptions {
 
 type Context = ActionContext<CopyKey>;
 type ActionOf<Type extends ExportAction["type"]> = Extract<ExportAction, { readonly type: Type }>;
-type Result = Promise<Shown<ObservedCopy> | undefined>;
+type Result = Promise<Expectation<ObservedCopy> | undefined>;
 
 // ServiceExports in members are not watched; one that a client deletes there is back after this long.
 const AGAIN_MS = 10 * 60_000;

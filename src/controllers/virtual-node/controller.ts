@@ -1,7 +1,7 @@
 import { JOINED_TWICE } from "../../api/cluster.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { CLUSTER_FINALIZER, clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
-import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { type KubeNode, type Lease, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -11,10 +11,14 @@ import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/events.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import type { ControllerEvents } from "../events.ts";
+import { boundTo } from "../proxies.ts";
+import type { KeptDelegates } from "../restored-host.ts";
 import { decide, isHostLikelyCutOff, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { HostNodes } from "./host-nodes.ts";
 import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
@@ -22,20 +26,17 @@ import type { Action, MemberFacts, NodePods, Observed } from "./model.ts";
 export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
+  readonly events: Events<ControllerEvents>;
+  /** The host's proxies. */
+  readonly proxies: ReadStore<Pod>;
   /** Returns the kubelet endpoint of a Cluster's node. Undefined while it is not served. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
   /** Default `none`. */
   readonly nodePods?: NodePods;
-  /** Called when a node was cordoned, uncordoned, tainted, created or deleted: pods may go there now, or may not stay. */
-  readonly onNodeSpec: (member: Member) => void;
-  /** Called when a node's readiness or taints changed: pods that end do not wait for a node out of service. */
-  readonly onReady: (cluster: string) => void;
-  /** Returns the number of proxies bound to a node. Undefined until they are read. */
-  readonly boundTo: (nodeName: string) => number | undefined;
-  /** Returns the number of pods without a node that have their delegate in a member, or are being bound to its node. */
+  /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;
-  /** Returns the number of held delegates in a Cluster's member. */
-  readonly heldIn: (cluster: string) => number;
+  /** The delegates that members keep though the host does not know them. */
+  readonly kept: Pick<KeptDelegates, "countIn">;
 }
 
 interface Written {
@@ -82,6 +83,14 @@ export class VirtualNodeController {
       },
       options,
     );
+    const { events } = options;
+    events.on("cluster", (name) => this.#onMember(name));
+    events.on("connection", ({ name }) => this.#onMember(name));
+    events.on("capacity", ({ name }) => this.#loop.enqueue(name));
+    events.on("bound", (cluster) => this.#loop.enqueue(cluster));
+    for (const name of ["clusterStatus", "kept", "nodeEndpoint"] as const) {
+      events.on(name, (cluster) => this.#loop.enqueue(cluster));
+    }
   }
 
   /** The virtual nodes as the host has them. */
@@ -94,7 +103,7 @@ export class VirtualNodeController {
     await Promise.all([this.#nodes.whenSynced(signal), this.#hostNodes.start()]);
     for (const { metadata } of this.#nodes.store.list()) {
       const name = clusterOfNode(metadata.name);
-      if (name !== undefined) this.enqueue(name);
+      if (name !== undefined) this.#loop.enqueue(name);
     }
     this.#enqueueAll();
   }
@@ -110,13 +119,7 @@ export class VirtualNodeController {
     await this.#loop.stop();
   }
 
-  /** Handles a change of a Cluster's proxies or node. */
-  enqueue(name: string): void {
-    this.#loop.enqueue(name);
-  }
-
-  /** Handles a change of a Cluster, or of the connection to its member. */
-  onMember(name: string): void {
+  #onMember(name: string): void {
     this.#loop.enqueue(name);
     const trouble = this.#ownTrouble();
     if (trouble === this.#trouble) return;
@@ -128,7 +131,7 @@ export class VirtualNodeController {
   }
 
   #enqueueAll(): void {
-    for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
+    for (const { metadata } of this.#options.registry.clusters()) this.#loop.enqueue(metadata.name);
   }
 
   /** Returns why the loss of members is taken for a failure of the host's network. Undefined if it is not. */
@@ -161,8 +164,10 @@ export class VirtualNodeController {
       this.#deleted.set(name, { cluster, node: object });
     const member = registry.member(name);
     if (member !== undefined) this.#note(member);
-    this.enqueue(name);
-    if (event.type !== "updated" || hasChanged(event.previous, object)) this.#options.onReady(name);
+    this.#loop.enqueue(name);
+    if (event.type !== "updated" || hasChanged(event.previous, object)) {
+      this.#options.events.emit("nodeReadiness", name);
+    }
   }
 
   #nodeOf(name: string): Stored<KubeNode> | undefined {
@@ -174,7 +179,7 @@ export class VirtualNodeController {
     const node = this.#nodeOf(member.name);
     const { unschedulable = false, taints = [] } = node?.spec ?? {};
     const changed = member.setVirtualNode(node === undefined ? undefined : { cordoned: unschedulable, taints });
-    if (changed) this.#options.onNodeSpec(member);
+    if (changed) this.#options.events.emit("nodeSpec");
   }
 
   #observe(name: string): Observed | undefined {
@@ -201,9 +206,9 @@ export class VirtualNodeController {
   }
 
   #facts(name: string): MemberFacts {
-    const { registry, boundTo } = this.#options;
+    const { registry } = this.#options;
     const member = registry.member(name);
-    const proxies = boundTo(virtualNodeName(name));
+    const proxies = boundTo(this.#options.proxies, virtualNodeName(name));
     const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
     const waiting = isLeaving ? this.#options.waitingIn(name) : 0;
     if (member === undefined) {
@@ -251,12 +256,12 @@ export class VirtualNodeController {
       features,
       proxies,
       waiting,
-      held: this.#options.heldIn(name),
+      held: this.#options.kept.countIn(name),
     };
   }
 
   /** Sends a write that keeps the node alive out of turn: no burst of pods makes the node look dead. */
-  async #execute(action: Action, name: string, signal: AbortSignal): Promise<Shown<Observed> | undefined> {
+  async #execute(action: Action, name: string, signal: AbortSignal): Promise<Expectation<Observed> | undefined> {
     const { host, clock } = this.#options;
     const ref = { name: virtualNodeName(name) };
     switch (action.type) {
@@ -334,7 +339,7 @@ export class VirtualNodeController {
     }
   }
 
-  async #patchNode(write: Promise<Stored<KubeNode>>): Promise<Shown<Observed> | undefined> {
+  async #patchNode(write: Promise<Stored<KubeNode>>): Promise<Expectation<Observed> | undefined> {
     const written = await ignoring("NotFound", write);
     if (written === undefined) return undefined;
     const { uid, resourceVersion } = written.metadata;

@@ -2,8 +2,10 @@ import { virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, objectKey } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/events.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { ControllerEvents } from "../events.ts";
 import type { Kubelets } from "./model.ts";
 
 const RETRY_MS = 5_000;
@@ -11,7 +13,8 @@ const RETRY_MS = 5_000;
 export interface NodeServingOptions {
   readonly kubelets: Kubelets;
   readonly registry: Registry;
-  readonly nodes: () => ReadStore<KubeNode>;
+  readonly nodes: ReadStore<KubeNode>;
+  readonly events: Events<ControllerEvents>;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -25,16 +28,14 @@ export class NodeServing {
 
   constructor(options: NodeServingOptions) {
     this.#options = options;
+    options.events.on("cluster", (name) => {
+      if (this.#ready) void this.#follow(name);
+    });
   }
 
   /** Starts to serve. Call it once proxies and members have been read. */
   start(): void {
     this.#running ??= this.#run();
-  }
-
-  /** Handles a Cluster that was added, updated or deleted. */
-  onCluster(name: string): void {
-    if (this.#ready) void this.#follow(name);
   }
 
   async stop(): Promise<void> {
@@ -63,7 +64,7 @@ export class NodeServing {
       if (!signal.aborted) await this.#follow(name);
     }
     this.#ready = true;
-    for (const { metadata } of registry.clusters()) this.onCluster(metadata.name);
+    for (const { metadata } of registry.clusters()) void this.#follow(metadata.name);
   }
 
   async #follow(name: string): Promise<void> {
@@ -77,7 +78,7 @@ export class NodeServing {
   }
 
   #portOf(name: string): number | undefined {
-    const node = this.#options.nodes().get(objectKey({ name: virtualNodeName(name) }));
+    const node = this.#options.nodes.get(objectKey({ name: virtualNodeName(name) }));
     return node?.status?.daemonEndpoints?.kubeletEndpoint?.Port;
   }
 }

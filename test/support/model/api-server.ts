@@ -47,7 +47,7 @@ export function bindPod(slot: Slot, { member, proxyUid, delegateUid, memberNode 
 }
 
 /** A merge patch of annotations, with uid and resourceVersion in it. */
-export function recordOn(slot: Slot, action: ActionOf<"record">): Slot {
+export function recordOn(slot: Slot, action: ActionOf<"recordDelegate">): Slot {
   const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
   if (!meets(slot, { uid: proxyUid, resourceVersion })) return slot;
   return withMetadata(slot, {

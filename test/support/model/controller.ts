@@ -2,7 +2,7 @@ import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/model/decision.ts";
 import { awaitsDelegate } from "../../../src/controllers/delegation/model/delegates.ts";
 import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
-import { ranked, type Source } from "../../../src/controllers/delegation/observe.ts";
+import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
@@ -67,7 +67,7 @@ function requestsOf(action: Action, proxy: Stored<Pod> | undefined): readonly St
     const spec = proxy?.spec && specForNodesOf({ name: member, labels: {} }, proxy.spec);
     return proxy === undefined ? [] : [{ ...action, delegate: toDelegate(proxy, HOST, { mode: "none" }, spec) }];
   }
-  if (action.type !== "ask") return [action];
+  if (action.type !== "readPreviousDelegate") return [action];
   const { proxyUid, members } = action;
   return members.map(({ name }) => ({ type: "asked", member: name, proxyUid }));
 }
@@ -94,11 +94,11 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): View {
     : view;
 }
 
-function viewsOf({ members, losesNodes }: World): Source[] {
+function viewsOf({ members, losesNodes }: World): ObservedMember[] {
   return members.filter(({ left }) => left !== true).map((member) => sourceOf(member, losesNodes === true));
 }
 
-function sourceOf(member: MemberState, losesNodes: boolean): Source {
+function sourceOf(member: MemberState, losesNodes: boolean): ObservedMember {
   const { name, reachable, read, departed } = member;
   const pod = read ? shown(member) : undefined;
   const delegate = pod !== undefined && madeByHost(pod, HOST.id) ? pod : undefined;
@@ -149,7 +149,7 @@ export function execute(world: World, fate: Fate): World {
     const { type: _, proxyUid, ...binding } = step;
     next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, binding)) };
   }
-  if (step.type === "record" && fate !== "not sent") {
+  if (step.type === "recordDelegate" && fate !== "not sent") {
     const { proxyUid, delegateUid, memberNode } = step;
     const recording = { delegateUid, memberNode };
     next = { ...next, memory: remember(next.memory, (memories) => memories.noteRecording(proxyUid, recording)) };
@@ -181,19 +181,19 @@ export function perform(world: World, step: Step): World {
       return inMember(world, step.member, (slot) => deletePod(slot, step));
     case "swept":
       return inMember(world, step.member, (slot) => deletePod(slot, { uid: step.uid }));
-    case "look":
+    case "restoreMarks":
       return inMember(world, step.member, (slot) => (meets(slot, { uid: step.delegateUid }) ? withMarks(slot) : slot));
     case "bind":
       return onHost(world, bindPod(proxy, step));
-    case "hold":
+    case "addFinalizer":
       return onHost(world, holdPod(proxy, step.proxyUid));
-    case "record":
+    case "recordDelegate":
       return onHost(world, recordOn(proxy, step));
     case "status":
       return meets(proxy, step) ? onHost(world, patchStatus(proxy, step.patch)) : world;
-    case "finish":
+    case "deleteProxy":
       return onHost(world, deletePod(proxy, { uid: step.proxyUid, graceSeconds: 0 }));
-    case "release":
+    case "removeFinalizer":
       return onHost(world, releasePod(proxy, step.proxyUid));
     default:
       return world;
@@ -208,15 +208,15 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     memory: remember(world.memory, change),
   });
   switch (step.type) {
-    case "promise":
-      return forgets((memories) => memories.notePromised(step.proxyUid, step.member));
-    case "refuse":
+    case "reserve":
+      return forgets((memories) => memories.noteReserved(step.proxyUid, step.member));
+    case "noteRefusal":
       return forgets((memories) => memories.noteRefusal(step.proxyUid, step.refusal, step.nodesVersion, NOW));
     case "bind":
       // A conflict is no success, and forgets nothing. Without a recorded delegate, the search goes on.
       if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
       return forgets((memories) => memories.noteBound(step.proxyUid));
-    case "record":
+    case "recordDelegate":
       // A conflict is decided anew.
       if (meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion }))
         return forgets((memories) => memories.noteRecorded(step.proxyUid));
@@ -227,7 +227,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
       if (truth(world.host)?.metadata.uid === step.proxyUid || world.held?.includes(step.uid) === true) return world;
       return { ...world, pending: [{ type: "swept", member: step.member, uid: step.uid }, ...pending] };
     }
-    case "resolve": {
+    case "confirmCreated": {
       const pod = truth(memberOf(world, step.member));
       if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid) return world;
       return forgets((memories) => {
@@ -240,10 +240,10 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
       return forgets((memories) => {
         if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid)
           memories.noteUncertain(step.proxyUid, step.member);
-        else memories.noteDenied(step.proxyUid, step.member);
+        else memories.noteConfirmedAbsent(step.proxyUid, step.member);
       });
     }
-    case "look":
+    case "restoreMarks":
       if (truth(memberOf(before, step.member))?.metadata.uid === step.delegateUid) return world;
       return forgets((memories) => memories.noteGone(step.proxyUid, step.delegateUid));
     case "taken":
@@ -251,7 +251,10 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "create":
       if (fate === "refused") {
         if (!mayBeThere(before, step)) return world;
-        return { ...world, pending: [{ type: "resolve", member: step.member, proxyUid: step.proxyUid }, ...pending] };
+        return {
+          ...world,
+          pending: [{ type: "confirmCreated", member: step.member, proxyUid: step.proxyUid }, ...pending],
+        };
       }
       return truth(memberOf(before, step.member)) === undefined
         ? world
@@ -298,7 +301,7 @@ function taken(world: World, { member, proxyUid }: StepOf<"taken">): World {
 
 /** Reports whether the step cannot fail. */
 function isMemoryOnly({ type }: Step): boolean {
-  return type === "promise" || type === "refuse";
+  return type === "reserve" || type === "noteRefusal";
 }
 
 /** The controller is killed and another one leads: it has read the host, and no member yet. */

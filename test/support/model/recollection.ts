@@ -17,21 +17,22 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, denied, uncertain, doubt, binding, recording, promised, attempts, gone } = memories.of(uid);
-    const isKnown = [uncertain, binding, recording, promised, gone].some((part) => part !== undefined);
+    const { fresh, confirmedAbsent, uncertain, uncertainCreate, binding, recording, reserved, attempts, gone } =
+      memories.of(uid);
+    const isKnown = [uncertain, binding, recording, reserved, gone].some((part) => part !== undefined);
     if (fresh && !isKnown && Object.keys(attempts).length === 0) continue;
     result[uid] = {
       fresh,
       // The number of refusals only changes the backoff.
       attempts: Object.fromEntries(
-        Object.entries(attempts).map(([name, attempt]) => [name, { ...attempt, refusals: 1 }]),
+        Object.entries(attempts).map(([name, attempt]) => [name, { ...attempt, refusalCount: 1 }]),
       ),
-      ...(denied === undefined ? {} : { denied }),
+      ...(confirmedAbsent === undefined ? {} : { confirmedAbsent }),
       ...(uncertain === undefined ? {} : { uncertain }),
-      ...(doubt === undefined ? {} : { doubt }),
+      ...(uncertainCreate === undefined ? {} : { uncertainCreate }),
       ...(binding === undefined ? {} : { binding }),
       ...(recording === undefined ? {} : { recording }),
-      ...(promised === undefined ? {} : { promised }),
+      ...(reserved === undefined ? {} : { reserved }),
       ...(gone === undefined ? {} : { gone }),
     };
   }
@@ -46,28 +47,42 @@ export function later(memory: Recollections): Recollections {
         name,
         { ...attempt, since: LONG_AGO, ...(attempt.until === undefined ? {} : { until: NOW }) },
       ]);
-      const { doubt } = entry;
-      const old = doubt === undefined ? {} : { doubt: { ...doubt, since: LONG_AGO, lastAt: LONG_AGO } };
+      const { uncertainCreate } = entry;
+      const old =
+        uncertainCreate === undefined
+          ? {}
+          : { uncertainCreate: { ...uncertainCreate, since: LONG_AGO, lastAt: LONG_AGO } };
       return [uid, { ...entry, ...old, attempts: Object.fromEntries(attempts) }];
     }),
   );
 }
 
 function restore(memories: Memories, uid: string, memory: Memory): void {
-  const { fresh, denied = [], attempts, uncertain, doubt, binding, recording, promised, gone } = memory;
+  const {
+    fresh,
+    confirmedAbsent = [],
+    attempts,
+    uncertain,
+    uncertainCreate,
+    binding,
+    recording,
+    reserved,
+    gone,
+  } = memory;
   if (binding !== undefined) memories.noteBinding(uid, binding);
   if (recording !== undefined) memories.noteRecording(uid, recording);
   if (gone !== undefined) memories.noteGone(uid, gone);
   if (!fresh) memories.noteInherited(uid);
-  for (const member of denied) memories.noteDenied(uid, member);
-  if (uncertain !== undefined && doubt !== undefined) {
-    const { message } = doubt;
-    for (const at of [doubt.since, doubt.lastAt]) memories.noteUncertain(uid, uncertain, { at, message });
+  for (const member of confirmedAbsent) memories.noteConfirmedAbsent(uid, member);
+  if (uncertain !== undefined && uncertainCreate !== undefined) {
+    const { message } = uncertainCreate;
+    for (const at of [uncertainCreate.since, uncertainCreate.lastAt])
+      memories.noteUncertain(uid, uncertain, { at, message });
   }
   for (const [name, { since, refusal, until = 0, parked }] of Object.entries(attempts)) {
     memories.noteAttempt(uid, name, since, parked);
     if (refusal !== undefined) memories.noteRefusal(uid, refusal, 0, until - FIRST_RETRY_MS);
   }
-  if (promised !== undefined) memories.notePromised(uid, promised);
+  if (reserved !== undefined) memories.noteReserved(uid, reserved);
   if (uncertain !== undefined) memories.noteUncertain(uid, uncertain);
 }

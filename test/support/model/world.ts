@@ -210,18 +210,27 @@ export function keyOf(world: World): string {
   ].join("|");
 }
 
-function memoryKey({ fresh, denied, uncertain, binding, recording, promised, attempts, gone }: Memory): string {
+function memoryKey({
+  fresh,
+  confirmedAbsent,
+  uncertain,
+  binding,
+  recording,
+  reserved,
+  attempts,
+  gone,
+}: Memory): string {
   const each = Object.entries(attempts).map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
   return [
     fresh,
-    [...(denied ?? [])].sort().join(),
+    [...(confirmedAbsent ?? [])].sort().join(),
     uncertain,
     binding?.member,
     binding?.delegateUid,
     recording?.delegateUid,
-    promised,
+    reserved,
     gone,
     ...each.sort(),
   ].join(";");

@@ -5,8 +5,8 @@ import { addAmounts, parseAmounts } from "../../../src/api/quantity.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import { Load } from "../../../src/clusters/load.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
-import { factsOf, type Source } from "../../../src/controllers/delegation/observe.ts";
-import type { PlacementMember } from "../../../src/controllers/delegation/placement/placement-rules.ts";
+import { factsOf, type ObservedMember } from "../../../src/controllers/delegation/observe.ts";
+import type { PlacementMember } from "../../../src/controllers/delegation/placement/placement-reader.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
 import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
@@ -72,7 +72,7 @@ export class SimulatedMember implements PlacementMember {
     });
   }
 
-  source(key: ObjectKey): Source {
+  source(key: ObjectKey): ObservedMember {
     const delegate = this.#delegates.get(key);
     const candidate = this.candidate();
     const connection = {

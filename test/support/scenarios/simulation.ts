@@ -14,9 +14,9 @@ import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
 import type { View } from "../../../src/controllers/delegation/model/view.ts";
 import { ranked, repelledBy } from "../../../src/controllers/delegation/observe.ts";
-import { NAMESPACE_INDEX, PLACEMENT_INDEXES } from "../../../src/controllers/delegation/placement/known-pods.ts";
 import { PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
 import { placementFacts } from "../../../src/controllers/delegation/placement/placement-view.ts";
+import { NAMESPACE_INDEX, PLACEMENT_INDEXES } from "../../../src/controllers/proxies.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
 import { isProxy, memberOf } from "../../../src/pods/proxy.ts";
@@ -66,9 +66,9 @@ export class Simulation {
     };
     this.#placementState = new PlacementState({
       registry,
-      namespaces: () => this.#namespaces,
-      defaults: () => this.#defaults,
-      proxies: () => this.#proxies,
+      namespaces: this.#namespaces,
+      defaults: this.#defaults,
+      proxies: this.#proxies,
       homeApi: () => ({ state: "unknown", message: "nobody has said" }),
       clock: { now: () => this.#now },
     });
@@ -237,13 +237,13 @@ export class Simulation {
         this.#update({ ...proxy, metadata: { ...proxy.metadata, annotations }, spec });
         return;
       }
-      case "promise":
-        reservations.promise(uid, action.member, { requests: action.requests, namespace });
+      case "reserve":
+        reservations.reserve(uid, action.member, { requests: action.requests, namespace });
         return;
       case "delete":
         this.#member(action.member).delete(key);
         return;
-      case "refuse":
+      case "noteRefusal":
         reservations.refuse(uid, action.refusal, { ...action, pod: proxy });
         return;
       case "report": {

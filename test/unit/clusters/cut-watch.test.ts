@@ -3,6 +3,7 @@ import { Member } from "../../../src/clusters/member.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -29,7 +30,6 @@ test.each([25_000, 3_600_000])(
         return { [Symbol.asyncIterator]: () => ({ next }) };
       }) as never,
     });
-    const nothing = (): void => {};
     const west = new Member({
       cluster: {
         metadata: { name: "west", uid: "u", resourceVersion: "1" },
@@ -37,13 +37,7 @@ test.each([25_000, 3_600_000])(
       },
       client,
       hostId: "host-id",
-      listener: {
-        onDelegate: nothing,
-        onEnded: nothing,
-        onCapacity: nothing,
-        onResponsive: nothing,
-        onConnection: nothing,
-      },
+      events: new Events(),
       clock,
       log: createLogger({ level: "silent" }),
     });
@@ -53,7 +47,7 @@ test.each([25_000, 3_600_000])(
     const proxy = proxyPod();
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const delegate = delegateOf(proxy, { status: { phase: "Pending", conditions } });
-    const attempts = new Map([["west", { since: begun, refusals: 0 }]]);
+    const attempts = new Map([["west", { since: begun, refusalCount: 0 }]]);
     let movedAfterMs: number | undefined;
     for (let second = 1; second <= 600 && movedAfterMs === undefined; second += 1) {
       await clock.advance(1_000);

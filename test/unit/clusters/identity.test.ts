@@ -4,10 +4,11 @@ import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
 import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
 import { Identity } from "../../../src/clusters/identity.ts";
-import { Member } from "../../../src/clusters/member.ts";
+import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
 import { pods } from "../../../src/kube/resources.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -86,17 +87,13 @@ function cluster(uid?: string): Stored<Cluster> {
 }
 
 async function started(recorded?: string): Promise<Member> {
+  const events = new Events<MemberEvents>();
+  events.on("delegate", (_member, key) => told.push(key));
   const member = new Member({
     cluster: cluster(recorded),
     client: client(),
     hostId: "host-id",
-    listener: {
-      onDelegate: (_member, key) => told.push(key),
-      onEnded: () => {},
-      onCapacity: () => {},
-      onResponsive: () => {},
-      onConnection: () => {},
-    },
+    events,
     clock,
     log: createLogger({ level: "silent" }),
   });

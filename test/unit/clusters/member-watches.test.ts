@@ -8,6 +8,7 @@ import { ExportStatus } from "../../../src/controllers/services/export-status.ts
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
@@ -26,13 +27,7 @@ function memberOf(name: string, client: ClusterClient = fakeClient({})): Member 
     cluster: { metadata: { name, uid: "u", resourceVersion: "1" }, spec: { credentialsSecret: { name: "w" } } },
     client,
     hostId: "host-id",
-    listener: {
-      onDelegate: () => {},
-      onEnded: () => {},
-      onCapacity: () => {},
-      onResponsive: () => {},
-      onConnection: () => {},
-    },
+    events: new Events(),
     clock,
     log,
   });
@@ -195,8 +190,9 @@ describe("a member that answers again", () => {
       const controller = new PodEventController({
         host: fakeClient({}),
         registry: { members: () => [member] },
-        proxies: () => new Map(),
+        proxies: new Map(),
         warningsOnly: false,
+        events: new Events(),
         clock,
         log,
       } as never);

@@ -1,20 +1,15 @@
 import { expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import type { MemberListener, VirtualNode } from "../../../src/clusters/member.ts";
+import type { MemberEvents, VirtualNode } from "../../../src/clusters/member.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
-const listener: MemberListener = {
-  onDelegate: () => {},
-  onEnded: () => {},
-  onCapacity: () => {},
-  onResponsive: () => {},
-  onConnection: () => {},
-};
+const events = new Events<MemberEvents>();
 const cluster: Stored<Cluster> = {
   metadata: { name: "west", uid: "u", resourceVersion: "1" },
   spec: { credentialsSecret: { name: "w" } },
@@ -26,7 +21,7 @@ test("reports each change of its virtual node that matters to placement", async 
     cluster,
     client: fakeClient({}),
     hostId: "host-id",
-    listener,
+    events,
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
   });
@@ -56,7 +51,7 @@ test("keeps reporting unreadable pods while single probes fail", async () => {
       list: () => Promise.reject(new KubeError("overloaded", fields)),
     }),
     hostId: "host-id",
-    listener,
+    events,
     clock,
     log: createLogger({ level: "silent" }),
   });
@@ -71,7 +66,7 @@ test("keeps reporting unreadable pods while single probes fail", async () => {
 
 test("uses the published sum of others' requests until its own first reading", async () => {
   const status = { requestedByOthers: { cpu: "1500m" } };
-  const options = { client: fakeClient({}), hostId: "host-id", listener, clock: new FakeClock() };
+  const options = { client: fakeClient({}), hostId: "host-id", events, clock: new FakeClock() };
   const log = createLogger({ level: "silent" });
   const known = new Member({ ...options, cluster: { ...cluster, status }, log });
   const joined = new Member({ ...options, cluster, log });

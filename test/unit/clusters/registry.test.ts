@@ -1,22 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Registry } from "../../../src/clusters/registry.ts";
+import { Registry, type RegistryEvents } from "../../../src/clusters/registry.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
 const nothing = (): void => {};
-const listener = {
-  onDelegate: nothing,
-  onEnded: nothing,
-  onCapacity: nothing,
-  onResponsive: nothing,
-  onConnection: nothing,
-  onCluster: nothing,
-  onClusterStatus: nothing,
-  onReconnected: nothing,
-};
 const cluster = {
   metadata: { name: "west", uid: "u", resourceVersion: "1" },
   spec: { credentialsSecret: { name: "member-west" }, probe: { periodSeconds: 300 } },
@@ -60,7 +51,7 @@ test("probes a member at once after its credentials were replaced", async () => 
       };
       return { client, server: "https://192.0.2.1", renew };
     },
-    listener,
+    events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
   });
@@ -110,6 +101,8 @@ describe("a Cluster whose member has joined under another name", () => {
       } as never,
     });
     const listed: string[] = [];
+    const events = new Events<RegistryEvents>();
+    events.on("cluster", (name) => told.push(name));
     const registry = new Registry({
       host,
       hostId: "host",
@@ -129,7 +122,7 @@ describe("a Cluster whose member has joined under another name", () => {
         });
         return { client, server: "https://192.0.2.1", renew: () => true };
       },
-      listener: { ...listener, onCluster: (name) => told.push(name) },
+      events,
       clock,
       log: createLogger({ level: "silent" }),
     });

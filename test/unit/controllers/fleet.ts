@@ -2,6 +2,7 @@ import { objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
+import { Events } from "../../../src/runtime/events.ts";
 import type { ReflectorEvent } from "../../../src/runtime/reflector.ts";
 import type { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -35,8 +36,7 @@ export function surroundings(members: readonly { readonly name: string }[], cloc
     registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
     recorder: { record: () => {} },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    onRead: () => {},
-    onProxy: () => {},
+    events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
   };

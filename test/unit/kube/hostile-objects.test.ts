@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
-import { shownGone } from "../../../src/controllers/delegation/actions/expectations.ts";
+import { expectDeleted } from "../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";
@@ -94,7 +94,7 @@ const uses = {
     madeByHost(pod, "host-id");
     const wanted = statusFrom(proxy, pod);
     if (wanted !== undefined) statusPatch(proxy, wanted);
-    shownGone("west", pod.metadata.uid, 10)(world(proxy, [member("west", { delegate: pod })]));
+    expectDeleted("west", pod.metadata.uid, 10)(world(proxy, [member("west", { delegate: pod })]));
     for (const each of [proxy, boundProxy(), deletedProxy, { ...proxy, spec: { containers: [] } }]) {
       decide(world(each, [member("west", { delegate: pod }), member("east")]), now);
       decide(world(each, [member("west"), member("east", { delegate: pod })]), now);

@@ -71,7 +71,7 @@ function nodeServer(clientAuthority: string | undefined): NodeServer {
     {
       source: {
         registry: { member: () => undefined, problem: () => undefined },
-        proxies: () => proxies,
+        proxies,
         proxiesOn: () => [],
       },
       authentication: new Authentication({ host, clock }),

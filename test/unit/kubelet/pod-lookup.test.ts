@@ -28,7 +28,7 @@ function look(
     read: true,
     delegates: { get: () => (delegate === undefined ? undefined : pod({ uid: delegate })) },
   };
-  const source = { registry: { member: () => member, problem: () => undefined }, proxies: () => proxies };
+  const source = { registry: { member: () => member, problem: () => undefined }, proxies };
   return lookUp(
     source as unknown as PodSource,
     "west",

@@ -34,7 +34,7 @@ async function start(): Promise<NodeServers> {
     }),
     source: {
       registry: { member: () => undefined, problem: () => undefined },
-      proxies: () => proxies,
+      proxies,
       proxiesOn: () => [],
     },
     onChange: (cluster) => changed.push(cluster),

@@ -126,7 +126,7 @@ describe("the model check", () => {
     {
       forgets: "to delete the delegate before it releases the proxy",
       decide: broken({
-        does: (action) => (action.type === "delete" ? [{ type: "release", proxyUid: action.uid }] : [action]),
+        does: (action) => (action.type === "delete" ? [{ type: "removeFinalizer", proxyUid: action.uid }] : [action]),
       }),
       rule: /./,
     },
@@ -151,7 +151,7 @@ describe("the model check", () => {
     },
     {
       forgets: "to release the proxy",
-      decide: broken({ does: (action) => (action.type === "release" ? [] : [action]) }),
+      decide: broken({ does: (action) => (action.type === "removeFinalizer" ? [] : [action]) }),
       rule: /never goes/,
     },
   ])(

@@ -38,8 +38,8 @@ describe("requests that happen long after their senders gave up or were killed",
   const hasty: Decide = (observed, now) =>
     decide({ ...observed, members: observed.members.map((member) => ({ ...member, reachableSince: 0 })) }, now);
   const trusting: Decide = (observed, now) => {
-    const denied = observed.members.map(({ name }) => name);
-    return decide({ ...observed, memory: { ...observed.memory, denied } }, now);
+    const confirmedAbsent = observed.members.map(({ name }) => name);
+    return decide({ ...observed, memory: { ...observed.memory, confirmedAbsent } }, now);
   };
   test.each([
     { what: "places pods of an earlier leader as soon as a member answers", decides: hasty },

@@ -7,56 +7,35 @@ import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
 import { isBound } from "../../../pods/phase.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import {
   isOfAllAlike,
   isOfItsPlace,
   isOfQuota,
   lackedKind,
-  leavesDoubt,
+  leavesUncertain,
   mayQuotaLag,
   type PodRefusal,
   passingRefusalOf,
   refusalOf,
-} from "../../refusal.ts";
+} from "../../api-refusal.ts";
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { awaitsDelegate } from "../model/delegates.ts";
+import type { BackoffGrowth } from "../model/member-backoff.ts";
 import { CREATE_ENDS_MS, MARKS } from "../model/memory.ts";
 import { isPrepared } from "../model/needs.ts";
-import type { Rest } from "../model/refusal-backoff.ts";
 import type { View } from "../model/view.ts";
-import type { DelegationOptions } from "../options.ts";
+import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
-import type { QuotaQueues } from "../placement/quota-queues.ts";
 import type { Reservations } from "../placement/reservations.ts";
-import { shownInMember, shownPrepared } from "./expectations.ts";
-import type { Refusals } from "./refused-writes.ts";
+import { expectInMember, expectPrepared } from "./expectations.ts";
 import { findDelegate, mark } from "./restore-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<View> | undefined>;
-
-export interface CreationOptions extends DelegationOptions {
-  readonly memories: Memories;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  readonly reservations: Reservations;
-  /** Pods that wait for full quotas. */
-  readonly quotas: QuotaQueues;
-  /** Returns since when the proxy waits for a member; epoch ms. */
-  readonly waitingSince: (key: ObjectKey) => number | undefined;
-  /** Called when a member takes pods again, or room that was reserved is free. */
-  readonly onRoom: () => void;
-  /** Reports whether the pod's group admits the member now. */
-  readonly mayEnter: (proxyUid: string, member: string) => boolean;
-  /** Derives the delegate from the proxy; undefined when the proxy is gone. */
-  readonly delegateIn: (key: ObjectKey, proxyUid: string, member: Member) => Pod | undefined;
-  /** Tells authors what is in the way of a bound pod. */
-  readonly refusals: Pick<Refusals, "tell" | "over">;
-}
+type Result = Promise<Expectation<View> | undefined>;
 
 /** A failed creation that surely made no delegate. */
 interface Failed {
@@ -68,13 +47,15 @@ interface Failed {
 
 /** Creates delegates. While a create is uncertain, no other member gets the pod. */
 export class Creation {
-  readonly #options: CreationOptions;
+  readonly #options: DelegationOptions;
+  readonly #state: DelegationState;
   readonly #supportedFields: SupportedFields;
   /** Creates in flight, by member. */
   readonly #under = new Map<string, number>();
 
-  constructor(options: CreationOptions) {
+  constructor(options: DelegationOptions, state: DelegationState) {
     this.#options = options;
+    this.#state = state;
     this.#supportedFields = new SupportedFields(options.clock);
   }
 
@@ -97,45 +78,55 @@ export class Creation {
   }
 
   /** Reads from the member whether an uncertain create has made a delegate. Rejects with KubeError. */
-  async resolve({ member: name, proxyUid, refusal }: ActionOf<"resolve">, context: Context): Result {
+  async confirmCreated({ member: name, proxyUid, refusal }: ActionOf<"confirmCreated">, context: Context): Result {
     const member = this.#options.registry.member(name);
     if (member === undefined) return undefined;
     const found = await this.#find(member, proxyUid, context);
     if (found !== undefined) return found;
     if (refusal !== undefined) {
-      this.#options.memories.noteRefusal(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
+      this.#memories.noteRefusal(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
     }
     return this.#unmade(member, proxyUid);
+  }
+
+  get #memories(): Memories {
+    return this.#state.placementState.memories;
+  }
+
+  get #reservations(): Reservations {
+    return this.#state.placementState.reservations;
   }
 
   /** Reads the proxy's delegate from the member; undefined when it is not there. */
   async #find(member: Member, proxyUid: string, context: Context): Result {
     const pod = await findDelegate(member, proxyUid, context);
-    return pod && shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
+    return pod && expectInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
   }
 
   /** Notes that the member does not have the proxy's delegate. */
-  #unmade(member: Member, proxyUid: string): Shown<View> {
-    this.#options.reservations.unmade(proxyUid, member.name);
-    this.#options.onRoom();
+  #unmade(member: Member, proxyUid: string): Expectation<View> {
+    this.#reservations.unmade(proxyUid, member.name);
+    this.#options.events.emit("roomFreed");
     return () => true;
   }
 
   async #create(action: ActionOf<"create">, context: Context): Result {
     const { member: name, proxyUid, parked } = action;
-    const { memories, reservations, quotas, clock, proxyOf } = this.#options;
-    const member = this.#options.registry.member(name);
-    const delegate = member && this.#options.delegateIn(context.key, proxyUid, member);
+    const { registry, identity, events, clock } = this.#options;
+    const { placementState, proxies, quotas } = this.#state;
+    const { memories, reservations } = placementState;
+    const member = registry.member(name);
+    const delegate = member && placementState.delegateIn(context.key, proxyUid, member.candidate(), identity);
     if (member === undefined || delegate === undefined) return undefined;
     // Another pod of the group was faster, and the group goes elsewhere.
-    if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
+    if (memories.of(proxyUid).uncertain !== name && !placementState.groups.mayEnter(proxyUid, name)) return () => true;
     const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
     // A copy that went since the decision is made again first, unless the delegate may exist already.
     const mayBeThere = memories.of(proxyUid).uncertain === name;
-    if (!prepared && !mayBeThere) return shownPrepared(name);
+    if (!prepared && !mayBeThere) return expectPrepared(name);
     const { namespace = "" } = delegate.metadata ?? {};
     const asked = { requests: podRequests(delegate), namespace, parked: parked === true };
-    if (reservations.attempt(proxyUid, name, asked, proxyOf(context.key))) this.#options.onRoom();
+    if (reservations.attempt(proxyUid, name, asked, proxies.get(context.key))) events.emit("roomFreed");
     let ofCreation: unknown;
     const onFailure = (error: unknown): void => {
       ofCreation = error;
@@ -144,48 +135,48 @@ export class Creation {
       const made = await this.#make(member, delegate, action, context, onFailure);
       if (made === undefined) {
         if (!mayBeThere) reservations.release(proxyUid, name);
-        return shownPrepared(name);
+        return expectPrepared(name);
       }
       this.#noteDelegated(context.key, proxyUid, name);
       const { uid } = made.metadata;
       // Until the watch shows it: a member that is lost before that has the delegate.
       memories.noteMade(proxyUid, name, uid);
-      this.#options.refusals.over(context.key, proxyUid, "create");
+      this.#options.refusedWrites.over(context.key, proxyUid, "create");
       quotas.accepted({ member: name, namespace }, proxyUid);
-      return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
+      return expectInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
       // The requests before the create (namespace, dry run) make no delegate, however they fail.
       const mayBeMade = mayBeThere || error === ofCreation;
-      if (mayBeMade && leavesDoubt(error)) {
+      if (mayBeMade && leavesUncertain(error)) {
         memories.noteUncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
       const lack = this.#lackOf(error, delegate, action, context.key);
-      if (lack === "awaited") return shownPrepared(name);
+      if (lack === "awaited") return expectPrepared(name);
       const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
       const refused = passing ?? refusalOf(error);
       if (!isKubeError(error) || refused === undefined) throw error;
-      if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
+      if (isConfined(proxies.get(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
       else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
       // Admission runs before the name is checked: the earlier create itself may fill the quota.
       if (mayBeThere) {
         const { since = clock.now() } = memories.of(proxyUid).attempts[name] ?? {};
-        const shown = await this.#find(member, proxyUid, context);
-        if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
-        return shown ?? this.#unmade(member, proxyUid);
+        const expectation = await this.#find(member, proxyUid, context);
+        if (expectation === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
+        return expectation ?? this.#unmade(member, proxyUid);
       }
       // The member refuses: no delegate exists, and other pods may have the room.
-      this.#options.onRoom();
+      events.emit("roomFreed");
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
       const isShared = isOfAllAlike(error);
-      const rest = passing !== undefined && isShared ? "steady" : restAfter(error, member, namespace);
+      const growth = passing !== undefined && isShared ? "steady" : growthAfter(error, member, namespace);
       const { nodesVersion } = member;
       const sharedBy = isShared ? "spec" : undefined;
-      reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxyOf(context.key), sharedBy, rest });
+      reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxies.get(context.key), sharedBy, growth });
       if (isOfQuota(error.detail)) quotas.refused({ member: name, namespace }, proxyUid, context.key);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
@@ -239,8 +230,8 @@ export class Creation {
 
   /** Has the pod's dependencies copied to the member. Reports whether all of them are there. */
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const { dependencies, proxyOf } = this.#options;
-    const proxy = proxyOf(key);
+    const { dependencies } = this.#options;
+    const proxy = this.#state.proxies.get(key);
     if (!dependencies.prepare(key, proxyUid, member)) return false;
     return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
   }
@@ -264,62 +255,61 @@ export class Creation {
   #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.
-    if (this.#options.reservations.abandon(proxyUid)) this.#options.onRoom();
+    if (this.#reservations.abandon(proxyUid)) this.#options.events.emit("roomFreed");
     const isEndless = passing !== undefined || isOfItsPlace(error);
     if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
     if (!isEndless) return;
     const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
-    this.#options.refusals.tell(key, proxyUid, "create", told);
+    this.#options.refusedWrites.tell(key, proxyUid, "create", told);
     throw error;
   }
 
   /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
   #isEarly(proxyUid: string, { name, reachableSince }: Member, refusing = false): boolean {
-    const { memories, clock } = this.#options;
-    const now = clock.now();
+    const now = this.#options.clock.now();
     // Answers from before the member was lost do not count.
-    const since = Math.max(memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
-    return memories.of(proxyUid).uncertain !== name && now < since + LASTING_AFTER_MS;
+    const since = Math.max(this.#memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
+    return this.#memories.of(proxyUid).uncertain !== name && now < since + LASTING_AFTER_MS;
   }
 
   /** A pod of that name exists: this proxy's after a lost response, an earlier proxy's, or a foreign one. */
   async #taken(member: Member, proxyUid: string, context: Context): Result {
-    const { memories, reservations, identity, onRoom } = this.#options;
+    const { identity, events } = this.#options;
     const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
       if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
       const message = "a pod of that name, not made by Legation for this host, is there";
       const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
-      memories.noteAbsent(proxyUid);
-      reservations.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
-      onRoom();
+      this.#memories.noteAbsent(proxyUid);
+      this.#reservations.refuse(proxyUid, refusal, { nodesVersion: member.nodesVersion });
+      events.emit("roomFreed");
       return () => true;
     }
     const { uid } = pod.metadata;
-    if (ownerOf(pod)?.uid === proxyUid) memories.noteUncertain(proxyUid, member.name);
-    return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
+    if (ownerOf(pod)?.uid === proxyUid) this.#memories.noteUncertain(proxyUid, member.name);
+    return expectInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
   /** Reports whether a pod without all of its marks is this proxy's delegate. */
   #isOurs(pod: Stored<Pod>, proxyUid: string): boolean {
-    return pod.metadata.uid === this.#options.memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
+    return pod.metadata.uid === this.#memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
 
   /** Gives the delegate its marks back. Until then no other member may have the pod. */
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
-    const { memories } = this.#options;
+    const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
     // Expires when the marks are not shown in time.
     if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
-    return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
+    return mark(member, { proxyUid, delegateUid: metadata.uid }, context, { ...this.#options, memories });
   }
 
   /** Measures the first attempt only: later ones wait for other members. */
   #noteDelegated(key: ObjectKey, proxyUid: string, member: string): void {
-    const { metrics, memories, clock } = this.#options;
-    const since = this.#options.waitingSince(key);
-    const { fresh, attempts } = memories.of(proxyUid);
+    const { metrics, clock } = this.#options;
+    const since = this.#state.waiting.since(key);
+    const { fresh, attempts } = this.#memories.of(proxyUid);
     if (metrics === undefined || since === undefined || !fresh || Object.keys(attempts).length !== 1) return;
     metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
   }
@@ -331,7 +321,7 @@ function isConfined(proxy: Stored<Pod> | undefined): boolean {
 }
 
 /** Returns how the pause grows before the member is tried again. */
-function restAfter(error: KubeError, { delegates }: Member, namespace: string): Rest {
+function growthAfter(error: KubeError, { delegates }: Member, namespace: string): BackoffGrowth {
   // The namespace is made again afterwards, but a pod that can go elsewhere need not wait.
   if (isNamespaceTerminating(error)) return "steady";
   return mayQuotaLag(error.detail, delegates.endedLately(namespace)) ? "brief" : "growing";

@@ -13,48 +13,41 @@ import { pods } from "../../../kube/resources.ts";
 import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
-import { failedAdmission } from "../../refusal.ts";
-import type { HeldDelegates } from "../../restored-host.ts";
+import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
-import { Creation, type CreationOptions } from "./create-delegate.ts";
-import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./expectations.ts";
+import type { DelegationOptions, DelegationState } from "../options.ts";
+import type { Memories } from "../placement/memories.ts";
+import type { Reservations } from "../placement/reservations.ts";
+import { Creation } from "./create-delegate.ts";
+import { expectChanged, expectDeleted, expectFinalizerRemoved, expectOnProxy, expectPrepared } from "./expectations.ts";
 import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
 import { PreviousLeader } from "./previous-leader.ts";
-import { Refusals } from "./refused-writes.ts";
-import { look } from "./restore-marks.ts";
+import { restoreMarks } from "./restore-marks.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<View> | undefined>;
-
-interface ExecutorOptions extends Omit<CreationOptions, "refusals"> {
-  /** Called when the pod's condition for refused writes has to change. */
-  readonly onRefused: (key: ObjectKey) => void;
-  /** Returns the proxy's deletion cost, as annotations of its Binding. */
-  readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
-  readonly held: HeldDelegates;
-}
+type Result = Promise<Expectation<View> | undefined>;
 
 // Most members answer sooner. The deletion is sent again after SWEEP_AGAIN_MS.
 const SWEEP_MS = 2_000;
 /** Carries out the delegation controller's actions. The only I/O. */
 export class Executor {
-  readonly refusals: Refusals;
-  readonly #options: ExecutorOptions;
+  readonly #options: DelegationOptions;
+  readonly #state: DelegationState;
   readonly #sync: DelegateSync;
   readonly #creation: Creation;
   readonly #previousLeader: PreviousLeader;
 
-  constructor(options: ExecutorOptions) {
+  constructor(options: DelegationOptions, state: DelegationState) {
     this.#options = options;
-    this.refusals = new Refusals(options);
-    const { refusals } = this;
-    this.#sync = new DelegateSync({ ...options, refusals });
-    this.#creation = new Creation({ ...options, refusals });
-    this.#previousLeader = new PreviousLeader({ ...options, sync: this.#sync });
+    this.#state = state;
+    const { memories } = state.placementState;
+    this.#sync = new DelegateSync(options, memories);
+    this.#creation = new Creation(options, state);
+    this.#previousLeader = new PreviousLeader({ ...options, memories, proxies: state.proxies, sync: this.#sync });
   }
 
   /** Returns how many creates to a member are in flight. */
@@ -65,11 +58,11 @@ export class Executor {
   /** Carries out one action. Returns the expectation that the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     try {
-      const shown = await this.#do(action, context);
-      this.refusals.done(context.key, action);
-      return shown;
+      const expectation = await this.#do(action, context);
+      this.#options.refusedWrites.done(context.key, action);
+      return expectation;
     } catch (error) {
-      this.refusals.failed(context.key, action, error);
+      this.#options.refusedWrites.failed(context.key, action, error);
       throw error;
     }
   }
@@ -78,30 +71,30 @@ export class Executor {
     switch (action.type) {
       case "create":
         return this.#creation.create(action, context);
-      case "promise": {
+      case "reserve": {
         const { member, proxyUid, requests } = action;
-        const { reservations, onRoom } = this.#options;
-        if (reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace })) onRoom();
+        const asked = { requests, namespace: objectRef(context.key).namespace };
+        if (this.#reservations.reserve(proxyUid, member, asked)) this.#options.events.emit("roomFreed");
         return Promise.resolve(undefined);
       }
-      case "prepare":
-        return this.#prepare(action, context);
+      case "copyDependencies":
+        return this.#copyDependencies(action, context);
       case "delete":
         return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
       case "sweep":
         return this.#sweep(action, context);
-      case "resolve":
-        return this.#creation.resolve(action, context);
-      case "ask":
-        return this.#previousLeader.ask(action, context);
-      case "look":
-        return look(action, context, { ...this.#options, refusals: this.refusals });
+      case "confirmCreated":
+        return this.#creation.confirmCreated(action, context);
+      case "readPreviousDelegate":
+        return this.#previousLeader.readDelegate(action, context);
+      case "restoreMarks":
+        return restoreMarks(action, context, { ...this.#options, memories: this.#memories });
       case "bind":
         return this.#bind(action, context);
-      case "hold":
-        return this.#hold(action, context);
-      case "record":
-        return this.#record(action, context);
+      case "addFinalizer":
+        return this.#addFinalizer(action, context);
+      case "recordDelegate":
+        return this.#recordDelegate(action, context);
       case "forward":
         return this.#sync.forward(action, context);
       case "status":
@@ -110,36 +103,36 @@ export class Executor {
         return this.#report(action, context);
       case "announce":
         return this.#announce(action, context);
-      case "finish":
-        return this.#finish(action, context);
-      case "release":
-        return this.#release(action, context);
+      case "deleteProxy":
+        return this.#deleteProxy(action, context);
+      case "removeFinalizer":
+        return this.#removeFinalizer(action, context);
       case "evict":
         return this.#evict(action, context);
-      case "refuse": {
+      case "noteRefusal": {
         const { proxyUid, refusal, ...refused } = action;
-        const { reservations, proxyOf, onRoom } = this.#options;
-        if (reservations.refuse(proxyUid, refusal, { ...refused, pod: proxyOf(context.key) })) onRoom();
+        const pod = this.#state.proxies.get(context.key);
+        if (this.#reservations.refuse(proxyUid, refusal, { ...refused, pod })) this.#options.events.emit("roomFreed");
         return Promise.resolve(undefined);
       }
     }
   }
 
   async #status(action: ActionOf<"status">, context: Context): Result {
-    const shown = await this.#sync.status(action, context);
-    const { metrics, clock, proxyOf } = this.#options;
-    const proxy = proxyOf(context.key);
+    const expectation = await this.#sync.status(action, context);
+    const { metrics, clock } = this.#options;
+    const proxy = this.#state.proxies.get(context.key);
     const member = proxy && memberOf(proxy);
     // Only Clusters' names become labels, to bound cardinality.
-    if (shown !== undefined && member !== undefined && this.#member(member) !== undefined) {
+    if (expectation !== undefined && member !== undefined && this.#member(member) !== undefined) {
       metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);
     }
-    return shown;
+    return expectation;
   }
 
-  #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
+  #copyDependencies({ member, proxyUid }: ActionOf<"copyDependencies">, { key }: Context): Result {
     this.#options.dependencies.prepare(key, proxyUid, member);
-    return Promise.resolve(shownPrepared(member));
+    return Promise.resolve(expectPrepared(member));
   }
 
   async #delete(action: ActionOf<"delete">, { key, signal }: Context): Result {
@@ -155,12 +148,12 @@ export class Executor {
     } catch (error) {
       member.noteFailure(error);
       if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
-        return shownChanged(name, uid, resourceVersion);
+        return expectChanged(name, uid, resourceVersion);
       }
       // A conflict means another pod by now, or a moment's refusal: the backoff decides when to look again.
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    return shownGone(name, uid, graceSeconds);
+    return expectDeleted(name, uid, graceSeconds);
   }
 
   async #sweep(action: ActionOf<"sweep">, context: Context): Result {
@@ -168,7 +161,7 @@ export class Executor {
     const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
     // The store lags: the proxy exists, and its events are still to come.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
-    if (this.#options.held.keeps(action.member, key, action.uid)) return undefined;
+    if (this.#options.kept.keeps(action.member, key, action.uid)) return undefined;
     await this.#options.restoredHost.confirm(action.member, "pods", signal);
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
@@ -186,7 +179,7 @@ export class Executor {
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);
-      if (action.surplus === true) this.refusals.failed(key, action, error);
+      if (action.surplus === true) this.#options.refusedWrites.failed(key, action, error);
     }
     return undefined;
   }
@@ -200,7 +193,7 @@ export class Executor {
       [CLUSTER_ANNOTATION]: member,
       ...(delegateUid === undefined ? {} : { [DELEGATE_UID_ANNOTATION]: delegateUid }),
       ...(memberNode === undefined ? {} : { [MEMBER_NODE_ANNOTATION]: memberNode }),
-      ...this.#options.deletionCost(proxyUid),
+      ...this.#state.placementState.divisions.costAnnotations(proxyUid),
     };
     const body = {
       apiVersion: "v1",
@@ -209,7 +202,7 @@ export class Executor {
       target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
     };
     // The watch may show the Binding before the response arrives, and the memory of the search ends then.
-    const { memories } = this.#options;
+    const memories = this.#memories;
     const search = memories.of(proxyUid);
     memories.noteBinding(proxyUid, binding);
     try {
@@ -217,26 +210,27 @@ export class Executor {
       // Until a delegate is on record the memory is needed, except for room elsewhere.
       if (delegateUid === undefined) {
         const { room = member } = search;
-        if (room !== member && this.#options.reservations.release(proxyUid, room)) this.#options.onRoom();
-        return shownOnProxy(proxyUid, isBoundOrDeleting);
+        if (room !== member && this.#reservations.release(proxyUid, room)) this.#options.events.emit("roomFreed");
+        return expectOnProxy(proxyUid, isBoundOrDeleting);
       }
       this.#noteBound(search, member);
-      if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
+      const isNews = this.#reservations.settle(proxyUid, member, this.#state.proxies.get(key));
+      if (isNews) this.#options.events.emit("roomFreed");
     } catch (error) {
       // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
-      if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
+      if (isKubeError(error, "NotFound")) return expectOnProxy(proxyUid, isBoundOrDeleting);
       // An earlier Binding without a response may still have been done.
       if (isSurelyUndone(error) && search.binding === undefined) memories.noteUnbound(proxyUid);
       await this.#tellUnbound(action, error, context);
       throw error;
     }
-    return shownOnProxy(proxyUid, isBoundOrDeleting);
+    return expectOnProxy(proxyUid, isBoundOrDeleting);
   }
 
   /** Tells the author that the host refuses the Binding of a pod whose delegate runs. */
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
-    const { memories, clock } = this.#options;
-    const now = clock.now();
+    const memories = this.#memories;
+    const now = this.#options.clock.now();
     const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + LASTING_AFTER_MS;
     if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
     const node = virtualNodeName(member);
@@ -245,7 +239,7 @@ export class Executor {
     await this.#report({ type: "report", proxyUid, reason: "NotBound", message }, context);
   }
 
-  async #hold({ proxyUid }: ActionOf<"hold">, { key, signal }: Context): Result {
+  async #addFinalizer({ proxyUid }: ActionOf<"addFinalizer">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, finalizers: [DELEGATE_FINALIZER] } };
     return patchProxy(proxyUid, () =>
       this.#options.host.patch(
@@ -257,21 +251,21 @@ export class Executor {
     );
   }
 
-  async #record(action: ActionOf<"record">, { key, signal }: Context): Result {
+  async #recordDelegate(action: ActionOf<"recordDelegate">, { key, signal }: Context): Result {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
-    const { memories, proxyOf } = this.#options;
+    const memories = this.#memories;
     const { recording: earlier } = memories.of(proxyUid);
     memories.noteRecording(proxyUid, { delegateUid, memberNode });
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
     try {
-      const shown = await patchProxy(proxyUid, () =>
+      const expectation = await patchProxy(proxyUid, () =>
         this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
       );
-      const recorded = proxyOf(key)?.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
-      if (shown === undefined || recorded === delegateUid) memories.forget(proxyUid);
+      const recorded = this.#state.proxies.get(key)?.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
+      if (expectation === undefined || recorded === delegateUid) memories.forget(proxyUid);
       else memories.noteRecorded(proxyUid);
-      return shown;
+      return expectation;
     } catch (error) {
       // An earlier record without a response may still have been taken.
       const isUndone = isKubeError(error, "Conflict") || isSurelyUndone(error);
@@ -282,12 +276,12 @@ export class Executor {
 
   /** Tells why the pod waits. Where the host refuses the condition, the event alone tells it. */
   async #report(action: ActionOf<"report">, context: Context): Result {
-    const { memories, clock, recorder } = this.#options;
+    const { clock, recorder } = this.#options;
     const { key, log } = context;
     const { proxyUid, reason, message, refusals, again } = action;
-    let shown: Awaited<Result> = () => true;
+    let expectation: Awaited<Result> = () => true;
     try {
-      if (again !== true) shown = await this.#condition(action, context);
+      if (again !== true) expectation = await this.#condition(action, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
@@ -296,13 +290,13 @@ export class Executor {
     const seeAlso = `legation status pod ${name} -n ${namespace}`;
     recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
     const told = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
-    memories.noteReported(proxyUid, told, clock.now());
-    return shown;
+    this.#memories.noteReported(proxyUid, told, clock.now());
+    return expectation;
   }
 
   #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, { key, signal }: Context): Result {
-    const { host, clock, proxyOf, notPlacedReason: shownAs } = this.#options;
-    const proxy = proxyOf(key);
+    const { host, clock, notPlacedReason: shownAs } = this.#options;
+    const proxy = this.#state.proxies.get(key);
     // The proxy was bound, or went, since the decision.
     if (proxy?.metadata.uid !== proxyUid || isBound(proxy) !== (bound === true)) return Promise.resolve(undefined);
     const type = PLACED_CONDITION;
@@ -326,13 +320,13 @@ export class Executor {
     return Promise.resolve(undefined);
   }
 
-  async #finish({ proxyUid }: ActionOf<"finish">, { key, signal }: Context): Result {
+  async #deleteProxy({ proxyUid }: ActionOf<"deleteProxy">, { key, signal }: Context): Result {
     try {
       await this.#options.host.delete(pods, objectRef(key), { uid: proxyUid, gracePeriodSeconds: 0, signal });
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    return shownOnProxy(proxyUid, (proxy) => deletionGrace(proxy) === 0);
+    return expectOnProxy(proxyUid, (proxy) => deletionGrace(proxy) === 0);
   }
 
   async #evict({ proxyUid, graceSeconds }: ActionOf<"evict">, { key, signal, log }: Context): Result {
@@ -343,12 +337,12 @@ export class Executor {
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    return shownOnProxy(proxyUid, isDeleting);
+    return expectOnProxy(proxyUid, isDeleting);
   }
 
-  async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
+  async #removeFinalizer({ proxyUid }: ActionOf<"removeFinalizer">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
-    const shown = await patchProxy(proxyUid, () =>
+    const expectation = await patchProxy(proxyUid, () =>
       this.#options.host.patch(
         pods,
         objectRef(key),
@@ -356,7 +350,7 @@ export class Executor {
         { signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
-    return shown === undefined ? undefined : shownReleased(proxyUid);
+    return expectation === undefined ? undefined : expectFinalizerRemoved(proxyUid);
   }
 
   #noteBound({ fresh, attempts }: Memory, member: string): void {
@@ -368,6 +362,14 @@ export class Executor {
 
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
+  }
+
+  get #memories(): Memories {
+    return this.#state.placementState.memories;
+  }
+
+  get #reservations(): Reservations {
+    return this.#state.placementState.reservations;
   }
 }
 

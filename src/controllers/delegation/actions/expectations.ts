@@ -1,12 +1,12 @@
 import { DELEGATE_FINALIZER } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { deletionGrace, isDeleting } from "../../../pods/phase.ts";
-import type { Shown } from "../../../runtime/controller.ts";
+import type { Expectation } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
 import type { View } from "../model/view.ts";
 
 /** Expects that the member's store shows a delegate that `holds`. */
-export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Shown<View> {
+export function expectInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Expectation<View> {
   return ({ members }) => {
     const delegate = members.find(({ name }) => name === member)?.delegate;
     return delegate !== undefined && holds(delegate);
@@ -14,12 +14,12 @@ export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => 
 }
 
 /** Expects that the member has what the pod needs, or refuses it. */
-export function shownPrepared(member: string): Shown<View> {
+export function expectPrepared(member: string): Expectation<View> {
   return ({ members }) => members.find(({ name }) => name === member)?.readiness !== "unprepared";
 }
 
 /** Expects that the member's store shows the deletion, with a grace period no longer than requested. */
-export function shownGone(member: string, uid: string, graceSeconds: number | undefined): Shown<View> {
+export function expectDeleted(member: string, uid: string, graceSeconds: number | undefined): Expectation<View> {
   return ({ members }) => {
     const delegate = members.find(({ name }) => name === member)?.delegate;
     if (delegate?.metadata.uid !== uid) return true;
@@ -28,7 +28,7 @@ export function shownGone(member: string, uid: string, graceSeconds: number | un
 }
 
 /** Expects that the member's store shows another version of the delegate, or none. */
-export function shownChanged(member: string, uid: string, resourceVersion: string): Shown<View> {
+export function expectChanged(member: string, uid: string, resourceVersion: string): Expectation<View> {
   return ({ members }) => {
     const { metadata } = members.find(({ name }) => name === member)?.delegate ?? {};
     return metadata?.uid !== uid || metadata.resourceVersion !== resourceVersion;
@@ -36,7 +36,7 @@ export function shownChanged(member: string, uid: string, resourceVersion: strin
 }
 
 /** Expects that the proxy `holds`, is gone, or has been replaced. */
-export function shownOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => boolean): Shown<View> {
+export function expectOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => boolean): Expectation<View> {
   return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);
 }
 
@@ -44,8 +44,8 @@ export function shownOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => bo
  * Expects that the proxy has lost Legation's finalizer. Its resourceVersion does not tell: the API server deletes in place of
  * writing, and answers with the version before.
  */
-export function shownReleased(proxyUid: string): Shown<View> {
-  return shownOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
+export function expectFinalizerRemoved(proxyUid: string): Expectation<View> {
+  return expectOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
 }
 
 /** Reports whether the object is at least as new as the version. */

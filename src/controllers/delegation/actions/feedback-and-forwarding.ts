@@ -4,7 +4,7 @@ import { isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.t
 import { pods } from "../../../kube/resources.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ActionOf } from "../model/decision.ts";
@@ -13,30 +13,26 @@ import type { View } from "../model/view.ts";
 import { isFutile } from "../model/writes.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
-import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./expectations.ts";
-import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
-import type { Refusals } from "./refused-writes.ts";
+import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
+import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-messages.ts";
 
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<View> | undefined>;
+type Result = Promise<Expectation<View> | undefined>;
 /** No write was sent: there is nothing to wait for. */
-const atOnce: Shown<View> = () => true;
+const atOnce: Expectation<View> = () => true;
 // Longer than a forward that was refused is held.
 const FORGET_DENIAL_MS = 15 * 60_000;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
-interface DelegateSyncOptions extends DelegationOptions {
-  readonly memories: Memories;
-  readonly refusals: Pick<Refusals, "tell">;
-}
-
 /** Sends the patches that keep proxy and delegate alike, in both directions; none that would have no effect. */
 export class DelegateSync {
-  readonly #options: DelegateSyncOptions;
+  readonly #options: DelegationOptions;
+  readonly #memories: Memories;
   readonly #guard: WriteGuard<ObjectKey>;
 
-  constructor(options: DelegateSyncOptions) {
+  constructor(options: DelegationOptions, memories: Memories) {
     this.#options = options;
+    this.#memories = memories;
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
   }
 
@@ -53,7 +49,7 @@ export class DelegateSync {
   /** Returns undefined when the member refuses the patch and all of its parts. */
   async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
     const { proxyUid, patch } = action;
-    if (!this.#options.memories.writes.mayWrite(proxyUid, JSON.stringify(patch))) return undefined;
+    if (!this.#memories.writes.mayWrite(proxyUid, JSON.stringify(patch))) return undefined;
     try {
       return await this.#patchDelegate(member, action, context);
     } catch (error) {
@@ -64,11 +60,11 @@ export class DelegateSync {
       if (patch.apart === undefined) {
         const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;
         const told = { reason: "NotForwarded", message: refused };
-        this.#options.refusals.tell(context.key, proxyUid, `forward ${subresource}`, told);
+        this.#options.refusedWrites.tell(context.key, proxyUid, `forward ${subresource}`, told);
       }
       for (const part of partsOf(patch)) {
-        const shown = await this.#send(member, { ...action, patch: part }, context);
-        if (shown !== undefined) return shown;
+        const expectation = await this.#send(member, { ...action, patch: part }, context);
+        if (expectation !== undefined) return expectation;
       }
       if (patch.subresource === "resize") this.#noteResizeRefused(proxyUid, patch, error);
       else this.#hold(proxyUid, patch, "Refused");
@@ -98,8 +94,8 @@ export class DelegateSync {
         context.log.warn({ member: member.name }, message);
         this.tellOnce(key, action.proxyUid, "NotForwarded", message);
       }
-      if (subresource === "resize") this.#options.memories.noteResized(action.proxyUid);
-      return shownInMember(
+      if (subresource === "resize") this.#memories.noteResized(action.proxyUid);
+      return expectInMember(
         member.name,
         (pod) => pod.metadata.uid !== uid || isAtLeast(pod, written.metadata.resourceVersion),
       );
@@ -107,7 +103,7 @@ export class DelegateSync {
       member.noteFailure(error);
       const isGone = isKubeError(error, "NotFound") && !isUnknownSubresource(error);
       if (!isGone) throw error;
-      return shownChanged(member.name, uid, resourceVersion);
+      return expectChanged(member.name, uid, resourceVersion);
     }
   }
 
@@ -126,15 +122,14 @@ export class DelegateSync {
     const { patch, resourceVersion } = action;
     const { uid } = patch.metadata;
     const purpose = statusPurpose(patch);
-    const { memories, clock } = this.#options;
-    if (isFutile(memories.of(uid), patch, purpose, clock.now())) return undefined;
+    if (isFutile(this.#memories.of(uid), patch, purpose, this.#options.clock.now())) return undefined;
     const options = { subresource: "status", signal, metadataOnly: true };
     const body = { ...patch, metadata: { uid, resourceVersion } };
     try {
       const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, options);
       this.#noteEffect(uid, action, written);
       if (this.#isUndone(uid, purpose)) this.#tellStatusUndone(uid, purpose, context);
-      return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
+      return expectOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
       if (!isLastingRefusal(error)) throw error;
@@ -150,7 +145,7 @@ export class DelegateSync {
     const message = `this cluster refuses the status that the member tells: ${detail}`;
     this.#hold(uid, action.patch, "Refused");
     log.warn(message);
-    this.#options.refusals.tell(key, uid, "status", { reason: "StatusRefused", message });
+    this.#options.refusedWrites.tell(key, uid, "status", { reason: "StatusRefused", message });
   }
 
   #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
@@ -159,7 +154,7 @@ export class DelegateSync {
 
   /** Counts the write. Reports whether another writer undoes it so often that it is held back. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
-    return this.#options.memories.writes.written(proxyUid, undone(purpose), purpose.wanted);
+    return this.#memories.writes.written(proxyUid, undone(purpose), purpose.wanted);
   }
 
   #tellStatusUndone(proxyUid: string, { parts }: Purpose, { key, log }: Context): void {
@@ -170,18 +165,18 @@ export class DelegateSync {
   }
 
   #noteResizeRefused(proxyUid: string, { body }: ForwardPatch, error: unknown): void {
-    const { memories, clock } = this.#options;
+    const { clock } = this.#options;
     const refusal = {
       spec: JSON.stringify(body.spec),
       reason: resizeReason(error),
       message: isKubeError(error) ? error.detail : String(error),
       since: timestamp(clock.wall()),
     };
-    memories.noteRefusedResize(proxyUid, refusal, clock.now());
+    this.#memories.noteRefusedResize(proxyUid, refusal, clock.now());
   }
 
   #hold(proxyUid: string, patch: StatusPatch | ForwardPatch, reason: HoldReason): void {
-    this.#options.memories.writes.hold(proxyUid, JSON.stringify(patch), reason);
+    this.#memories.writes.hold(proxyUid, JSON.stringify(patch), reason);
   }
 }
 
@@ -203,7 +198,7 @@ export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): R
   try {
     const { metadata } = await write();
     const version = metadata?.resourceVersion ?? "0";
-    return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
+    return expectOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
     throw error;

@@ -7,22 +7,23 @@ import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/phase.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
 import type { ActionOf, AskedMember } from "../model/decision.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
-import { shownInMember } from "./expectations.ts";
+import { expectInMember } from "./expectations.ts";
 import type { DelegateSync } from "./feedback-and-forwarding.ts";
 import { findDelegate } from "./restore-marks.ts";
 
-type AskAction = ActionOf<"ask">;
+type ReadAction = ActionOf<"readPreviousDelegate">;
 type Context = ActionContext<ObjectKey>;
 
 interface PreviousLeaderOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  /** The host's proxies. */
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly sync: Pick<DelegateSync, "tellOnce">;
 }
 
@@ -91,7 +92,7 @@ export class PreviousLeader {
    * Asks all members at once for the proxy's delegate. Unless one has it, rejects with a KubeError of a failed request after all have
    * answered. A proxy that changed meanwhile is decided on again at once, as it may have been deleted.
    */
-  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<View> | undefined> {
+  async readDelegate({ proxyUid, members }: ReadAction, context: Context): Promise<Expectation<View> | undefined> {
     const version = this.#versionOf(context.key);
     const sent: Sent[] = [];
     for (const asked of members) {
@@ -103,13 +104,13 @@ export class PreviousLeader {
     const listed = sent.filter(({ said }) => isListed(said, proxyUid));
     for (const one of listed) one.said = new Answer(this.#find(one.member, proxyUid, context));
     if (listed.length > 0) await answersTo(listed);
-    const { shown, failure } = this.#note(sent, proxyUid);
-    if (shown.length === 0 && failure !== undefined) {
+    const { expectations, failure } = this.#note(sent, proxyUid);
+    if (expectations.length === 0 && failure !== undefined) {
       this.#tell(failure, proxyUid, context);
       if (this.#versionOf(context.key) !== version) return () => true;
       throw failure.error;
     }
-    return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
+    return sent.length === 0 ? undefined : (observed) => expectations.every((isMet) => isMet(observed));
   }
 
   #send(member: Member, { since }: AskedMember, proxyUid: string, context: Context): Sent["said"] {
@@ -125,9 +126,12 @@ export class PreviousLeader {
   }
 
   /** Notes the members' answers. Returns the expectations, and the failure to report. */
-  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<View>[]; readonly failure?: Failure } {
+  #note(
+    sent: readonly Sent[],
+    proxyUid: string,
+  ): { readonly expectations: Expectation<View>[]; readonly failure?: Failure } {
     const { memories, registry } = this.#options;
-    const shown: Shown<View>[] = [];
+    const expectations: Expectation<View>[] = [];
     const failures: Failure[] = [];
     // The proxy may have gone meanwhile.
     const isGone = memories.of(proxyUid).fresh;
@@ -138,14 +142,14 @@ export class PreviousLeader {
       if (outcome?.status === "rejected") failures.push({ asked, error: outcome.reason });
       if (outcome?.status !== "fulfilled" || isGone) continue;
       if (outcome.value === undefined || isList(outcome.value)) {
-        memories.noteDenied(proxyUid, member.name);
+        memories.noteConfirmedAbsent(proxyUid, member.name);
         continue;
       }
       memories.noteUncertain(proxyUid, member.name);
-      shown.push(shownInMember(member.name, isOf(proxyUid)));
+      expectations.push(expectInMember(member.name, isOf(proxyUid)));
     }
     const failure = mostPatient(failures);
-    return { shown, ...(failure === undefined ? {} : { failure }) };
+    return { expectations, ...(failure === undefined ? {} : { failure }) };
   }
 
   async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {
@@ -184,13 +188,13 @@ export class PreviousLeader {
   }
 
   #versionOf(key: ObjectKey): string | undefined {
-    return this.#options.proxyOf(key)?.metadata.resourceVersion;
+    return this.#options.proxies.get(key)?.metadata.resourceVersion;
   }
 
   #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
-    const { clock, sync, proxyOf } = this.#options;
+    const { clock, sync, proxies } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
-    const proxy = proxyOf(key);
+    const proxy = proxies.get(key);
     if (proxy?.metadata.uid !== proxyUid || isDeleting(proxy)) return;
     const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
     sync.tellOnce(key, proxyUid, "ClusterNotReady", message);

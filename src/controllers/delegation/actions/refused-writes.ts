@@ -1,48 +1,52 @@
-import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type Pod } from "../../../api/kubernetes.ts";
 import { isKubeError } from "../../../kube/errors.ts";
 import { withoutAmounts } from "../../../kube/messages.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { EventRecorder } from "../../../runtime/event-recorder.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
+import type { WriteGuard } from "../../../runtime/write-guard.ts";
+import type { Emitter } from "../../events.ts";
 import type { Action } from "../model/decision.ts";
 import { HOLD_MS } from "../model/memory.ts";
-import type { Memories } from "../placement/memories.ts";
 
 // A refused write is tried again after HOLD_MS at the latest, which renews the refusal.
 const REFUSED_MS = HOLD_MS + 60_000;
 
-export interface RefusalsOptions {
-  readonly memories: Memories;
+export interface RefusedWritesOptions {
+  /** Holds the writes, by proxy uid. */
+  readonly writes: WriteGuard<string, RefusedWrite>;
   readonly recorder: Pick<EventRecorder, "record">;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  /** Called when the pod's condition has to change. */
-  readonly onRefused: (key: ObjectKey) => void;
+  /** The host's proxies. */
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
+  readonly events: Emitter;
 }
 
 /**
  * Tells authors of writes for their pods that a cluster goes on refusing: in an event, and in the condition `legation.dev/Refused`,
  * which a phase derives from the memory.
  */
-export class Refusals {
-  readonly #options: RefusalsOptions;
+export class RefusedWrites {
+  readonly writes: WriteGuard<string, RefusedWrite>;
+  readonly #options: RefusedWritesOptions;
 
-  constructor(options: RefusalsOptions) {
+  constructor(options: RefusedWritesOptions) {
     this.#options = options;
+    this.writes = options.writes;
   }
 
   /** Notes a refused write. `what` tells it from the pod's other writes. Reports whether the author was told now. */
   tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
-    const { memories, recorder, onRefused } = this.#options;
+    const { recorder, events } = this.#options;
     const why = { ...refused, dedupe: withoutAmounts(refused.message) };
-    if (!memories.writes.refuse(proxyUid, what, why, { holdMs: REFUSED_MS })) return false;
+    if (!this.writes.refuse(proxyUid, what, why, { holdMs: REFUSED_MS })) return false;
     recorder.record({ ...objectRef(key), uid: proxyUid }, refused);
-    onRefused(key);
+    events.emit("refusedWrite", key);
     return true;
   }
 
   /** Ends the refusal of a write that was done. */
   over(key: ObjectKey, proxyUid: string, what: string): void {
-    if (this.#options.memories.writes.done(proxyUid, what)) this.#options.onRefused(key);
+    if (this.writes.done(proxyUid, what)) this.#options.events.emit("refusedWrite", key);
   }
 
   /** Ends the refusal of an action that was carried out. */
@@ -50,8 +54,8 @@ export class Refusals {
     const proxyUid = this.#concerned(key, action);
     if (proxyUid === undefined) return;
     // Parts of these may be refused, which is told as such.
-    const isPartial = action.type === "forward" || action.type === "status" || action.type === "look";
-    if (isPartial) this.#options.memories.writes.answered(proxyUid, nameOf(action));
+    const isPartial = action.type === "forward" || action.type === "status" || action.type === "restoreMarks";
+    if (isPartial) this.writes.answered(proxyUid, nameOf(action));
     else this.over(key, proxyUid, nameOf(action));
   }
 
@@ -66,13 +70,13 @@ export class Refusals {
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void {
     // A cluster without a response is lost or stopping, as its virtual node shows.
     if (!isKubeError(error) || error.status === undefined) return;
-    if (this.#options.memories.writes.failed(proxyUid, what, error) === "transient") return;
+    if (this.writes.failed(proxyUid, what, error) === "transient") return;
     this.tell(key, proxyUid, what, refused);
   }
 
   /** Returns the uid of the proxy that the action is for; undefined when that proxy is gone. */
   #concerned(key: ObjectKey, action: Action): string | undefined {
-    const { uid } = this.#options.proxyOf(key)?.metadata ?? {};
+    const { uid } = this.#options.proxies.get(key)?.metadata ?? {};
     return "proxyUid" in action && action.proxyUid !== uid ? undefined : uid;
   }
 }
@@ -94,18 +98,18 @@ function refusedWrite(action: Action, detail: string): RefusedWrite | undefined 
       const message = `${action.member}: its API server refuses to delete the pod there: ${detail}; ${advice}`;
       return { reason: "DeletionRefused", message };
     }
-    case "finish":
+    case "deleteProxy":
       return {
         reason: "ReleaseRefused",
         message: here("the deletion with grace 0 of a pod whose containers are gone"),
       };
-    case "release":
+    case "removeFinalizer":
       return { reason: "ReleaseRefused", message: here("that Legation's finalizer is taken off the pod") };
     case "evict":
       return { reason: "EvictionRefused", message: here("to delete the pod, which is being deleted in its member") };
-    case "hold":
+    case "addFinalizer":
       return { reason: "NotHeld", message: here("Legation's finalizer on the pod, without which it gets no delegate") };
-    case "record":
+    case "recordDelegate":
       return { reason: "NotRecorded", message: here("the annotations that name the pod's delegate") };
     case "status":
       return { reason: "StatusRefused", message: here("the status that the member tells") };
@@ -115,18 +119,18 @@ function refusedWrite(action: Action, detail: string): RefusedWrite | undefined 
       const message = `${action.member}: its API server refuses a change of the pod: ${detail}; allow it there, where it is tried again`;
       return { reason: "NotForwarded", message };
     }
-    case "look":
-    case "resolve": {
+    case "restoreMarks":
+    case "confirmCreated": {
       const message = `${action.member}: its API server does not say whether it has the pod: ${detail}; legation join ${action.member} gives Legation's rights back`;
       return { reason: "NotFollowed", message };
     }
     case "create":
     case "bind":
-    case "ask":
+    case "readPreviousDelegate":
     case "announce":
-    case "prepare":
-    case "promise":
-    case "refuse":
+    case "copyDependencies":
+    case "reserve":
+    case "noteRefusal":
     case "sweep":
       return undefined;
   }

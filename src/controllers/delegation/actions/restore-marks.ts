@@ -5,29 +5,29 @@ import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { MARKS } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
-import { shownInMember } from "./expectations.ts";
-import type { Refusals } from "./refused-writes.ts";
+import { expectInMember } from "./expectations.ts";
+import type { RefusedWrites } from "./refused-writes.ts";
 
-type LookAction = ActionOf<"look">;
+type RestoreAction = ActionOf<"restoreMarks">;
 type Context = ActionContext<ObjectKey>;
-type Result = Promise<Shown<View> | undefined>;
+type Result = Promise<Expectation<View> | undefined>;
 
-interface LookOptions extends Pick<DelegationOptions, "registry" | "identity"> {
+interface RestoreOptions extends Pick<DelegationOptions, "registry" | "identity"> {
   readonly memories: Memories;
-  readonly refusals: Pick<Refusals, "tell" | "over">;
+  readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
 }
 
 /**
  * Asks a member for the delegate that a proxy records. One with the recorded uid is the delegate, and gets back the label and
  * annotation by which it is known. Rejects with KubeError.
  */
-export async function look(action: LookAction, context: Context, options: LookOptions): Result {
+export async function restoreMarks(action: RestoreAction, context: Context, options: RestoreOptions): Result {
   const { registry, memories, identity } = options;
   const { proxyUid, delegateUid } = action;
   const member = registry.member(action.member);
@@ -44,7 +44,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
     // The watch lags.
-    return shownInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
+    return expectInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
   } catch (error) {
     member.noteFailure(error);
     throw error;
@@ -54,7 +54,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
 /** Deletes a delegate that cannot have its marks, with its proxy. No watch tells, so it is asked for again. */
 async function endUnmarked(
   { client }: Member,
-  { delegateUid: uid, ends }: LookAction,
+  { delegateUid: uid, ends }: RestoreAction,
   { key, signal }: Context,
 ): Result {
   if (ends === undefined) return undefined;
@@ -73,15 +73,15 @@ function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
 /** Gives a delegate its marks back, with its uid as a precondition. Rejects with KubeError. */
 export async function mark(
   member: Member,
-  action: Pick<LookAction, "proxyUid" | "delegateUid">,
+  action: Pick<RestoreAction, "proxyUid" | "delegateUid">,
   context: Context,
-  options: LookOptions,
+  options: RestoreOptions,
 ): Result {
   const { proxyUid, delegateUid: uid } = action;
   const { memories, identity } = options;
   const { key, signal, log } = context;
   const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
-  const leave = (why: string): Shown<View> => {
+  const leave = (why: string): Expectation<View> => {
     memories.writes.hold(proxyUid, MARKS, "Refused");
     tellUnmarked(member, action, why, context, options);
     return () => true;
@@ -90,9 +90,9 @@ export async function mark(
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
     if (memories.writes.written(proxyUid, MARKS, { [MARKS]: uid })) return leave("somebody keeps taking them off");
-    options.refusals.over(key, proxyUid, "marks");
+    options.refusedWrites.over(key, proxyUid, "marks");
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
-    return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
+    return expectInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
     if (isLastingRefusal(error)) return leave(error.detail);
     // Gone, or another pod by now: the member is asked again.
@@ -103,15 +103,15 @@ export async function mark(
 
 function tellUnmarked(
   { name }: Member,
-  { proxyUid }: Pick<LookAction, "proxyUid">,
+  { proxyUid }: Pick<RestoreAction, "proxyUid">,
   why: string,
   { key, log }: Context,
-  { refusals, identity }: LookOptions,
+  { refusedWrites, identity }: RestoreOptions,
 ): void {
   const label = `${HOST_LABEL}=${identity.id}`;
   const message = `${name}: the pod is there without Legation's label ${label} and owner annotation, and does not get them back: ${why}; what happens to it is not told here until it has them`;
   log.warn({ member: name }, message);
-  refusals.tell(key, proxyUid, "marks", { reason: "NotFollowed", message });
+  refusedWrites.tell(key, proxyUid, "marks", { reason: "NotFollowed", message });
 }
 
 /** Reads the proxy's delegate from the member's API server; undefined when it is not there. Rejects with KubeError. */

@@ -1,42 +1,45 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
 import { memberOf } from "../../../pods/proxy.ts";
-import type { ActionContext, Shown } from "../../../runtime/controller.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
 import type { SpanAttributes, Step, TracedPod, Traces } from "../../../telemetry/traces.ts";
 import type { Action } from "../model/decision.ts";
 import { awaitsDelegate } from "../model/delegates.ts";
-import type { Memory } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
+import type { Memories } from "../placement/memories.ts";
+import type { WaitingProxies } from "../placement/waiting-proxies.ts";
 
 export interface PodTracesOptions {
   readonly traces: Traces;
   /** Name of the host cluster. */
   readonly host: string;
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  readonly memoryOf: (proxyUid: string) => Memory;
-  /** Returns since when the proxy waits for a member; epoch ms. */
-  readonly waitingSince: (key: ObjectKey) => number | undefined;
-  readonly now: () => number;
+  /** The host's proxies. */
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
+  readonly memories: Pick<Memories, "of">;
+  readonly waiting: Pick<WaitingProxies, "since">;
+  readonly clock: Pick<Clock, "now">;
 }
 
-type Result = Promise<Shown<View> | undefined>;
+type Result = Promise<Expectation<View> | undefined>;
 
 /** Names of the actions that are requests; the others change memory only. */
 const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
   create: "create delegate",
   delete: "delete delegate",
   sweep: "sweep delegate",
-  resolve: "look for delegate",
-  ask: "look for delegate",
+  confirmCreated: "look for delegate",
+  readPreviousDelegate: "look for delegate",
   bind: "bind proxy",
-  hold: "hold proxy",
-  record: "record delegate",
+  addFinalizer: "add finalizer",
+  recordDelegate: "record delegate",
   forward: "forward change",
   status: "copy status",
   report: "tell why it waits",
   announce: "tell where it went",
-  finish: "finish proxy",
-  release: "release proxy",
+  deleteProxy: "finish proxy",
+  removeFinalizer: "release proxy",
 };
 
 /** Records one trace per pod: the controller's actions, and the waits between them. */
@@ -49,44 +52,44 @@ export class PodTraces {
 
   /** Carries out an action by `run`, as a step of the pod's trace. */
   async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
-    const { traces, proxyOf, memoryOf, now } = this.#options;
-    const proxy = proxyOf(key);
+    const { traces, proxies, memories, clock } = this.#options;
+    const proxy = proxies.get(key);
     const uid = "proxyUid" in action ? action.proxyUid : proxy?.metadata.uid;
     if (uid === undefined) return run();
     const { namespace = "", name } = objectRef(key);
     const pod: TracedPod = { uid, namespace, name };
-    const memory = memoryOf(uid);
+    const memory = memories.of(uid);
     const attempt = "member" in action ? memory.attempts[action.member] : undefined;
     if (action.type === "create" && Object.keys(memory.attempts).length === 0) this.#waited(pod, key, proxy);
-    if (action.type === "refuse") {
+    if (action.type === "noteRefusal") {
       const { cluster, reason } = action.refusal;
       this.#scheduled(pod, cluster, memory.attempts[cluster]?.since, reason);
     }
     const stepName = NAMES[action.type];
     if (stepName === undefined) return run();
-    const startedAt = now();
+    const startedAt = clock.now();
     const step: Step = { name: stepName, startedAt, attributes: this.#attributes(action) };
-    const shown = await traces.step(pod, step, run);
-    if (proxy?.metadata.uid !== uid) return shown;
+    const expectation = await traces.step(pod, step, run);
+    if (proxy?.metadata.uid !== uid) return expectation;
     if (action.type === "bind" && action.delegateUid !== undefined) {
       this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
       this.#placed(pod, proxy, action.member);
     }
-    if (action.type === "record" && awaitsDelegate(proxy)) this.#placed(pod, proxy, memberOf(proxy));
-    if (action.type === "status" && shown !== undefined) this.#ended(pod, proxy, action.patch.status.phase);
-    if (action.type === "release") this.#gone(pod, proxy);
-    return shown;
+    if (action.type === "recordDelegate" && awaitsDelegate(proxy)) this.#placed(pod, proxy, memberOf(proxy));
+    if (action.type === "status" && expectation !== undefined) this.#ended(pod, proxy, action.patch.status.phase);
+    if (action.type === "removeFinalizer") this.#gone(pod, proxy);
+    return expectation;
   }
 
   /** Records the wait before the first delegate. */
   #waited(pod: TracedPod, key: ObjectKey, proxy: Stored<Pod> | undefined): void {
-    const { traces, memoryOf, waitingSince, now } = this.#options;
-    const since = memoryOf(pod.uid).fresh ? waitingSince(key) : createdAt(proxy);
+    const { traces, memories, waiting, clock } = this.#options;
+    const since = memories.of(pod.uid).fresh ? waiting.since(key) : createdAt(proxy);
     if (since === undefined) return;
     traces.finishedStep(pod, {
       name: "wait for placement",
       startedAt: since,
-      endedAt: now(),
+      endedAt: clock.now(),
       attributes: this.#attributes(),
     });
   }
@@ -97,7 +100,7 @@ export class PodTraces {
     member: string,
     since: number | undefined,
     failure: string | undefined,
-    until: number = this.#options.now(),
+    until: number = this.#options.clock.now(),
   ): void {
     if (since === undefined) return;
     this.#options.traces.finishedStep(pod, {
@@ -111,12 +114,12 @@ export class PodTraces {
 
   /** Records the root span, from creation to Binding, as soon as it is known. */
   #placed(pod: TracedPod, proxy: Stored<Pod>, member?: string, failure?: string): void {
-    const { traces, now } = this.#options;
+    const { traces, clock } = this.#options;
     traces.finishedStep(pod, {
       name: "place pod",
       root: true,
-      startedAt: createdAt(proxy) ?? now(),
-      endedAt: now(),
+      startedAt: createdAt(proxy) ?? clock.now(),
+      endedAt: clock.now(),
       attributes: this.#attributes(member === undefined ? {} : { member }),
       ...(failure === undefined ? {} : { failure }),
     });
@@ -125,13 +128,13 @@ export class PodTraces {
   /** Records the run, from the start in the member to the final status on the host. */
   #ended(pod: TracedPod, proxy: Stored<Pod>, phase: unknown): void {
     if (isTerminal(proxy) || (phase !== "Succeeded" && phase !== "Failed")) return;
-    const { traces, now } = this.#options;
+    const { traces, clock } = this.#options;
     const startedAt = Date.parse(String(proxy.status?.startTime ?? ""));
     if (Number.isNaN(startedAt)) return;
     traces.finishedStep(pod, {
       name: "run",
       startedAt,
-      endedAt: now(),
+      endedAt: clock.now(),
       attributes: this.#attributes({ phase }),
       ...(phase === "Failed" ? { failure: "Failed" } : {}),
     });
@@ -139,11 +142,11 @@ export class PodTraces {
 
   /** Records the end, from the deletion request to the release. */
   #gone(pod: TracedPod, proxy: Stored<Pod>): void {
-    const { traces, now } = this.#options;
+    const { traces, clock } = this.#options;
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");
     const startedAt = deletionAskedAt(proxy);
     if (startedAt === undefined) return;
-    traces.finishedStep(pod, { name: "delete pod", startedAt, endedAt: now(), attributes: this.#attributes() });
+    traces.finishedStep(pod, { name: "delete pod", startedAt, endedAt: clock.now(), attributes: this.#attributes() });
   }
 
   #attributes(about: Action | { readonly member?: string; readonly phase?: string } = {}): SpanAttributes {

@@ -35,7 +35,7 @@ export type Outcome =
   | "Refused" // the proxy's condition for refused writes changes
   | "Unreachable" // its member does not answer
   | "Looking" // the delegate has gone, or only lost its marks
-  | "Lost" // the delegate went although no one on the host deleted the proxy
+  | "Vanished" // the delegate went although no one on the host deleted the proxy
   | "Finished"
   | "Ending"
   | "Released";
@@ -81,9 +81,9 @@ export type Action =
       readonly parked?: boolean;
     }
   /** Has the pod's dependencies copied to a member, before its delegate. */
-  | { readonly type: "prepare"; readonly member: string; readonly proxyUid: string }
+  | { readonly type: "copyDependencies"; readonly member: string; readonly proxyUid: string }
   /** Reserves room in a member for a pod whose delegate elsewhere must go first. */
-  | { readonly type: "promise"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
+  | { readonly type: "reserve"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
   | {
       readonly type: "delete";
       readonly member: string;
@@ -99,17 +99,17 @@ export type Action =
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }
   /** Finds out whether a create whose response was lost has made a delegate. */
   | {
-      readonly type: "resolve";
+      readonly type: "confirmCreated";
       readonly member: string;
       readonly proxyUid: string;
       /** Noted of the member if it has not. */
       readonly refusal?: Refusal;
     }
   /** Asks members, all at once, for a delegate that the previous leader may have created a moment ago. */
-  | { readonly type: "ask"; readonly proxyUid: string; readonly members: readonly AskedMember[] }
+  | { readonly type: "readPreviousDelegate"; readonly proxyUid: string; readonly members: readonly AskedMember[] }
   /** Asks the member's API server for a delegate that the watch shows no more, and gives it its marks back if it is there. */
   | {
-      readonly type: "look";
+      readonly type: "restoreMarks";
       readonly member: string;
       readonly proxyUid: string;
       readonly delegateUid: string;
@@ -118,10 +118,10 @@ export type Action =
     }
   | (SentBinding & { readonly type: "bind"; readonly proxyUid: string })
   /** Puts the finalizer on a proxy that was bound without it, before it gets a delegate. */
-  | { readonly type: "hold"; readonly proxyUid: string }
+  | { readonly type: "addFinalizer"; readonly proxyUid: string }
   /** Records the delegate of a proxy that was bound without one, or whose first one never started. */
   | {
-      readonly type: "record";
+      readonly type: "recordDelegate";
       readonly proxyUid: string;
       /** The proxy's, as a precondition: it had not started by then. */
       readonly resourceVersion: string;
@@ -154,14 +154,14 @@ export type Action =
   /** Tells the author in an event which members refused a pod that another one has now. */
   | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
   /** Deletes the proxy with grace 0, as the kubelet does when a pod's containers are gone. */
-  | { readonly type: "finish"; readonly proxyUid: string }
+  | { readonly type: "deleteProxy"; readonly proxyUid: string }
   /** Deletes the proxy while its delegate is being deleted, so that its controller replaces it at once. */
   | { readonly type: "evict"; readonly proxyUid: string; readonly graceSeconds: number }
   /** Removes the finalizer from the proxy. */
-  | { readonly type: "release"; readonly proxyUid: string }
+  | { readonly type: "removeFinalizer"; readonly proxyUid: string }
   /** Notes that a member did not take the pod. */
   | {
-      readonly type: "refuse";
+      readonly type: "noteRefusal";
       readonly proxyUid: string;
       readonly refusal: Refusal;
       readonly nodesVersion: number;

@@ -47,7 +47,7 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
 }
 
 /** Reports whether Legation's finalizer holds the proxy until its delegate has gone. */
-export function holdsFinalizer({ metadata }: Pod): boolean {
+export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
 }
 
@@ -87,7 +87,7 @@ export function surplusHolders(view: PodView): Holder[] {
  * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: others than the proxy's own
  * are waited for only as long as a kubelet takes.
  */
-export function holdsUp({ name, delegate }: MemberView, view: PodView, now: number): boolean {
+export function blocksDeletion({ name, delegate }: MemberView, view: PodView, now: number): boolean {
   const { proxy } = view;
   if (delegate === undefined || !isFor(delegate, proxy)) return false;
   const own = memberOf(proxy);
@@ -106,7 +106,7 @@ export function surplusAwaitedUntil(view: PodView, now: number): number {
 }
 
 /** Reports whether other finalizers than Legation's hold the proxy. */
-export function isHeldByOthers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {
+export function hasOtherFinalizers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {
   return finalizers.some((name) => name !== DELEGATE_FINALIZER);
 }
 
@@ -146,7 +146,7 @@ export function bindTo(proxy: Stored<Pod>, member: string, delegate: Stored<Pod>
 export function recordOn(proxy: Stored<Pod>, delegate: Stored<Pod>): Action {
   const { uid: proxyUid, resourceVersion } = proxy.metadata;
   const memberNode = delegate.spec?.nodeName ?? "";
-  return { type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode };
+  return { type: "recordDelegate", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode };
 }
 
 /** Creates the delegate in a member. */

@@ -21,13 +21,13 @@ export interface Attempt {
   /** The member's `nodesVersion` at the refusal. */
   readonly nodesVersion?: number;
   /** Refusals in a row, for the backoff. */
-  readonly refusals: number;
+  readonly refusalCount: number;
   /** The one short retry after a refusal was used. */
   readonly hurried?: boolean;
 }
 
 /** Creates whose result is unknown: the member's responses do not tell. */
-export interface Doubt {
+export interface UncertainCreate {
   /** When the first of them failed; epoch ms. */
   readonly since: number;
   /** When the last one failed; epoch ms. */
@@ -60,19 +60,19 @@ export interface Memory {
   /** Members whose connection is new: they may hold a delegate until they have been read. */
   readonly unproven?: readonly string[];
   /** Members confirmed to hold no delegate after the previous leader's writes settled. */
-  readonly denied?: readonly string[];
+  readonly confirmedAbsent?: readonly string[];
   /** By member. */
   readonly attempts: Readonly<Record<string, Attempt>>;
   /** Member where a create was sent and the delegate has not been seen: no other member gets the pod. */
   readonly uncertain?: string;
   /** The failures of that create, where its response was lost. */
-  readonly doubt?: Doubt;
+  readonly uncertainCreate?: UncertainCreate;
   /** The Binding that was sent, until the host shows it: without a response it may be done late. */
   readonly binding?: SentBinding;
   /** The record of a delegate that was sent to a bound proxy, until the host shows it. */
   readonly recording?: SentRecord;
   /** Member where room is reserved until the delegate elsewhere has gone. */
-  readonly promised?: string;
+  readonly reserved?: string;
   /** The last member where room was reserved: the only one that may still count it. */
   readonly room?: string;
   /** The last condition or event that told why the proxy waits. */

@@ -5,7 +5,7 @@ import { explain } from "../../../placement/rank.ts";
 export type Readiness = "ready" | "unprepared" | { readonly refused: string };
 
 /** A reason to wait, in the kubelet's or the scheduler's words. */
-export interface Why {
+export interface WaitReason {
   readonly reason: string;
   readonly message: string;
   /** The reason in each member that the message names. Reasons are compared by these, never by their words. */
@@ -16,14 +16,14 @@ export interface Why {
 export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
 
 /** Returns the reason to wait that is made of the reasons in members. */
-export function because(reason: string, refusals: readonly MemberReason[]): Why {
+export function because(reason: string, refusals: readonly MemberReason[]): WaitReason {
   return { reason, message: explain(refusals), refusals };
 }
 
 /** State of a pod's needs beside a node, on the host. `awaited`: not read yet. `missing`: not there, or unreadable. */
 export type NeedsState =
   | { readonly state: "awaited" }
-  | ({ readonly state: "missing" } & Why)
+  | ({ readonly state: "missing" } & WaitReason)
   | { readonly state: "there" };
 
 /** A pod's needs, with each member's readiness once all of them are there. */
@@ -72,7 +72,7 @@ export function leastReady(all: readonly Readiness[]): Readiness {
 export function whyUnprepared(
   needs: NeedsState | undefined,
   { name, readiness }: { readonly name: string; readonly readiness?: Readiness },
-): Why | undefined {
+): WaitReason | undefined {
   if (needs?.state === "missing") return { reason: needs.reason, message: needs.message };
   const refused = refusalIn(readiness);
   const reason = "RefusedByMember";

@@ -3,7 +3,7 @@ import { isBound } from "../../../pods/phase.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
 import type { Told } from "./memory.ts";
-import type { Why } from "./needs.ts";
+import type { WaitReason } from "./needs.ts";
 import type { MemberView, PodView } from "./view.ts";
 
 // Each report is two writes. A message that differs in numbers only, or in which members answer, is reported this often.
@@ -21,7 +21,7 @@ export interface Report {
 
 /** Returns a decision to wait for this reason, which the author is told. */
 export function waitFor(
-  why: Why,
+  why: WaitReason,
   view: PodView,
   now: number,
   { outcome = "Waiting", requeueAt }: { readonly outcome?: Outcome; readonly requeueAt?: number | undefined } = {},
@@ -45,13 +45,13 @@ export function waitingSince({ waitingSince: since, proxy: { metadata } }: PodVi
  * Returns the report of a reason. Nothing is reported while the last report says the same and its event has not expired. What
  * differs little from it is reported once a minute at most.
  */
-export function report(why: Why, view: PodView, now: number): Report {
+export function report(why: WaitReason, view: PodView, now: number): Report {
   const againAt = nextReportAt(view, now);
   const actions = isDue(why, view, now) ? [reportAction(why, view)] : [];
   return { actions, ...(againAt === undefined ? {} : { againAt }) };
 }
 
-function reportAction({ reason, message, refusals }: Why, { proxy, memory }: PodView): Action {
+function reportAction({ reason, message, refusals }: WaitReason, { proxy, memory }: PodView): Action {
   const { uid: proxyUid } = proxy.metadata;
   const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
   const again: { again?: true } = memory.told?.message === message ? { again: true } : {};
@@ -59,7 +59,7 @@ function reportAction({ reason, message, refusals }: Why, { proxy, memory }: Pod
   return { type: "report", proxyUid, reason, message, ...named, ...bound, ...again };
 }
 
-function isDue(why: Why, { proxy, memory: { told }, members }: PodView, now: number): boolean {
+function isDue(why: WaitReason, { proxy, memory: { told }, members }: PodView, now: number): boolean {
   if (told === undefined) return true;
   if (told.message === why.message) return told.at !== undefined && now >= repeatAt(proxy, told.at);
   const novelty = noveltyOf(why, told, members);
@@ -86,7 +86,7 @@ type Novelty = "none" | "little" | "news";
  * Returns how much a reason differs from the last one. A member that is lost or recovers changes the reasons of all pods that
  * wait. Where nothing else differs, a probe that failed once is not reported: most such members are back in a moment.
  */
-function noveltyOf(why: Why, told: Told, members: readonly MemberView[]): Novelty {
+function noveltyOf(why: WaitReason, told: Told, members: readonly MemberView[]): Novelty {
   if (isSame(told, why)) return "little";
   if (told.reason !== why.reason) return "news";
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
@@ -97,11 +97,11 @@ function noveltyOf(why: Why, told: Told, members: readonly MemberView[]): Novelt
 }
 
 /** Reports whether all members but these have the same reason. */
-function isSame(before: Told | Why, now: Why, except: ReadonlySet<string> = new Set()): boolean {
+function isSame(before: Told | WaitReason, now: WaitReason, except: ReadonlySet<string> = new Set()): boolean {
   return comparable(before, except) === comparable(now, except);
 }
 
-function comparable({ message, refusals }: Told | Why, except: ReadonlySet<string>): string {
+function comparable({ message, refusals }: Told | WaitReason, except: ReadonlySet<string>): string {
   if (refusals === undefined) return message;
   const parts = refusals.filter(({ cluster }) => !except.has(cluster));
   return JSON.stringify(

@@ -37,7 +37,7 @@ export const awaitBoundScheduling: Phase = (view, now) => {
   if (attempt === undefined || attempt.refusal !== undefined) return decided("Scheduling", told, againAt, again);
   if (now < deadline) return decided("Scheduling", told, deadline, againAt, again);
   const { uid: proxyUid } = proxy.metadata;
-  const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
+  const refuse: Action = { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
   return decided("Scheduling", [...told, refuse], againAt, again);
 };
 

@@ -42,7 +42,10 @@ function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): De
   if (removed !== true) return undefined;
   const { uid: proxyUid } = view.proxy.metadata;
   const refusal: Refusal = { cluster: name, ...BEING_REMOVED };
-  return decided("Withdrawing", [{ type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: "spec" }, ...withdrawal]);
+  return decided("Withdrawing", [
+    { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: "spec" },
+    ...withdrawal,
+  ]);
 }
 
 /** Gives the pod to the next member, once the time of this one's scheduler is over. */
@@ -58,13 +61,13 @@ function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): D
   if ((roomy ?? full) === undefined || !(now >= deadline || isParked)) return undefined;
   const { uid: proxyUid } = view.proxy.metadata;
   // A full member has no room to reserve: the pod is parked there.
-  const promises: Action[] =
-    roomy === undefined ? [] : [{ type: "promise", member: roomy, proxyUid, requests: requestsIn(view, roomy) }];
+  const reservation: Action[] =
+    roomy === undefined ? [] : [{ type: "reserve", member: roomy, proxyUid, requests: requestsIn(view, roomy) }];
   // Earlier refusals are listed with this one: without them the message would be new each time the pod comes round.
   const told = message === undefined ? reportRefusals(holder, ranking, view, now, refusalsSoFar(view)) : undefined;
   const refusal = refusalBy(holder);
-  const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
-  const actions = [...promises, refuse, ...withdrawWaiting(holder), ...(told?.actions ?? [])];
+  const refuse: Action = { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
+  const actions = [...reservation, refuse, ...withdrawWaiting(holder), ...(told?.actions ?? [])];
   return decided("Withdrawing", actions, told?.againAt);
 }
 

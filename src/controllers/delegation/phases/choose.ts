@@ -19,11 +19,11 @@ export const choose: Phase = (view, now) => {
   const isOverdue = (name: string): boolean =>
     members.some((member) => member.name === name && member.overdue === true);
   // The reserved room counts as used, so the member looks full for the very pod that it is reserved for.
-  const promised = open(ranking.full).filter((name) => name === memory.promised && !isOverdue(name));
-  const fitting = [...promised, ...open(ranking.fitting)];
+  const reserved = open(ranking.full).filter((name) => name === memory.reserved && !isOverdue(name));
+  const fitting = [...reserved, ...open(ranking.fitting)];
   const awaitUntil = waitingSince(view) + AWAIT_MS;
   const [awaited] = open(ranking.awaited === undefined ? [] : [ranking.awaited]);
-  if (awaited !== undefined && fitting[0] !== awaited && promised.length === 0 && now < awaitUntil) {
+  if (awaited !== undefined && fitting[0] !== awaited && reserved.length === 0 && now < awaitUntil) {
     return awaitBest(awaited, view, awaitUntil);
   }
   const choices = fitting.length > 0 ? fitting : parkable(ranking, view, now);
@@ -39,7 +39,7 @@ export const choose: Phase = (view, now) => {
     return waitFor(why, view, now, { requeueAt: nextRetry(view, now) });
   }
   if (!isReady(members.find(({ name }) => name === best)?.readiness)) {
-    return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
+    return decided("Preparing", [{ type: "copyDependencies", member: best, proxyUid: proxy.metadata.uid }]);
   }
   return decided("Placing", [createIn(proxy, best, fitting.length === 0)]);
 };
@@ -48,8 +48,8 @@ export const choose: Phase = (view, now) => {
 function awaitBest(member: string, view: PodView, until: number): DelegationDecision {
   const { proxy, memory } = view;
   const requests = requestsIn(view, member);
-  const promise: Action = { type: "promise", member, proxyUid: proxy.metadata.uid, requests };
-  return decided("Waiting", memory.promised === member ? [] : [promise], until);
+  const reserve: Action = { type: "reserve", member, proxyUid: proxy.metadata.uid, requests };
+  return decided("Waiting", memory.reserved === member ? [] : [reserve], until);
 }
 
 function awaitRoom(refusals: readonly Refusal[], view: PodView, now: number): DelegationDecision {

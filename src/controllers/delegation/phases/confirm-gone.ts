@@ -12,24 +12,28 @@ import type { MemberView, PodView } from "../model/view.ts";
  */
 export const confirmGone: Phase = (view, now) => {
   const member = boundMember(view);
-  return member === undefined ? undefined : lookFor(member, view, now);
+  return member === undefined ? undefined : confirmGoneIn(member, view, now);
 };
 
 /** Returns the decision to ask the member for the recorded delegate; undefined when that has surely gone. */
-export function lookFor({ name, departed }: MemberView, view: PodView, now: number): DelegationDecision | undefined {
+export function confirmGoneIn(
+  { name, departed }: MemberView,
+  view: PodView,
+  now: number,
+): DelegationDecision | undefined {
   const { proxy, memory } = view;
   const { uid: proxyUid, annotations } = proxy.metadata;
   const delegateUid = annotations?.[DELEGATE_UID_ANNOTATION];
   if (delegateUid === undefined || memory.gone === delegateUid) return undefined;
   const isLast = departed?.metadata.uid === delegateUid && isFor(departed, proxy);
   if (isLast && (isDeleting(departed) || isTerminal(departed))) return undefined;
-  const look = { type: "look", member: name, proxyUid, delegateUid } as const;
+  const restore = { type: "restoreMarks", member: name, proxyUid, delegateUid } as const;
   if (isDeleting(proxy)) {
     const gracePeriodSeconds = askedGrace(proxy);
     const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
-    return decided("Looking", [{ ...look, ends }]);
+    return decided("Looking", [{ ...restore, ends }]);
   }
   const until = heldUntil(memory.held, { write: MARKS, now });
   if (until !== undefined) return decided("Looking", [], until);
-  return decided("Looking", [look]);
+  return decided("Looking", [restore]);
 }

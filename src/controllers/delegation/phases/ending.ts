@@ -2,11 +2,11 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { askedGrace, deletionAskedAt, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import {
+  blocksDeletion,
   boundMember,
-  holdsUp,
+  hasOtherFinalizers,
   isAbandoned,
   isFor,
-  isHeldByOthers,
   isRecorded,
   surplusAwaitedUntil,
 } from "../model/delegates.ts";
@@ -42,7 +42,7 @@ export const ending: Phase = (view, now) => {
 /** Reports whether the member has the proxy's delegate, or may have it. */
 function mayHaveIt(member: MemberView, view: PodView, now: number): boolean {
   const { proxy, memory } = view;
-  if (holdsUp(member, view, now) || memory.uncertain === member.name) return true;
+  if (blocksDeletion(member, view, now) || memory.uncertain === member.name) return true;
   if (member.read) return false;
   if (isBound(proxy) && member.name === boundMember(view)?.name) return true;
   return mayHold(memory, member.name) && member.excluded === undefined;
@@ -60,7 +60,7 @@ function endIn(member: MemberView, view: PodView, now: number): Action[] {
     return deleteDelegate(name, delegate, proxy, wallTime(view, now));
   }
   if (memory.uncertain !== name) return [];
-  return [{ type: "resolve", member: name, proxyUid: proxy.metadata.uid }];
+  return [{ type: "confirmCreated", member: name, proxyUid: proxy.metadata.uid }];
 }
 
 function deleteDelegate(member: string, delegate: Stored<Pod>, proxy: Stored<Pod>, wall: number): Action[] {
@@ -87,7 +87,7 @@ function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): numbe
 /** Reports whether a proxy that was deleted by force is to show how its containers end, as other finalizers' owners see it. */
 function isAwaited(proxy: Stored<Pod>, wall: number): boolean {
   const askedAt = deletionAskedAt(proxy);
-  if (askedGrace(proxy) !== 0 || isTerminal(proxy) || !isHeldByOthers(proxy) || askedAt === undefined) return false;
+  if (askedGrace(proxy) !== 0 || isTerminal(proxy) || !hasOtherFinalizers(proxy) || askedAt === undefined) return false;
   // Clocks differ. Where they differ by more, nothing is waited for.
   return Math.abs(wall - askedAt) < REPORTED_WITHIN_MS;
 }

@@ -18,7 +18,7 @@ export const awaitPreviousLeader: Phase = (view, now) => {
   if (now < settledAt) return decided("Waiting", [], settledAt);
   if (unasked.length === 0) return undefined;
   const asked = unasked.map((member) => ({ name: member.name, since: settlesAt(member) }));
-  return decided("Waiting", [{ type: "ask", proxyUid: proxy.metadata.uid, members: asked }]);
+  return decided("Waiting", [{ type: "readPreviousDelegate", proxyUid: proxy.metadata.uid, members: asked }]);
 };
 
 function awaitRead(unread: readonly MemberView[], view: PodView, now: number): DelegationDecision {
@@ -39,7 +39,7 @@ function awaitRead(unread: readonly MemberView[], view: PodView, now: number): D
 function unaskedOf(holding: readonly MemberView[], { members, memory }: PodView): MemberView[] {
   const open = members.filter(({ excluded }) => excluded === undefined);
   if (memory.fresh || Object.keys(memory.attempts).length > 0 || open.length < 2) return [];
-  return holding.filter(({ name }) => memory.denied?.includes(name) !== true);
+  return holding.filter(({ name }) => memory.confirmedAbsent?.includes(name) !== true);
 }
 
 function settlesAt({ reachableSince }: MemberView): number {

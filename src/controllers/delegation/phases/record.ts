@@ -1,11 +1,11 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { hasStarted, isBound, isTerminal } from "../../../pods/phase.ts";
 import { decided, type Phase } from "../model/decision.ts";
-import { boundMember, endsUnstarted, holdsFinalizer, isFor, ranUntold, recordOn } from "../model/delegates.ts";
+import { boundMember, endsUnstarted, hasFinalizer, isFor, ranUntold, recordOn } from "../model/delegates.ts";
 
 /** A proxy that was bound without Legation's finalizer gets it first, so that no delegate is left behind. */
-export const hold: Phase = ({ proxy }) =>
-  holdsFinalizer(proxy) ? undefined : decided("Binding", [{ type: "hold", proxyUid: proxy.metadata.uid }]);
+export const addFinalizer: Phase = ({ proxy }) =>
+  hasFinalizer(proxy) ? undefined : decided("Binding", [{ type: "addFinalizer", proxyUid: proxy.metadata.uid }]);
 
 /** The record that was sent may be on the proxy, and the host does not show it yet: no other delegate is created meanwhile. */
 export const repeatRecord: Phase = ({ proxy, memory: { recording } }) => {
@@ -13,7 +13,7 @@ export const repeatRecord: Phase = ({ proxy, memory: { recording } }) => {
   if (recording === undefined || recording.delegateUid === annotations?.[DELEGATE_UID_ANNOTATION]) return undefined;
   return hasStarted(proxy)
     ? undefined
-    : decided("Binding", [{ type: "record", proxyUid, resourceVersion, ...recording }]);
+    : decided("Binding", [{ type: "recordDelegate", proxyUid, resourceVersion, ...recording }]);
 };
 
 /** The delegate of a proxy that was bound without one has a node, or has run and gone: it is put on record. */

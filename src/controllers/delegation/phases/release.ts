@@ -5,35 +5,37 @@ import { deletionGrace, isBound, isTerminal } from "../../../pods/phase.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import {
   awaitsDelegate,
+  blocksDeletion,
   boundMember,
-  holdsFinalizer,
-  holdsUp,
+  hasFinalizer,
+  hasOtherFinalizers,
   isAbandoned,
-  isHeldByOthers,
   isRecorded,
   withdraw,
 } from "../model/delegates.ts";
 import { notReadyWrite, statusWrite, verdict } from "../model/feedback.ts";
 import { type PodView, wallTime } from "../model/view.ts";
 import { writeAgainAt } from "../model/writes.ts";
-import { lookFor } from "./confirm-gone.ts";
+import { confirmGoneIn } from "./confirm-gone.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */
 export const released: Phase = (view, now) => {
   const { proxy, members } = view;
-  if (holdsFinalizer(proxy)) return undefined;
+  if (hasFinalizer(proxy)) return undefined;
   if (!isBound(proxy) || (deletionGrace(proxy) ?? 0) === 0) {
-    return decided("Released", members.filter((member) => holdsUp(member, view, now)).flatMap(withdraw));
+    return decided("Released", members.filter((member) => blocksDeletion(member, view, now)).flatMap(withdraw));
   }
   // Within its grace a bound pod waits for its kubelet to finish it. One that was just bound without a delegate never had one.
-  return awaitsDelegate(proxy) ? decided("Released", [{ type: "finish", proxyUid: proxy.metadata.uid }]) : undefined;
+  return awaitsDelegate(proxy)
+    ? decided("Released", [{ type: "deleteProxy", proxyUid: proxy.metadata.uid }])
+    : undefined;
 };
 
 /** A delegate that lost its marks would never be found once its proxy is gone: its member is asked first. */
 export const confirmEnd: Phase = (view, now) => {
   const member = boundMember(view);
   if (member === undefined || isAbandoned(member, view)) return undefined;
-  const looking = lookFor(member, view, now);
+  const looking = confirmGoneIn(member, view, now);
   if (looking === undefined || (member.reachable && member.read)) return looking;
   const actions = notReadyWrite(view, member, now);
   return decided("Ending", actions, writeAgainAt(view.memory, actions, now));
@@ -44,11 +46,11 @@ export const release: Phase = (view, now) => {
   const { proxy } = view;
   const { uid: proxyUid } = proxy.metadata;
   const isWaitedFor = (deletionGrace(proxy) ?? 0) > 0;
-  const isSeen = isBound(proxy) && !isTerminal(proxy) && (isWaitedFor || isHeldByOthers(proxy));
+  const isSeen = isBound(proxy) && !isTerminal(proxy) && (isWaitedFor || hasOtherFinalizers(proxy));
   const actions: Action[] = [
     ...(isSeen ? lastStatus(view, now) : []),
-    ...(isWaitedFor ? [{ type: "finish", proxyUid } as const] : []),
-    ...(holdsFinalizer(proxy) ? [{ type: "release", proxyUid } as const] : []),
+    ...(isWaitedFor ? [{ type: "deleteProxy", proxyUid } as const] : []),
+    ...(hasFinalizer(proxy) ? [{ type: "removeFinalizer", proxyUid } as const] : []),
   ];
   return decided("Released", actions, writeAgainAt(view.memory, actions, now));
 };

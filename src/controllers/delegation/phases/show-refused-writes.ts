@@ -2,7 +2,7 @@ import { timestamp } from "../../../api/kubernetes.ts";
 import { isDeleting } from "../../../pods/phase.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { decided, type Phase } from "../model/decision.ts";
-import { holdsUp } from "../model/delegates.ts";
+import { blocksDeletion } from "../model/delegates.ts";
 import { statusPurpose } from "../model/purpose.ts";
 import { wallTime } from "../model/view.ts";
 import { isFutile, writeAgainAt } from "../model/writes.ts";
@@ -16,7 +16,7 @@ export const showRefusedWrites: Phase = (view, now) => {
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;
   // A pod that is about to go need not show that its writes are taken again.
-  const goes = isDeleting(proxy) && !members.some((member) => holdsUp(member, view, now));
+  const goes = isDeleting(proxy) && !members.some((member) => blocksDeletion(member, view, now));
   if (refused.length === 0 && goes) return undefined;
   const { uid, resourceVersion } = proxy.metadata;
   const patch = { metadata: { uid }, status: { conditions } };

@@ -48,7 +48,7 @@ export const vanished: Phase = (view, now) => {
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wallTime(view, now) });
   const actions = verdict(proxy, wanted);
-  return decided("Lost", actions, writeAgainAt(view.memory, actions, now));
+  return decided("Vanished", actions, writeAgainAt(view.memory, actions, now));
 };
 
 function recreateIn(member: MemberView, view: PodView, now: number): DelegationDecision {

@@ -56,7 +56,7 @@ export const leaveOthers: Phase = (view, now) => {
 
 /** Has the member asked for the delegate once nothing that was sent to it can be done any more. */
 function confirm(member: string, { proxy, memory }: PodView, now: number): DelegationDecision {
-  const over = memory.doubt === undefined ? now : memory.doubt.lastAt + CREATE_ENDS_MS;
+  const over = memory.uncertainCreate === undefined ? now : memory.uncertainCreate.lastAt + CREATE_ENDS_MS;
   if (now < over) return decided("Withdrawing", [], over);
-  return decided("Withdrawing", [{ type: "resolve", member, proxyUid: proxy.metadata.uid }]);
+  return decided("Withdrawing", [{ type: "confirmCreated", member, proxyUid: proxy.metadata.uid }]);
 }

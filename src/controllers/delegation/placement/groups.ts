@@ -119,7 +119,7 @@ export class Groups {
   }
 
   /** Notes a member that shows the delegate, unless the proxy has a member already. */
-  held(uid: string, member: string): void {
+  noteDelegate(uid: string, member: string): void {
     if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
   }
 

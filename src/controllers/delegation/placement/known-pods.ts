@@ -1,24 +1,14 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import type { IndexFunction, ReadStore } from "../../../runtime/store.ts";
-
-/** Index of proxies by namespace. */
-export const NAMESPACE_INDEX = "namespace";
-/** Index of proxies by uid. */
-export const UID_INDEX = "uid";
-
-/** The indexes that the store of proxies needs. */
-export const PLACEMENT_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
-  [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-  [UID_INDEX]: ({ metadata }) => [metadata.uid],
-};
+import type { ReadStore } from "../../../runtime/store.ts";
+import { NAMESPACE_INDEX, UID_INDEX } from "../../proxies.ts";
 
 /** The pods that placement counts: the proxies, and pods that are about to become proxies. */
 export class KnownPods {
   /** Indexed by `PLACEMENT_INDEXES`. */
-  readonly #proxies: () => ReadStore<Pod>;
+  readonly #proxies: ReadStore<Pod>;
   readonly #joining = new Map<string, Stored<Pod>>();
 
-  constructor(proxies: () => ReadStore<Pod>) {
+  constructor(proxies: ReadStore<Pod>) {
     this.#proxies = proxies;
   }
 
@@ -28,20 +18,20 @@ export class KnownPods {
   }
 
   get(uid: string): Stored<Pod> | undefined {
-    return this.#proxies().byIndex(UID_INDEX, uid)[0] ?? this.#joining.get(uid);
+    return this.#proxies.byIndex(UID_INDEX, uid)[0] ?? this.#joining.get(uid);
   }
 
   in(namespace: string): Stored<Pod>[] {
     const joining = [...this.#joining.values()].filter(({ metadata }) => metadata.namespace === namespace);
-    return [...this.#proxies().byIndex(NAMESPACE_INDEX, namespace), ...joining];
+    return [...this.#proxies.byIndex(NAMESPACE_INDEX, namespace), ...joining];
   }
 
   isProxy(uid: string): boolean {
-    return this.#proxies().countByIndex(UID_INDEX, uid) > 0;
+    return this.#proxies.countByIndex(UID_INDEX, uid) > 0;
   }
 
   hasProxiesIn(namespace: string): boolean {
-    return this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) > 0;
+    return this.#proxies.countByIndex(NAMESPACE_INDEX, namespace) > 0;
   }
 
   /** Adds a pod that is about to become a proxy. */

@@ -3,6 +3,7 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
+import { type BackoffGrowth, backoffAfterRefusal } from "../model/member-backoff.ts";
 import {
   type Attempt,
   HOLD_MS,
@@ -12,8 +13,12 @@ import {
   type SentBinding,
   type SentRecord,
 } from "../model/memory.ts";
-import type { Why } from "../model/needs.ts";
-import { type Rest, restAfterRefusal } from "../model/refusal-backoff.ts";
+import type { WaitReason } from "../model/needs.ts";
+
+/** Returns a guard for writes of proxies and of their delegates, by proxy uid. */
+export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {
+  return new WriteGuard({ clock, holdMs: HOLD_MS });
+}
 
 /** The delegation controller's memory, by proxy uid. A `Memory` that was read never changes. */
 export class Memories {
@@ -26,8 +31,9 @@ export class Memories {
   constructor(
     clock: Pick<Clock, "now">,
     onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined,
+    writes: WriteGuard<string, RefusedWrite> = proxyWrites(clock),
   ) {
-    this.writes = new WriteGuard({ clock, holdMs: HOLD_MS });
+    this.writes = writes;
     this.#onPlace = onPlace;
   }
 
@@ -44,30 +50,30 @@ export class Memories {
 
   /** The member's connection is new, so what it had shown counts no more. */
   noteUnproven(proxyUid: string, member: string): void {
-    this.#change(proxyUid, ({ unproven = [], denied = [], ...memory }) => ({
+    this.#change(proxyUid, ({ unproven = [], confirmedAbsent = [], ...memory }) => ({
       ...memory,
       unproven: [...unproven.filter((name) => name !== member), member],
-      denied: denied.filter((name) => name !== member),
+      confirmedAbsent: confirmedAbsent.filter((name) => name !== member),
     }));
   }
 
   /** The member was asked for the delegate of an inherited proxy, and does not have it. */
-  noteDenied(proxyUid: string, member: string): void {
-    this.#changeKnown(proxyUid, ({ denied = [], ...memory }) => ({
+  noteConfirmedAbsent(proxyUid: string, member: string): void {
+    this.#changeKnown(proxyUid, ({ confirmedAbsent = [], ...memory }) => ({
       ...memory,
-      denied: [...denied.filter((name) => name !== member), member],
+      confirmedAbsent: [...confirmedAbsent.filter((name) => name !== member), member],
     }));
   }
 
   /** A delegate is being created in the member. An attempt under way keeps its time. */
   noteAttempt(proxyUid: string, member: string, now: number, parked = false): void {
     this.#onPlace(proxyUid, member);
-    this.#change(proxyUid, ({ promised: _, ...memory }) => {
+    this.#change(proxyUid, ({ reserved: _, ...memory }) => {
       const attempts = finished(memory, member);
       const earlier = attempts[member];
       if (earlier !== undefined && earlier.refusal === undefined) return { ...memory, room: member, attempts };
-      const { refusals = 0, hurried } = earlier ?? {};
-      const kept = { refusals, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
+      const { refusalCount = 0, hurried } = earlier ?? {};
+      const kept = { refusalCount, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
       return { ...memory, room: member, attempts: { ...attempts, [member]: { since: now, ...kept } } };
     });
   }
@@ -77,7 +83,7 @@ export class Memories {
    * so; epoch ms.
    */
   noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
-    const attempt = this.of(proxyUid).attempts[member] ?? { since: now, refusals: 0 };
+    const attempt = this.of(proxyUid).attempts[member] ?? { since: now, refusalCount: 0 };
     const { failingSince = now, refusingSince = refusing ? now : undefined } = attempt;
     this.#attempt(proxyUid, member, {
       ...attempt,
@@ -91,22 +97,28 @@ export class Memories {
   noteOpen(proxyUid: string, member: string, now: number): void {
     const attempt = this.#memories.get(proxyUid)?.attempts[member];
     if (attempt?.refusal === undefined) return;
-    const refusals = Math.max(0, attempt.refusals - 1);
-    this.#attempt(proxyUid, member, { ...attempt, until: now, refusals, hurried: true });
+    const refusalCount = Math.max(0, attempt.refusalCount - 1);
+    this.#attempt(proxyUid, member, { ...attempt, until: now, refusalCount, hurried: true });
   }
 
   /** Room is reserved for the pod in the member. */
-  notePromised(proxyUid: string, member: string): void {
+  noteReserved(proxyUid: string, member: string): void {
     this.#onPlace(proxyUid, member);
-    this.#change(proxyUid, (memory) => ({ ...memory, promised: member, room: member }));
+    this.#change(proxyUid, (memory) => ({ ...memory, reserved: member, room: member }));
   }
 
   /** The member did not take the pod. Returns for how long it rests; ms. */
-  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, rest: Rest = "growing"): number {
+  noteRefusal(
+    proxyUid: string,
+    refusal: Refusal,
+    nodesVersion: number,
+    now: number,
+    growth: BackoffGrowth = "growing",
+  ): number {
     const { room, attempts } = this.of(proxyUid);
     if (room === refusal.cluster) this.#onPlace(proxyUid, undefined);
-    const earlier = attempts[refusal.cluster] ?? { since: now, refusals: 0 };
-    const { restMs, ...backoff } = restAfterRefusal(earlier, rest);
+    const earlier = attempts[refusal.cluster] ?? { since: now, refusalCount: 0 };
+    const { restMs, ...backoff } = backoffAfterRefusal(earlier, growth);
     const { since } = earlier;
     this.#attempt(proxyUid, refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, ...backoff });
     return restMs;
@@ -119,14 +131,14 @@ export class Memories {
   noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
     this.#change(proxyUid, (memory) => {
       if (lost === undefined) return { ...memory, uncertain: member };
-      const { since = lost.at } = (memory.uncertain === member ? memory.doubt : undefined) ?? {};
-      const doubt = { since, lastAt: lost.at, message: lost.message };
+      const { since = lost.at } = (memory.uncertain === member ? memory.uncertainCreate : undefined) ?? {};
+      const uncertainCreate = { since, lastAt: lost.at, message: lost.message };
       const attempt = memory.attempts[member];
       const isUnderWay = attempt !== undefined && attempt.refusal === undefined;
       const attempts = isUnderWay
-        ? { ...memory.attempts, [member]: { since: lost.at, refusals: attempt.refusals } }
+        ? { ...memory.attempts, [member]: { since: lost.at, refusalCount: attempt.refusalCount } }
         : memory.attempts;
-      return { ...memory, uncertain: member, doubt, attempts };
+      return { ...memory, uncertain: member, uncertainCreate, attempts };
     });
   }
 
@@ -181,16 +193,16 @@ export class Memories {
    * the proxy no place.
    */
   noteFound(proxyUid: string, member: string, now: number, ends = false): void {
-    const { uncertain, promised, attempts } = this.of(proxyUid);
-    if (promised === undefined && !ends) this.#onPlace(proxyUid, member);
+    const { uncertain, reserved, attempts } = this.of(proxyUid);
+    if (reserved === undefined && !ends) this.#onPlace(proxyUid, member);
     if (uncertain !== member && attempts[member] !== undefined) return;
     this.#change(proxyUid, (memory) => ({
       ...(uncertain === member ? settled(memory) : memory),
-      attempts: { ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusals: 0 } },
+      attempts: { ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusalCount: 0 } },
     }));
   }
 
-  /** The member in doubt is known not to have the delegate. */
+  /** The uncertain create made no delegate. */
   noteAbsent(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     this.#changeKnown(proxyUid, settled);
@@ -199,7 +211,7 @@ export class Memories {
   /** The proxy has no place any more, nor a promise of one. */
   noteUnplaced(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
-    this.#changeKnown(proxyUid, ({ promised: _, ...memory }) => ({ ...memory, attempts: finished(memory) }));
+    this.#changeKnown(proxyUid, ({ reserved: _, ...memory }) => ({ ...memory, attempts: finished(memory) }));
   }
 
   /** A pod that was about to become a proxy was not bound: only the members' refusals are kept. */
@@ -210,7 +222,7 @@ export class Memories {
   }
 
   /** The author was told this. */
-  noteReported(proxyUid: string, { reason, message, refusals }: Why, now: number): void {
+  noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
     const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
     this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
   }
@@ -255,8 +267,8 @@ export class Memories {
   }
 }
 
-/** Nothing is in doubt any more. */
-function settled({ uncertain: _, doubt: __, ...memory }: Memory): Memory {
+/** Returns the memory without an uncertain create. */
+function settled({ uncertain: _, uncertainCreate: __, ...memory }: Memory): Memory {
   return memory;
 }
 

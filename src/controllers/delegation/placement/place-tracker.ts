@@ -60,8 +60,8 @@ export class PlaceTracker {
     const { registry, placementState } = this.#options;
     const member = registry.member(name);
     if (member === undefined) return registry.unconnected().some(({ metadata }) => metadata.name === name);
-    const { promised, uncertain, attempts } = placementState.memories.of(proxy.metadata.uid);
-    if (promised === name || uncertain === name || !member.reachable || !member.read) return true;
+    const { reserved, uncertain, attempts } = placementState.memories.of(proxy.metadata.uid);
+    if (reserved === name || uncertain === name || !member.reachable || !member.read) return true;
     // While its creation is retried there, pods that wait for its place must not hear of each attempt.
     if (attempts[name]?.failingSince !== undefined) return true;
     const delegate = member.delegates.get(key);

@@ -1,32 +1,38 @@
 import type { Namespace, ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../api/placement-defaults.ts";
+import type { Candidate } from "../../../placement/candidate.ts";
 import type { HostIdentity } from "../../../pods/delegate.ts";
 import type { HomeApi } from "../../../pods/home-api.ts";
 import type { HostAdmission } from "../../../pods/host-admission.ts";
+import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
+import type { WriteGuard } from "../../../runtime/write-guard.ts";
+import type { Emitter } from "../../events.ts";
 import { Divisions } from "../../preferences/divisions.ts";
 import type { View } from "../model/view.ts";
 import { Groups } from "./groups.ts";
 import { KnownPods } from "./known-pods.ts";
 import { Memories } from "./memories.ts";
-import type { PlacementMembers } from "./placement-rules.ts";
-import { PlacementRules } from "./placement-rules.ts";
+import type { PlacementMembers } from "./placement-reader.ts";
+import { PlacementReader } from "./placement-reader.ts";
 import { PlacementView } from "./placement-view.ts";
-import { Shapes } from "./refused-shapes.ts";
+import { RefusedShapes } from "./refused-shapes.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { SpreadCounts } from "./spread-counts.ts";
 
 export interface PlacementStateOptions {
   readonly registry: PlacementMembers;
-  readonly namespaces: () => ReadStore<Namespace>;
-  readonly defaults: () => ReadStore<PlacementDefaults>;
+  readonly namespaces: ReadStore<Namespace>;
+  readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
   /** Indexed by `PLACEMENT_INDEXES`. */
-  readonly proxies: () => ReadStore<Pod>;
+  readonly proxies: ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
+  /** Holds writes of proxies and delegates. Default: a guard of its own. */
+  readonly writes?: WriteGuard<string, RefusedWrite>;
   /** Called with the pods that wait for a group whose place has changed. */
   readonly onGroup?: (keys: readonly ObjectKey[]) => void;
 }
@@ -36,31 +42,44 @@ export class PlacementState {
   readonly divisions: Divisions = new Divisions();
   readonly groups: Groups;
   readonly memories: Memories;
-  readonly shapes: Shapes = new Shapes();
+  readonly shapes: RefusedShapes = new RefusedShapes();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
-  readonly rules: PlacementRules;
+  readonly rules: PlacementReader;
   readonly view: PlacementView;
   readonly #pods: KnownPods;
+  readonly #proxies: ReadStore<Pod>;
 
   constructor(options: PlacementStateOptions) {
-    const { registry, namespaces, defaults, classes, proxies, homeApi, clock, onGroup = () => undefined } = options;
+    const {
+      registry,
+      namespaces,
+      defaults,
+      classes,
+      proxies,
+      homeApi,
+      clock,
+      writes,
+      onGroup = () => undefined,
+    } = options;
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
     const pods = new KnownPods(proxies);
     this.#pods = pods;
-    const memories = new Memories(clock, (uid, member) => {
+    this.#proxies = proxies;
+    const onPlace = (uid: string, member: string | undefined): void => {
       divisions.proxies.place(uid, member);
       groups.place(uid, member);
       spread.place(uid, member);
-    });
+    };
+    const memories = new Memories(clock, onPlace, writes);
     const spread = new SpreadCounts({
       podsIn: (namespace) => pods.in(namespace),
       podOf: (uid) => pods.get(uid),
     });
     this.spread = spread;
     const owned = divisions.proxies;
-    const rules = new PlacementRules({
+    const rules = new PlacementReader({
       registry,
       namespaces,
       defaults,
@@ -79,10 +98,16 @@ export class PlacementState {
   }
 
   /** Notes that a member shows the proxy's delegate. */
-  held(uid: string, member: string): void {
-    this.divisions.proxies.held(uid, member);
-    this.groups.held(uid, member);
-    this.spread.held(uid, member);
+  noteDelegate(uid: string, member: string): void {
+    this.divisions.proxies.noteDelegate(uid, member);
+    this.groups.noteDelegate(uid, member);
+    this.spread.noteDelegate(uid, member);
+  }
+
+  /** Derives the delegate of a proxy for a member; undefined when the proxy is gone. */
+  delegateIn(key: ObjectKey, proxyUid: string, candidate: Candidate, host: HostIdentity): Pod | undefined {
+    const proxy = this.#proxies.get(key);
+    return proxy?.metadata.uid === proxyUid ? this.view.delegateIn(proxy, candidate, host) : undefined;
   }
 
   /** Reserves room for a pod that is about to be bound and to become a proxy. */
@@ -128,6 +153,5 @@ export interface PlacementAccess {
   readonly proxies: ReadStore<Pod>;
   /** Returns the view of a decision about the pod. */
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
-  /** Called when reserved room is free again. */
-  readonly onRoom: () => void;
+  readonly events: Emitter;
 }

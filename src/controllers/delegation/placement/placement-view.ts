@@ -23,8 +23,8 @@ import type { Divisions } from "../../preferences/divisions.ts";
 import { type Needs, readinessIn, refusalIn } from "../model/needs.ts";
 import type { ShapeRefusal, View } from "../model/view.ts";
 import type { Groups } from "./groups.ts";
-import type { PlacementMember, PlacementMembers, PlacementRules } from "./placement-rules.ts";
-import { type Shapes, shapeOf } from "./refused-shapes.ts";
+import type { PlacementMember, PlacementMembers, PlacementReader } from "./placement-reader.ts";
+import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
 const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
@@ -97,10 +97,10 @@ export function rankInput(
 
 export interface PlacementViewOptions {
   readonly registry: PlacementMembers;
-  readonly rules: PlacementRules;
+  readonly rules: PlacementReader;
   readonly divisions: Divisions;
   readonly groups: Groups;
-  readonly shapes: Shapes;
+  readonly shapes: RefusedShapes;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
 }

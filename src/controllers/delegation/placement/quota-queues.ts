@@ -2,15 +2,15 @@ import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import { isLive } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
-import type { Memory } from "../model/memory.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
+import type { Memories } from "./memories.ts";
 
 export interface QuotaQueueOptions {
   readonly clock: Pick<Clock, "now" | "after">;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  readonly memoryOf: (proxyUid: string) => Memory;
-  /** Lets the pod ask the member before its backoff is over. */
-  readonly reopen: (key: ObjectKey, proxyUid: string, member: string) => void;
+  /** The host's proxies. */
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
+  readonly memories: Pick<Memories, "of" | "noteOpen">;
+  readonly reconcile: (key: ObjectKey) => void;
 }
 
 interface Waiting {
@@ -118,18 +118,20 @@ class QuotaQueue {
     const { uid, key } = first;
     this.#turn = { uid, since: this.#options.clock.now() };
     this.#timer = this.#options.clock.after(LOOK_MS, () => this.#look());
-    this.#options.reopen(key, uid, this.#member);
+    // The pod asks before its backoff is over.
+    this.#options.memories.noteOpen(uid, this.#member, this.#options.clock.now());
+    this.#options.reconcile(key);
   }
 
   /** Passes the turn on from a pod that does not ask. */
   #look(): void {
-    const { clock, memoryOf } = this.#options;
+    const { clock, memories } = this.#options;
     this.#timer = undefined;
     if (this.#turn === undefined) return;
     const { uid, since } = this.#turn;
-    const { promised, attempts } = memoryOf(uid);
+    const { reserved, attempts } = memories.of(uid);
     const now = clock.now();
-    const asks = promised === this.#member || attempts[this.#member]?.refusal === undefined;
+    const asks = reserved === this.#member || attempts[this.#member]?.refusal === undefined;
     if (asks && now < since + TURN_MS) {
       this.#timer = clock.after(LOOK_MS, () => this.#look());
       return;
@@ -142,11 +144,11 @@ class QuotaQueue {
 
   /** Returns the pod of the highest precedence. A pod that does not fit holds up no other. */
   #first(): Candidate | undefined {
-    const { clock, proxyOf } = this.#options;
+    const { clock, proxies } = this.#options;
     const now = clock.now();
     let best: Candidate | undefined;
     for (const [uid, { key, passesUntil, behindUntil }] of this.#pods) {
-      const proxy = proxyOf(key);
+      const proxy = proxies.get(key);
       if (proxy?.metadata.uid !== uid || !isLive(proxy) || now < passesUntil) continue;
       const candidate = { uid, key, proxy, behind: now < behindUntil };
       if (best === undefined || isBefore(candidate, best)) best = candidate;
@@ -181,7 +183,7 @@ export class QuotaQueues {
   /** Notes that a quota there had no room for the pod. */
   refused(place: QuotaPlace, proxyUid: string, key: ObjectKey): void {
     // A pod that went while it asked would stay in the queue.
-    if (this.#options.proxyOf(key)?.metadata.uid !== proxyUid) return;
+    if (this.#options.proxies.get(key)?.metadata.uid !== proxyUid) return;
     const id = idOf(place);
     const queue = this.#queues.get(id) ?? new QuotaQueue(place.member, this.#options);
     this.#queues.set(id, queue);

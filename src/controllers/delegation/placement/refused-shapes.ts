@@ -2,7 +2,7 @@ import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
 import type { SharedBy } from "../model/decision.ts";
-import { RETRY_AFTER_MS } from "../model/refusal-backoff.ts";
+import { RETRY_AFTER_MS } from "../model/member-backoff.ts";
 import type { ShapeRefusal } from "../model/view.ts";
 
 interface Entry extends ShapeRefusal {
@@ -31,7 +31,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
  * Remembers per member the shapes of pods that it refused, so that not every pod of a workload asks. After a change there, or a
  * while, one pod tries for all. Losing this costs time only.
  */
-export class Shapes {
+export class RefusedShapes {
   /** By member, then by either text of a shape. */
   readonly #members = new Map<string, Map<string, Entry>>();
   /** Trials, by pod uid. */

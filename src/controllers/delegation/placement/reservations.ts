@@ -4,10 +4,10 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { isBound } from "../../../pods/phase.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../model/decision.ts";
-import type { Rest } from "../model/refusal-backoff.ts";
+import type { BackoffGrowth } from "../model/member-backoff.ts";
 import type { Memories } from "./memories.ts";
-import type { PlacementMembers } from "./placement-rules.ts";
-import { type Shapes, shapeOf } from "./refused-shapes.ts";
+import type { PlacementMembers } from "./placement-reader.ts";
+import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
 /** The room that a pod is about to take in a member. */
 export interface Asked {
@@ -25,13 +25,13 @@ export interface Refused {
   readonly pod?: Stored<Pod> | undefined;
   /** The other pods that it holds for. Absent: none. */
   readonly sharedBy?: SharedBy | undefined;
-  readonly rest?: Rest;
+  readonly growth?: BackoffGrowth;
 }
 
 export interface ReservationsOptions {
   readonly registry: Pick<PlacementMembers, "member">;
   readonly memories: Memories;
-  readonly shapes: Shapes;
+  readonly shapes: RefusedShapes;
   readonly clock: Pick<Clock, "now">;
 }
 
@@ -59,15 +59,15 @@ export class Reservations {
     if (asked.parked !== true && pod !== undefined && !shapes.empty) {
       shapes.attempt(member, shapeOf(pod), proxyUid, now);
     }
-    this.#reserve(proxyUid, member, asked);
+    this.#take(proxyUid, member, asked);
     return freed;
   }
 
   /** Reserves room in a member while another one still has the pod. Reports whether room in a third one became free. */
-  promise(proxyUid: string, member: string, asked: Asked): boolean {
+  reserve(proxyUid: string, member: string, asked: Asked): boolean {
     const freed = this.#releaseKept(proxyUid, member);
-    this.#options.memories.notePromised(proxyUid, member);
-    this.#reserve(proxyUid, member, asked);
+    this.#options.memories.noteReserved(proxyUid, member);
+    this.#take(proxyUid, member, asked);
     return freed;
   }
 
@@ -92,9 +92,9 @@ export class Reservations {
    * Notes that a member does not take the pod, nor those that share the refusal. Reports whether other pods waited for an answer
    * that this is not.
    */
-  refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, rest }: Refused): boolean {
+  refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: Refused): boolean {
     const { memories, shapes, clock } = this.#options;
-    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), rest);
+    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), growth);
     const awaited = shapes.abandon(proxyUid);
     if (pod === undefined || sharedBy === undefined) return awaited;
     this.refuseAll(pod, refusal, sharedBy, restMs);
@@ -129,7 +129,7 @@ export class Reservations {
     return this.#options.shapes.abandon(proxyUid) || hadRoom;
   }
 
-  #reserve(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {
+  #take(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {
     this.#options.registry.member(member)?.load.reserve(proxyUid, requests, namespace, parked);
   }
 

@@ -79,7 +79,7 @@ export class SpreadCounts {
   }
 
   /** Notes a member that shows the delegate, unless the pod has a member already. */
-  held(uid: string, member: string): void {
+  noteDelegate(uid: string, member: string): void {
     if (!this.#places.has(uid)) this.place(uid, member);
   }
 

@@ -3,15 +3,16 @@ import { isGated } from "../../../pods/phase.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
 import type { Memories } from "./memories.ts";
 
 export interface WaitingProxiesOptions {
   readonly clock: Clock;
   readonly memories: Memories;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  /** The host's proxies. */
+  readonly proxies: Pick<ReadStore<Pod>, "get">;
   /** Reconciles proxies at low priority. */
-  readonly look: PacedResyncOptions<ObjectKey>["reconcile"];
+  readonly reconcile: PacedResyncOptions<ObjectKey>["reconcile"];
 }
 
 // Delegates end all the time, so waiting proxies are reconciled together, this long after the first end.
@@ -30,8 +31,8 @@ export class WaitingProxies {
 
   constructor(options: WaitingProxiesOptions) {
     this.#options = options;
-    const { clock, look } = options;
-    this.#resync = new PacedResync({ clock, reconcile: look, keys: () => this.#next() });
+    const { clock, reconcile } = options;
+    this.#resync = new PacedResync({ clock, reconcile, keys: () => this.#next() });
   }
 
   /** Adds an unbound proxy. While gates hold it, its time starts anew. */
@@ -52,7 +53,7 @@ export class WaitingProxies {
   /** Yields the proxies that still exist. */
   *list(): Generator<readonly [ObjectKey, Stored<Pod>]> {
     for (const key of this.#since.keys()) {
-      const proxy = this.#options.proxyOf(key);
+      const proxy = this.#options.proxies.get(key);
       if (proxy !== undefined) yield [key, proxy];
     }
   }
@@ -63,7 +64,7 @@ export class WaitingProxies {
     let oldest = now;
     let count = 0;
     for (const [key, since] of this.#since) {
-      const proxy = this.#options.proxyOf(key);
+      const proxy = this.#options.proxies.get(key);
       if (proxy !== undefined && isGated(proxy)) continue;
       count += 1;
       oldest = Math.min(oldest, since);

@@ -2,10 +2,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";
@@ -69,15 +71,17 @@ async function reading(
   }));
   const mounted = volumes.filter(({ name }) => names.includes(name));
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes: mounted } });
+  const events = new Events<ControllerEvents>();
+  events.on("needs", (key) => woken.push(key));
   const claims = new ClaimController({
     host: clientOf("host"),
     ...surroundings(members, clock),
-    proxies: () => ({ get: () => proxy }),
+    proxies: { get: () => proxy },
     restoredHost: new RestoredHost({
       election: { leaderless, confirm: async () => true },
       log: createLogger({ level: "silent" }),
     }),
-    onProxy: (key: string) => woken.push(key),
+    events,
   } as never);
   onTestFinished(() => claims.stop());
   claims.onMembers();

@@ -1,8 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -42,18 +44,19 @@ function failing(words: (attempt: number) => string) {
   };
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes } });
+  const events = new Events<ControllerEvents>();
+  events.on("needs", () => {
+    const needs = claims.needs(proxy);
+    const readiness = needs?.state === "there" ? needs.in("west") : undefined;
+    if (typeof readiness === "object") happened.told.push(readiness.refused);
+  });
   const claims = new ClaimController({
     host: quietClient([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),
     identity: HOST,
     registry: { members: () => [west], member: () => west },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    proxies: () => ({ get: () => proxy }),
-    onRead: () => {},
-    onProxy: () => {
-      const needs = claims.needs(proxy);
-      const readiness = needs?.state === "there" ? needs.in("west") : undefined;
-      if (typeof readiness === "object") happened.told.push(readiness.refused);
-    },
+    proxies: { get: () => proxy },
+    events,
     clock,
     log: createLogger({ level: "silent" }),
   } as never);

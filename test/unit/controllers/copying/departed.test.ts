@@ -10,6 +10,7 @@ import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -63,9 +64,8 @@ test.each([
     identity: HOST,
     registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
     family: NAMESPACED,
-    proxies: () => proxies,
-    onProxy: () => {},
-    onRead: () => {},
+    proxies,
+    events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
   } as never);

@@ -7,7 +7,7 @@ import type { Dependencies } from "../../../../src/controllers/delegation/option
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
 
 function one(needs: Needs | undefined, prepared = true): Dependencies {
-  return { needs: () => needs, prepare: vi.fn(() => prepared), onProxy: vi.fn() };
+  return { needs: () => needs, prepare: vi.fn(() => prepared) };
 }
 
 function having(readiness: Readiness): Needs {
@@ -44,8 +44,5 @@ describe("the combined readiness of several copiers", () => {
     const [a, b] = [one(undefined, false), one(undefined, true)];
     expect(together([a, b]).prepare(objectKey({ namespace: "n", name: "p" }), "u", "west")).toBe(false);
     expect(b.prepare).toHaveBeenCalledOnce();
-    together([a, b]).onProxy({ type: "added", object: proxy });
-    expect(a.onProxy).toHaveBeenCalledOnce();
-    expect(b.onProxy).toHaveBeenCalledOnce();
   });
 });

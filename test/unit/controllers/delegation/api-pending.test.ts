@@ -74,7 +74,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
     virtualNodes: { get: () => undefined },
     placementState,
     proxies: { synced: true, get: () => proxy },
-    waitingSince: () => undefined,
+    waiting: { since: () => undefined },
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
   } as never);
   const observed = observer.observe(objectKey(proxy.metadata));

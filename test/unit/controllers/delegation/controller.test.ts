@@ -3,11 +3,16 @@ import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
+import { RefusedWrites } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
+import { proxyWrites } from "../../../../src/controllers/delegation/placement/memories.ts";
 import { Reservations } from "../../../../src/controllers/delegation/placement/reservations.ts";
 import { WaitingProxies } from "../../../../src/controllers/delegation/placement/waiting-proxies.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
+import { reflectProxies } from "../../../../src/controllers/proxies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -31,6 +36,7 @@ let stale: Stored<Pod> | undefined;
 /** Reads in members, in order, with their pending answers. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
+let emitter: Events<ControllerEvents>;
 let west: { read: boolean; refuses: string | undefined };
 /** Called when pods that are no proxies yet may be placed. */
 let onRoom: Mock<() => void>;
@@ -132,22 +138,27 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     holders: () => [],
     forget: nothing,
   };
+  emitter = new Events();
+  for (const name of ["roomFreed", "placesChanged", "groupMoved"] as const) emitter.on(name, onRoom);
+  const log = createLogger({ level: "silent" });
+  const proxies = reflectProxies({ host, events: emitter, clock, log });
+  const recorder = { record: nothing };
   controller = new DelegationController({
     host,
     identity: { id: "host-id", name: "cern" },
     registry,
-    dependencies: { needs: nothing, prepare: () => true, onProxy: nothing },
+    dependencies: { needs: nothing, prepare: () => true },
     memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
     virtualNodes: { get: nothing },
-    recorder: { record: nothing },
-    restoredHost: { keeps: () => false, confirm: async () => {} },
+    recorder,
+    restoredHost: { confirm: async () => {} },
+    kept: { keeps: () => false },
+    refusedWrites: new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies: proxies.store, events: emitter }),
+    events: emitter,
+    proxies,
     homeApi: () => ({ state: "unknown", message: "" }),
-    onBound: nothing,
-    onProxy: nothing,
-    onDefaults: nothing,
-    onRoom,
     clock,
-    log: createLogger({ level: "silent" }),
+    log,
   } as never);
   await controller.start(new AbortController().signal);
 }
@@ -174,7 +185,7 @@ test("counts a member at another address as one that may have the delegates of a
   await proxyComes(proxy);
   expect(created).toEqual([]);
   expect(controller.waitingIn("west")).toBe(0);
-  controller.onReconnected("west");
+  emitter.emit("reconnected", "west");
   expect(controller.waitingIn("west")).toBe(1);
 });
 
@@ -205,17 +216,16 @@ test.each([
   await proxyComes(owned);
   const made = delegateOf(owned);
   const shown = { ...made, metadata: { ...made.metadata, ...metadata } };
-  controller.onDelegate(objectKey(shown.metadata), {
-    name: "west",
-    delegates: { get: () => shown },
-  } as never as Member);
-  expect(controller.owned.get(owned.metadata.uid)?.member).toBe(expected);
+  const member = { name: "west", delegates: { get: () => shown } } as never as Member;
+  emitter.emit("delegate", member, objectKey(shown.metadata));
+  expect(controller.placementState.divisions.proxies.get(owned.metadata.uid)?.member).toBe(expected);
 });
 
 test("wakes pods that waited for the answer to one of their shape when that pod has gone", async () => {
   await lead();
   await proxyComes(proxy);
-  const told = vi.spyOn(controller, "onRoom");
+  const told = vi.fn<() => void>();
+  emitter.on("roomFreed", told);
   const end = vi.spyOn(Reservations.prototype, "end").mockReturnValueOnce(true);
   await proxyComes(proxy, "DELETED");
   expect(end).toHaveBeenCalledWith(proxy.metadata.uid);
@@ -273,7 +283,7 @@ describe("a pod that a quota had no room for", () => {
   test("is tried again when another one has ended there, and otherwise not before its backoff ends", async () => {
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
-    controller.onEnded("west", other);
+    emitter.emit("ended", west as never as Member, other);
     await clock.advance(1_000);
     expect(created).toEqual(["west", "west"]);
   });
@@ -284,7 +294,7 @@ describe("a pod that a quota had no room for", () => {
   ])("does not wait for it any more when it %s", async (_, { metadata, ...rest }, type) => {
     await proxyComes({ ...rest, metadata: { ...metadata, resourceVersion: "2" } } as Stored<Pod>, type);
     const { pending } = clock;
-    controller.onEnded("west", other);
+    emitter.emit("ended", west as never as Member, other);
     expect(clock.pending).toBe(pending);
   });
 
@@ -302,13 +312,13 @@ describe("a pod that a quota had no room for", () => {
     expect(created).toEqual(["west"]);
     // The controller's own condition comes back by the host's watch.
     await proxyComes({ ...overflowed, metadata: { ...overflowed.metadata, resourceVersion: "2" } }, "MODIFIED");
-    controller.onEnded("west", other);
+    emitter.emit("ended", west as never as Member, other);
     await clock.advance(1_000);
     expect(created).toEqual(["west", "west"]);
   });
 
   test("is not tried any more when the controller has ended", async () => {
-    controller.onEnded("west", other);
+    emitter.emit("ended", west as never as Member, other);
     await controller.stop();
     await clock.advance(60_000);
     expect(created).toEqual(["west"]);
@@ -323,10 +333,8 @@ test("wakes pods in overflow mode when the group that they wait for has no membe
   await lead();
   await proxyComes(first);
   expect(onRoom).not.toHaveBeenCalled();
-  controller.onDelegate(objectKey(first.metadata), {
-    name: "west",
-    delegates: { get: () => delegateOf(first) },
-  } as never as Member);
+  const member = { name: "west", delegates: { get: () => delegateOf(first) } } as never as Member;
+  emitter.emit("delegate", member, objectKey(first.metadata));
   // The member itself has none by then.
   await clock.advance(1_000);
   expect(onRoom).toHaveBeenCalledOnce();

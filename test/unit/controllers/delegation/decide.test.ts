@@ -4,12 +4,12 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../../../src/controllers/delegation/model/decision.ts";
 import type { Attempt } from "../../../../src/controllers/delegation/model/memory.ts";
-import { because, type Why } from "../../../../src/controllers/delegation/model/needs.ts";
+import { because, type WaitReason } from "../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy, type View } from "../../../../src/controllers/delegation/model/view.ts";
 import { report } from "../../../../src/controllers/delegation/model/waiting-reason.ts";
 import type { Rule } from "../../../../src/placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
-import { notEnoughLeft } from "../../../../src/placement/refusals.ts";
+import { notEnoughLeft } from "../../../../src/placement/refusal-messages.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
 
@@ -25,13 +25,13 @@ function names(actions: readonly Action[]): string[] {
 }
 
 /** Counts the reports with this reason. */
-function reports(view: View, why: Why, at: number): number {
+function reports(view: View, why: WaitReason, at: number): number {
   return hasProxy(view) ? report(why, view, at).actions.length : 0;
 }
 
 function refused(reason: "Unschedulable" | "RefusedByMember", parts: Partial<Attempt> = {}): Attempt {
   const refusal = { cluster: "west", reason, message: "no" };
-  return { since: now - 60_000, refusal, until: now + 60_000, nodesVersion: 1, refusals: 1, ...parts };
+  return { since: now - 60_000, refusal, until: now + 60_000, nodesVersion: 1, refusalCount: 1, ...parts };
 }
 
 describe("a proxy without a node", () => {
@@ -78,7 +78,7 @@ describe("a proxy without a node", () => {
   ])("reports why the member's scheduler does not place it if that %s", (_case, spec, words) => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec });
-    const attempts = new Map([["west", { since: now - 29_000, refusals: 0 }]]);
+    const attempts = new Map([["west", { since: now - 29_000, refusalCount: 0 }]]);
     const observed = world(proxy, [member("west", { delegate })], { memory: memory({ attempts }) });
     expect(decide(observed, now)).toMatchObject({ actions: [], outcome: "Scheduling", requeueAt: now + 1000 });
     expect(decide(observed, now + 1000).actions).toMatchObject([
@@ -203,7 +203,7 @@ describe("a proxy without a node", () => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { status: unschedulable });
     const held = member("west", { delegate });
-    const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusals: 0 }]]);
+    const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusalCount: 0 }]]);
 
     test("stays until the member's timeout, and reports the scheduler's message", () => {
       const decision = decide(
@@ -216,7 +216,7 @@ describe("a proxy without a node", () => {
 
     test("is withdrawn after the timeout if another member has room", () => {
       const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
-      expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+      expect(names(decide(observed, now).actions)).toEqual(["reserve east", "noteRefusal", "delete west"]);
     });
 
     test("is not withdrawn in a newer version, which may have a node", () => {
@@ -238,10 +238,10 @@ describe("a proxy without a node", () => {
     });
 
     test("is withdrawn at once if it only waited there because no member had room", () => {
-      const attempts = new Map([["west", { since: now, refusals: 0, parked: true }]]);
+      const attempts = new Map([["west", { since: now, refusalCount: 0, parked: true }]]);
       const full = member("west", { delegate, used: 101 });
       const withRoom = world(proxy, [full, member("east", { used: 99 })], { memory: memory({ attempts }) });
-      expect(names(decide(withRoom, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+      expect(names(decide(withRoom, now).actions)).toEqual(["reserve east", "noteRefusal", "delete west"]);
       const without = world(proxy, [full, member("east", { used: 100 })], { memory: memory({ attempts }) });
       expect(names(decide(without, now).actions)).toEqual(["report"]);
     });
@@ -249,7 +249,7 @@ describe("a proxy without a node", () => {
     test("goes to the member where its room is reserved, which looks full for that reason", () => {
       const attempts = new Map([["west", refused("Unschedulable")]]);
       const members = [member("west", { used: 101 }), member("east", { used: 100 })];
-      const { actions } = decide(world(proxy, members, { memory: memory({ attempts, promised: "east" }) }), now);
+      const { actions } = decide(world(proxy, members, { memory: memory({ attempts, reserved: "east" }) }), now);
       expect(actions).toEqual([expect.objectContaining({ type: "create", member: "east" })]);
       expect(actions[0]).not.toHaveProperty("parked");
     });
@@ -310,9 +310,9 @@ describe("a proxy without a node", () => {
     });
 
     test("reports the failing creates, and is created elsewhere once the member is known not to have it", () => {
-      const doubt = { since: now - 30_000, lastAt: now, message: "etcdserver: request timed out" };
+      const uncertainCreate = { since: now - 30_000, lastAt: now, message: "etcdserver: request timed out" };
       const observed = world(proxyPod(), [member("west"), member("east", { used: 90 })], {
-        memory: memory({ uncertain: "west", doubt }),
+        memory: memory({ uncertain: "west", uncertainCreate }),
       });
       const early = decide(observed, now - 26_000);
       expect(names(early.actions)).toEqual(["create west"]);
@@ -324,10 +324,10 @@ describe("a proxy without a node", () => {
       expect(names(waits.actions)).toEqual(["report"]);
       expect(waits.requeueAt).toBe(now + 60_000);
       const known = decide(observed, now + 60_000);
-      expect(names(known.actions)).toEqual(["report", "resolve west"]);
-      expect(known.actions[1]).toMatchObject({ refusal: { cluster: "west", message: doubt.message } });
+      expect(names(known.actions)).toEqual(["report", "confirmCreated west"]);
+      expect(known.actions[1]).toMatchObject({ refusal: { cluster: "west", message: uncertainCreate.message } });
 
-      const alone = world(proxyPod(), [member("west")], { memory: memory({ uncertain: "west", doubt }) });
+      const alone = world(proxyPod(), [member("west")], { memory: memory({ uncertain: "west", uncertainCreate }) });
       expect(names(decide(alone, now + 60_000).actions)).toEqual(["report", "create west"]);
     });
 
@@ -354,7 +354,7 @@ describe("a proxy without a node", () => {
 
   describe("with an unknown placement", () => {
     const delegate = delegateOf(proxyPod(), { status: unschedulable });
-    const attempts = new Map([["west", { since: now - 60_000, refusals: 0 }]]);
+    const attempts = new Map([["west", { since: now - 60_000, refusalCount: 0 }]]);
 
     test("waits if its namespace is no longer opted in, and reports that if it lasts", () => {
       const waitingSince = now - 4000;
@@ -376,7 +376,7 @@ describe("a proxy without a node", () => {
         const observed = world(proxyPod(), members, { ...parts, memory: memory({ attempts }) });
         expect(names(decide(observed, now).actions)).toEqual(["report"]);
         expect(names(decide({ ...observed, optedIn: true, invalid: undefined } as never, now).actions)).toContain(
-          "promise east",
+          "reserve east",
         );
       },
     );
@@ -384,27 +384,27 @@ describe("a proxy without a node", () => {
 
   test("is left for a while to a scheduler that makes room for it", () => {
     const nominated = delegateOf(proxyPod(), { status: { ...unschedulable, nominatedNodeName: "west-node-1" } });
-    const attempts = new Map([["west", { since: now - 60_000, refusals: 0, parked: true }]]);
+    const attempts = new Map([["west", { since: now - 60_000, refusalCount: 0, parked: true }]]);
     const members = [member("west", { delegate: nominated }), member("east")];
     const observed = world(proxyPod(), members, { memory: memory({ attempts }) });
     expect(names(decide(observed, now).actions)).toEqual(["report"]);
-    expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("promise east");
+    expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("reserve east");
   });
 
   test("gets a new message once a minute at most if only numbers differ", () => {
-    const full = (left: number, resource = "cpu"): Why =>
+    const full = (left: number, resource = "cpu"): WaitReason =>
       because("NotPlaced", [{ cluster: "west", ...notEnoughLeft({ resource, wanted: 0.5, left }) }]);
-    const lately = (why: Why) => world(proxyPod(), [], { memory: memory({ told: { ...why, at: now } }) });
+    const lately = (why: WaitReason) => world(proxyPod(), [], { memory: memory({ told: { ...why, at: now } }) });
     const told = lately(full(0.4));
     expect(reports(told, full(0.4), now + 60_000)).toBe(0);
     expect([59_999, 60_000].map((ms) => reports(told, full(0.3005), now + ms))).toEqual([0, 1]);
     expect(reports(told, full(0.4, "memory"), now)).toBe(1);
-    const cut = (port: number): Why => {
+    const cut = (port: number): WaitReason => {
       const message = `fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
       return because("ClusterNotReady", [{ cluster: "west", reason: "ClusterNotReady", message }]);
     };
     expect(reports(lately(cut(43512)), cut(43513), now)).toBe(0);
-    const missing = (name: string): Why => ({ reason: "FailedMount", message: `configmap "${name}" not found` });
+    const missing = (name: string): WaitReason => ({ reason: "FailedMount", message: `configmap "${name}" not found` });
     expect(reports(lately(missing("app-1")), missing("app-2"), now)).toBe(1);
     // A message that is held back is reported once it may be.
     const west = member("west", { used: 100 });
@@ -440,7 +440,7 @@ describe("a proxy without a node", () => {
     const west = member("west", { delegate: delegateOf(proxy), candidate: leaving });
     const { actions } = decide(world(proxy, [west]), now);
     expect(actions).toMatchObject([
-      { type: "refuse", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
+      { type: "noteRefusal", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
       { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
     ]);
   });
@@ -655,7 +655,7 @@ describe("a bound proxy", () => {
   test("ends Failed as a disruption when its delegate vanished", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const { actions, outcome } = decide(world(proxy, [member("west")], gone), now);
-    expect(outcome).toBe("Lost");
+    expect(outcome).toBe("Vanished");
     expect(actions).toEqual([
       expect.objectContaining({
         type: "status",
@@ -684,7 +684,7 @@ describe("a bound proxy", () => {
     expect(names(decide(world(proxy, [member("west"), member("east")], gone), now).actions)).toEqual(["create west"]);
     const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
     expect(decide(world(proxy, [member("west", { delegate: again })]), now).actions).toEqual([
-      { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "two", memberNode: "n2" },
+      { type: "recordDelegate", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "two", memberNode: "n2" },
     ]);
   });
 
@@ -733,7 +733,7 @@ describe("a bound proxy", () => {
       world(boundProxy(), [member("west")], { memory: memory({ ...gone.memory, attempts }) }),
       now,
     );
-    expect(outcome).toBe("Lost");
+    expect(outcome).toBe("Vanished");
     expect(actions).toEqual([
       expect.objectContaining({
         type: "status",
@@ -750,7 +750,7 @@ describe("a bound proxy", () => {
   test("ends Failed if it never started and has a controller, which replaces it", () => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
     const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")], gone), now);
-    expect(outcome).toBe("Lost");
+    expect(outcome).toBe("Vanished");
   });
 
   test("lets no delegate run on once it is terminal", () => {
@@ -783,7 +783,7 @@ describe("a bound proxy", () => {
         now,
       );
     const failed = lost(boundProxy({ status: runningStatus() }));
-    expect([failed.outcome, ...names(failed.actions)]).toEqual(["Lost", "status", "delete east"]);
+    expect([failed.outcome, ...names(failed.actions)]).toEqual(["Vanished", "status", "delete east"]);
     const again = lost(boundProxy());
     expect([again.outcome, ...names(again.actions)]).toEqual(["Withdrawing", "delete east"]);
   });
@@ -837,7 +837,11 @@ describe("a proxy that is being deleted", () => {
     const delegate = delegateOf(proxy, { status: runningStatus() });
     const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
     expect(actions[0]).toMatchObject({ type: "delete", graceSeconds: Number.MAX_SAFE_INTEGER });
-    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "finish", "release"]);
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual([
+      "status",
+      "deleteProxy",
+      "removeFinalizer",
+    ]);
   });
 
   test("still gets status while its delegate ends", () => {
@@ -851,14 +855,14 @@ describe("a proxy that is being deleted", () => {
     const proxy = boundProxy(ending);
     const departed = delegateOf(proxy, { status: endedStatus(143) });
     const { actions } = decide(world(proxy, [member("west", { departed })]), now);
-    expect(names(actions)).toEqual(["status", "finish", "release"]);
+    expect(names(actions)).toEqual(["status", "deleteProxy", "removeFinalizer"]);
   });
 
   test("needs one write only if it had ended", () => {
     const metadata = { ...deleting, deletionGracePeriodSeconds: 0 };
     const proxy = boundProxy({ metadata, status: endedStatus(0) });
     const departed = delegateOf(proxy, { status: endedStatus(0) });
-    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["release"]);
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["removeFinalizer"]);
   });
 
   test("takes its delegate with it, which keeps its own grace period, if it is unbound", () => {
@@ -871,13 +875,13 @@ describe("a proxy that is being deleted", () => {
 
   test("goes at once without a delegate anywhere", () => {
     const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
-    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["release"]);
+    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["removeFinalizer"]);
   });
 
   test("goes only after the member was asked if a response was lost", () => {
     const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
     const observed = world(proxy, [member("west")], { memory: memory({ uncertain: "west" }) });
-    expect(names(decide(observed, now).actions)).toEqual(["resolve west"]);
+    expect(names(decide(observed, now).actions)).toEqual(["confirmCreated west"]);
   });
 
   test("is left to the other finalizers that hold it", () => {
@@ -919,7 +923,7 @@ describe("a proxy that is being deleted", () => {
       expect(names(decide(gone, now).actions)).toEqual(["delete east"]);
       const { deletionTimestamp } = proxy.metadata;
       const { actions, requeueAt } = decide(gone, Date.parse(deletionTimestamp ?? "") + 10_000);
-      expect(names(actions)).toEqual(["status", "finish", "release", "delete east"]);
+      expect(names(actions)).toEqual(["status", "deleteProxy", "removeFinalizer", "delete east"]);
       expect(actions.at(-1)).toEqual({ type: "delete", member: "east", uid: "forged", surplus: true });
       expect(requeueAt).toBe(Date.parse(deletionTimestamp ?? "") + 20_000);
     });
@@ -927,7 +931,10 @@ describe("a proxy that is being deleted", () => {
     test("goes by force while its own member does not answer", () => {
       const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
       const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
-      expect(names(decide(world(proxy, [west, forged(proxy)]), now).actions)).toEqual(["release", "delete east"]);
+      expect(names(decide(world(proxy, [west, forged(proxy)]), now).actions)).toEqual([
+        "removeFinalizer",
+        "delete east",
+      ]);
     });
 
     test("waits for it if its own Cluster is gone and that very delegate is shown under another name", () => {
@@ -944,7 +951,7 @@ describe("a proxy that is being deleted", () => {
     const delegate = delegateOf(proxy, { status: runningStatus() });
     expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
     const departed = delegateOf(proxy, { status: endedStatus(143) });
-    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["status", "finish"]);
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["status", "deleteProxy"]);
   });
 
   describe("in a member that does not answer", () => {
@@ -985,19 +992,19 @@ describe("a proxy that is being deleted", () => {
 
     test("goes when it was deleted by force", () => {
       const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
-      expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["release"]);
+      expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["removeFinalizer"]);
     });
 
     test("goes when the virtual node is out of service", () => {
       const proxy = boundProxy(ending);
       const observed = world(proxy, [lost(proxy)], { outOfService: () => true });
-      expect(names(decide(observed, now).actions)).toEqual(["status", "finish", "release"]);
+      expect(names(decide(observed, now).actions)).toEqual(["status", "deleteProxy", "removeFinalizer"]);
     });
 
     test("goes when its delegate was seen to have ended", () => {
       const proxy = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 }, status: endedStatus(0) });
       const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: endedStatus(0) }) });
-      expect(names(decide(world(proxy, [west]), now).actions)).toEqual(["release"]);
+      expect(names(decide(world(proxy, [west]), now).actions)).toEqual(["removeFinalizer"]);
     });
   });
 
@@ -1005,7 +1012,7 @@ describe("a proxy that is being deleted", () => {
     const finalizers = [DELEGATE_FINALIZER, "batch.kubernetes.io/job-tracking"];
     const metadata = { ...deleting, deletionGracePeriodSeconds: 0, finalizers };
     const proxy = boundProxy({ metadata, status: runningStatus() });
-    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "release"]);
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "removeFinalizer"]);
   });
 });
 

@@ -68,7 +68,7 @@ function observing({
       rules: { merged: () => undefined },
     },
     proxies: { synced, get: () => proxy },
-    waitingSince: () => undefined,
+    waiting: { since: () => undefined },
     clock: { now: () => 0, wall: () => 0 },
   };
   const observer = new Observer(options as never);
@@ -251,7 +251,7 @@ describe("a proxy without a node, whose member had its delegate", () => {
     [
       "counts where its room is reserved",
       ({ reservations }, west) => {
-        reservations.promise(waits.metadata.uid, "east", asked);
+        reservations.reserve(waits.metadata.uid, "east", asked);
         delete west.delegate;
       },
       { east: 1 },
@@ -261,7 +261,7 @@ describe("a proxy without a node, whose member had its delegate", () => {
       ({ reservations }, west) => {
         reservations.attempt(waits.metadata.uid, "east", asked, waits);
         west.delegate = made;
-        reservations.promise(waits.metadata.uid, "north", asked);
+        reservations.reserve(waits.metadata.uid, "north", asked);
       },
       { west: 1 },
     ],

@@ -27,8 +27,10 @@ function waitingInWest({ version, inEast, uncertain }: Scene): number {
   return waitingIn("west", {
     registry: registry as unknown as WaitingInOptions["registry"],
     waiting: [[key, proxy]],
-    memoryOf: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }),
-    excludesOf: () => () => undefined,
+    placementState: {
+      memories: { of: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }) },
+      view: { of: () => ({ excludes: () => undefined }) },
+    },
   });
 }
 

@@ -117,22 +117,22 @@ export interface LastingRefusal {
 
 type Entries<T> = ReadonlyMap<string, T> | Readonly<Record<string, T>>;
 
-export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "held" | "denied" | "unproven">> {
+export interface MemoryParts extends Partial<Omit<Memory, "attempts" | "held" | "confirmedAbsent" | "unproven">> {
   readonly attempts?: Entries<Attempt>;
   readonly ineffective?: Entries<number>;
   readonly refused?: Entries<LastingRefusal>;
-  readonly denied?: Iterable<string>;
+  readonly confirmedAbsent?: Iterable<string>;
   readonly unproven?: Iterable<string>;
 }
 
 /** Returns a memory; its records may be given as maps, and its lists as sets. */
 export function memory(parts: MemoryParts = {}): Memory {
-  const { attempts = {}, ineffective, refused, denied, unproven, ...rest } = parts;
+  const { attempts = {}, ineffective, refused, confirmedAbsent, unproven, ...rest } = parts;
   return {
     fresh: true,
     attempts: recordOf(attempts),
     ...(ineffective === undefined && refused === undefined ? {} : { held: heldOf(ineffective, refused) }),
-    ...(denied === undefined ? {} : { denied: [...denied] }),
+    ...(confirmedAbsent === undefined ? {} : { confirmedAbsent: [...confirmedAbsent] }),
     ...(unproven === undefined ? {} : { unproven: [...unproven] }),
     ...rest,
   };

@@ -109,7 +109,7 @@ async function going({ classSelector, others = [] }: Clusters) {
     host,
     family: CLASSES,
     ...surroundings([member], clock),
-    proxies: () => proxies,
+    proxies,
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();

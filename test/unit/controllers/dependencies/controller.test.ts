@@ -63,7 +63,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     family: NAMESPACED,
     host: onHost.client,
     ...surroundings([member], clock),
-    proxies: () => proxies,
+    proxies,
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();
@@ -312,7 +312,7 @@ describe("a member's own service account, which is used in place", () => {
       family: NAMESPACED,
       host,
       ...surroundings([member], clock),
-      proxies: () => proxies,
+      proxies,
     } as never);
     onTestFinished(() => controller.stop());
     controller.onMembers();

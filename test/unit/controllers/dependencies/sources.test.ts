@@ -4,6 +4,7 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -39,9 +40,8 @@ beforeEach(() => {
     registry: { members: () => [], member: () => undefined } as never,
     memberNamespaces: {} as never,
     recorder: {} as never,
-    proxies: () => proxies,
-    onProxy: () => {},
-    onRead: () => {},
+    proxies,
+    events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
   });

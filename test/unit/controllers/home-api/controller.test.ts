@@ -1,8 +1,10 @@
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -53,7 +55,9 @@ async function controllerWith(
       done();
     },
   });
+  const events = new Events<ControllerEvents>();
   const controller = homeApiOf({
+    events,
     host: {
       ...keeper(),
       createSubresource: (async () => {
@@ -70,11 +74,11 @@ async function controllerWith(
     log: createLogger({ level: "warn", destination }),
   });
   onTestFinished(() => controller.stop());
-  controller.onMembers();
+  events.emit("cluster", "west");
   const started = controller.start(new AbortController().signal);
   await clock.advance(MINUTE / 2);
   await started;
-  controller.enqueue(objectKey(proxy.metadata));
+  events.emit("bound", "west", objectKey(proxy.metadata));
   await clock.advance(1_000);
   return { told, logged };
 }

@@ -1,8 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
@@ -37,6 +39,7 @@ async function without({
     pod({ uid: "delegate-uid", metadata: { ...(annotations && { annotations }), ...(labels && { labels }) } }),
     client,
   );
+  const events = new Events<ControllerEvents>();
   const controller = new HomeApiController({
     host: quietClient([]),
     identity: HOST,
@@ -47,19 +50,19 @@ async function without({
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
     recorder: recorderTo(({ reason, message }) => told.push(`${reason}: ${message}`), clock),
-    refusals: { tell: () => true, over: () => undefined },
+    refusedWrites: { tell: () => true, over: () => undefined },
     server,
-    proxies: () => ({ get: () => proxy }),
+    proxies: { get: () => proxy },
     modeOf: () => mode,
-    onChange: () => {},
+    events,
     clock,
     log: createLogger({ level: "silent" }),
   } as never);
   onTestFinished(() => controller.stop());
-  controller.onMembers();
+  events.emit("cluster", "west");
   await clock.advance(10);
   const enqueue = async (): Promise<void> => {
-    controller.enqueue(objectKey(proxy.metadata));
+    events.emit("bound", "west", objectKey(proxy.metadata));
     await clock.advance(1_000);
   };
   await enqueue();

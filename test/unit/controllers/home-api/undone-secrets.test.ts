@@ -1,8 +1,10 @@
 import { expect, test } from "vitest";
 import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -89,7 +91,9 @@ async function controlled(undo: Undo) {
     const expirationTimestamp = new Date(clock.wall() + HOUR).toISOString();
     return { spec: { expirationSeconds: 3600 }, status: { token: "t", expirationTimestamp } };
   };
+  const events = new Events<ControllerEvents>();
   const controller = homeApiOf({
+    events,
     host: fakeClient({ createSubresource: createSubresource as never }),
     identity: HOST,
     west,
@@ -98,9 +102,9 @@ async function controlled(undo: Undo) {
     clock,
     log: createLogger({ level: "silent" }),
   });
-  controller.onMembers();
+  events.emit("cluster", "west");
   await clock.advance(0);
-  controller.enqueue(objectKey(proxy.metadata));
+  events.emit("bound", "west", objectKey(proxy.metadata));
   return { controller, clock, issued, told, there };
 }
 

@@ -1,12 +1,14 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
-import { Refusals } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
-import { Memories } from "../../../../src/controllers/delegation/placement/memories.ts";
+import { RefusedWrites } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
+import { proxyWrites } from "../../../../src/controllers/delegation/placement/memories.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts";
 import type { Clock } from "../../../../src/runtime/clock.ts";
+import type { Events } from "../../../../src/runtime/events.ts";
 import type { Logger } from "../../../../src/telemetry/logger.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { type RecordedEvent, recorderTo } from "../recorder.ts";
@@ -38,6 +40,7 @@ export function memberWith(delegate: Stored<Pod>, client: ClusterClient): Member
 interface HomeApiParts {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
+  readonly events: Events<ControllerEvents>;
   readonly west: Member;
   readonly proxy: Stored<Pod>;
   readonly tell: (event: RecordedEvent) => void;
@@ -50,11 +53,11 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
   const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
   const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
   const recorder = recorderTo(tell, parts.clock);
-  const refusals = new Refusals({
-    memories: new Memories(parts.clock),
+  const refusedWrites = new RefusedWrites({
+    writes: proxyWrites(parts.clock),
     recorder,
-    proxyOf: () => proxy,
-    onRefused: () => undefined,
+    proxies: { get: () => proxy },
+    events: parts.events,
   });
   return new HomeApiController({
     ...parts,
@@ -65,10 +68,9 @@ export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeAp
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
     recorder,
-    refusals,
+    refusedWrites,
     server: undefined,
-    proxies: () => ({ get: () => proxy }),
+    proxies: { get: () => proxy },
     modeOf: () => undefined,
-    onChange: () => {},
   } as never);
 }

@@ -1,7 +1,9 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { tokenClaims, withToken } from "../../../../src/controllers/member-token/claims.ts";
 import { MemberTokenController } from "../../../../src/controllers/member-token/controller.ts";
 import { decide } from "../../../../src/controllers/member-token/decide.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -116,8 +118,10 @@ describe("a renewal", () => {
       }) as never,
     });
     const clock = new FakeClock(now + 16 * day);
+    const events = new Events<ControllerEvents>();
     const controller = new MemberTokenController({
       host,
+      events,
       registry: {
         cluster: () => ({ metadata: { name: "west" }, spec: { credentialsSecret: { name: "west" } } }),
         secret: () => secret,
@@ -126,10 +130,10 @@ describe("a renewal", () => {
       clock,
       log: createLogger({ level: "silent" }),
     });
-    controller.enqueue("west");
+    events.emit("cluster", "west");
     for (let told = 0; told < 3; told += 1) {
       await clock.advance(1_000);
-      controller.enqueue("west");
+      events.emit("cluster", "west");
     }
     await controller.stop();
     return { patch, asked };

@@ -40,7 +40,7 @@ async function waiting(
   const inMember = breakableClient(networkPolicies, west, { writes });
   if (unreadable) inMember.breakWith("not allowed");
   const proxy = proxyPod({ metadata: { namespace: "team" } });
-  const proxies = { synced: true };
+  const proxies = { synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] };
   const member = answeringMember("west", inMember.client, {
     read,
     delegates: { list: () => [], liveIn: () => live },
@@ -49,7 +49,7 @@ async function waiting(
     host: onHost.client,
     ...surroundings([member], clock),
     recorder: { record: () => {} },
-    proxies: () => ({ ...proxies, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
+    proxies,
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();

@@ -1,8 +1,10 @@
 import { afterEach, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -42,18 +44,19 @@ test("wakes pods that wait for a policy after another message of the member, and
     noteFailure: () => {},
   };
   const proxy = proxyPod({ metadata: { namespace: "team" } });
+  const events = new Events<ControllerEvents>();
+  events.on("needs", () => {
+    const refusal = controller.refusal(proxy, "west");
+    if (refusal !== undefined) told.push(refusal.replace(/.*: /, ""));
+  });
   const controller = new NetworkPolicyController({
     host: quietClient([rules]),
     identity: HOST,
     registry: { members: () => [west], member: () => west },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
     recorder: { record: () => {} },
-    proxies: () => ({ synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
-    onRead: () => {},
-    onProxy: () => {
-      const refusal = controller.refusal(proxy, "west");
-      if (refusal !== undefined) told.push(refusal.replace(/.*: /, ""));
-    },
+    proxies: { synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] },
+    events,
     clock,
     log: createLogger({ level: "silent" }),
   } as never);

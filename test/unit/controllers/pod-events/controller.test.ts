@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PodEventController } from "../../../../src/controllers/pod-events/controller.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -59,8 +60,9 @@ test("keeps events that come before their delegate, despite many events of forei
   const controller = new PodEventController({
     host,
     registry: { members: () => members, member: (name: string) => members.find((each) => each.name === name) },
-    proxies: () => ({ get: (key: string) => (key === objectKey(proxy.metadata) ? proxy : undefined) }),
+    proxies: { get: (key: string) => (key === objectKey(proxy.metadata) ? proxy : undefined) },
     warningsOnly: false,
+    events: new Events(),
     clock,
     log: createLogger({ level: "silent" }),
   } as never);
@@ -109,8 +111,9 @@ test.each<[string, { readonly event?: EventParts; readonly node?: string; readon
   const controller = new PodEventController({
     host: fakeClient({ create: (async (_resource: unknown, written: KubeEvent) => told.push(written)) as never }),
     registry: { members: () => [{ ...member, delegates }] },
-    proxies: () => ({ get: () => proxy }),
+    proxies: { get: () => proxy },
     warningsOnly: false,
+    events: new Events(),
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
   } as never);

@@ -4,10 +4,10 @@ import { PREFERENCES_ANNOTATION, virtualNodeName } from "../../../../src/api/key
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../src/clusters/load.ts";
-import { PLACEMENT_INDEXES } from "../../../../src/controllers/delegation/placement/known-pods.ts";
-import type { PlacementMember } from "../../../../src/controllers/delegation/placement/placement-rules.ts";
+import type { PlacementMember } from "../../../../src/controllers/delegation/placement/placement-reader.ts";
 import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
+import { PLACEMENT_INDEXES } from "../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { divide } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
@@ -88,9 +88,9 @@ class Churn {
     this.#namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
     this.#placementState = new PlacementState({
       registry: { members: () => this.members, member, unconnected: () => [] },
-      namespaces: () => this.#namespaces,
-      defaults: () => new Store<PlacementDefaults>(),
-      proxies: () => this.#proxies,
+      namespaces: this.#namespaces,
+      defaults: new Store<PlacementDefaults>(),
+      proxies: this.#proxies,
       homeApi: () => ({ state: "unknown", message: "" }),
       clock: { now: () => NOW },
     });

@@ -1,10 +1,12 @@
 import { beforeEach, expect, test } from "vitest";
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
 import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -37,6 +39,7 @@ let written: { readonly name: string; readonly metadata: { readonly resourceVers
 let ahead: Set<string>;
 let members: string[];
 let controller: PreferencesController;
+let events: Events<ControllerEvents>;
 beforeEach(() => {
   clock = new FakeClock(Date.now());
   owner = STATEFUL_SET;
@@ -49,8 +52,9 @@ beforeEach(() => {
   ahead = new Set();
   members = ["west", "east", "north"];
   refusedWrites = [];
+  events = new Events();
   controller = new PreferencesController({
-    refusals: {
+    refusedWrites: {
       note: (_key, uid, what) => refusedWrites.push(`${what} ${uid}`),
       over: () => undefined,
     },
@@ -67,17 +71,20 @@ beforeEach(() => {
       }) as never,
     }),
     owned,
-    proxies: () => store,
-    sharing: () => ({
-      preferences: {
-        rebalance: true,
-        clusters: Object.fromEntries(members.map((name) => [name, { weight: 1, minReplicas: 0 }])),
-      },
-      candidates: members.map(candidate),
-      full: new Set(),
-      closed: new Set(),
-      settling: false,
-    }),
+    proxies: store,
+    events,
+    view: {
+      sharing: () => ({
+        preferences: {
+          rebalance: true,
+          clusters: Object.fromEntries(members.map((name) => [name, { weight: 1, minReplicas: 0 }])),
+        },
+        candidates: members.map(candidate),
+        full: new Set(),
+        closed: new Set(),
+        settling: false,
+      }),
+    },
     clock,
     log: createLogger({ level: "silent" }),
   });
@@ -111,7 +118,7 @@ function put(
   });
   store.set(proxy);
   owned.update(proxy, costed);
-  controller.onProxy(proxy);
+  events.emit("proxy", { type: "added", object: proxy });
 }
 
 async function pass(ms: number): Promise<void> {

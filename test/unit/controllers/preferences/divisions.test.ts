@@ -77,10 +77,10 @@ describe("a division that is tracked pod by pod", () => {
     const divisions = new Divisions();
     const [proxy] = created(divisions, 1);
     if (proxy === undefined) throw new Error("one was made");
-    divisions.proxies.held("0", "east");
+    divisions.proxies.noteDelegate("0", "east");
     expect(divisions.proxies.placed("owner")).toEqual({ east: 1 });
     divisions.proxies.place("0", "west");
-    divisions.proxies.held("0", "east");
+    divisions.proxies.noteDelegate("0", "east");
     expect(divisions.proxies.placed("owner")).toEqual({ west: 1 });
     divisions.update(owned("0", { spec: { nodeName: "legation-east" } }));
     divisions.proxies.place("0", "west");

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { PLACEMENT_INDEXES } from "../../../../src/controllers/delegation/placement/known-pods.ts";
 import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
+import { PLACEMENT_INDEXES } from "../../../../src/controllers/proxies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 
@@ -20,9 +20,9 @@ test.each<[string, Stored<Pod>, boolean]>([
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const { view } = new PlacementState({
     registry: { members: () => [], member: () => undefined, unconnected: () => [] },
-    namespaces: () => namespaces,
-    defaults: () => new Store<PlacementDefaults>(),
-    proxies: () => new Store<Pod>(PLACEMENT_INDEXES),
+    namespaces,
+    defaults: new Store<PlacementDefaults>(),
+    proxies: new Store<Pod>(PLACEMENT_INDEXES),
     homeApi: () => ({ state: "unknown", message: "" }),
     clock: { now: () => 0 },
   });

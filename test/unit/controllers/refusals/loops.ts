@@ -1,10 +1,12 @@
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { ExportStatus } from "../../../../src/controllers/services/export-status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -74,7 +76,9 @@ export const aSecretOfTokens: Site = async (error) => {
   const host = fakeClient({
     createSubresource: async () => ({ spec: { expirationSeconds: 3600 }, status: token }),
   });
+  const events = new Events<ControllerEvents>();
   const controller = homeApiOf({
+    events,
     host,
     identity: HOST,
     west,
@@ -83,9 +87,9 @@ export const aSecretOfTokens: Site = async (error) => {
     clock,
     log,
   });
-  controller.onMembers();
+  events.emit("cluster", "west");
   await clock.advance(0);
-  controller.enqueue(objectKey(proxy.metadata));
+  events.emit("bound", "west", objectKey(proxy.metadata));
   return outcomeOf(clock, controller, { attempts: () => attempts, isRefused: () => told.includes("NoToken") });
 };
 
@@ -128,11 +132,10 @@ export const aVirtualNode: Site = async (error) => {
       problem: () => undefined,
       server: () => undefined,
     },
-    boundTo: () => 0,
+    events: new Events(),
+    proxies: { synced: true, countByIndex: () => 0 },
     waitingIn: () => 0,
-    heldIn: () => 0,
-    onNodeSpec: () => {},
-    onReady: () => {},
+    kept: { countIn: () => 0 },
     clock,
     log,
   } as never);

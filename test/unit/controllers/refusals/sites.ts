@@ -1,12 +1,12 @@
 import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { refusalOf } from "../../../../src/controllers/api-refusal.ts";
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
 import { CopyExecutor } from "../../../../src/controllers/copying/executor.ts";
 import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
-import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-refusal.ts";
+import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-messages.ts";
 import { dependencyRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
-import { refusalOf } from "../../../../src/controllers/refusal.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";

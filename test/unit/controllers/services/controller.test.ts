@@ -79,7 +79,7 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
     host: clientWith({ services, endpointslices: slices }),
     ...surroundings([member], clock),
     recorder: { record: () => {} },
-    proxies: () => proxies,
+    proxies,
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";
@@ -19,12 +21,14 @@ beforeEach(async () => {
   woken = [];
   // Not read yet: its node needs no write.
   const west = { settling: true, read: false, setVirtualNode: () => false };
+  const events = new Events<ControllerEvents>();
+  events.on("nodeReadiness", (cluster) => woken.push(cluster));
   controller = new VirtualNodeController({
     host: client,
     registry: { member: () => west, members: () => [], cluster: () => undefined, clusters: () => [] },
     clock: new FakeClock(),
     log: createLogger({ level: "silent" }),
-    onReady: (cluster: string) => woken.push(cluster),
+    events,
   } as never);
 });
 afterEach(async () => {

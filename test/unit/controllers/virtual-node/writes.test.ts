@@ -2,9 +2,11 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { Events } from "../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -28,6 +30,7 @@ let tell: (event: WatchEvent<KubeNode>) => void;
 let cluster: Stored<Cluster>;
 let member: typeof HEARD;
 let controller: VirtualNodeController;
+let controllerEvents: Events<ControllerEvents>;
 
 function node(spec: KubeNode["spec"] = OPEN): Stored<KubeNode> {
   return {
@@ -108,6 +111,7 @@ beforeEach(() => {
       return member.nodesRead;
     },
   };
+  controllerEvents = new Events();
   controller = new VirtualNodeController({
     host,
     registry: {
@@ -119,11 +123,10 @@ beforeEach(() => {
     },
     clock,
     log: createLogger({ level: "silent" }),
-    onReady: () => {},
-    onNodeSpec: () => {},
-    boundTo: () => 0,
+    events: controllerEvents,
+    proxies: { synced: true, countByIndex: () => 0 },
     waitingIn: () => 0,
-    heldIn: () => 0,
+    kept: { countIn: () => 0 },
   } as never);
 });
 afterEach(() => controller.stop());
@@ -186,7 +189,7 @@ test.each([
   await clock.advance(0);
   cluster = clusterOf(uid);
   member = HEARD;
-  controller.enqueue("west");
+  controllerEvents.emit("clusterStatus", "west");
   await clock.advance(0);
   const [made] = written("create nodes") as KubeNode[];
   expect(made?.spec?.providerID).toBe("legation://west");

@@ -9,7 +9,7 @@ const delegate = delegateOf(proxy);
 const { uid: proxyUid } = proxy.metadata;
 const create = { type: "create", member: "west", proxyUid, delegate, controlled: false } as const;
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "timed out" } as const;
-const resolve: TestAction = { type: "resolve", member: "west", proxyUid, refusal };
+const resolve: TestAction = { type: "confirmCreated", member: "west", proxyUid, refusal };
 
 describe("a member that may have the delegate after a lost response", () => {
   test("keeps the pod when it has the delegate", async () => {

@@ -85,20 +85,20 @@ test("counts an unavailable admission webhook of the member as a refusal, and an
   const { now } = clock;
   expect(memories.of(proxyUid)).toMatchObject({
     uncertain: "west",
-    doubt: { since: now, lastAt: now, message: "etcdserver: request timed out" },
+    uncertainCreate: { since: now, lastAt: now, message: "etcdserver: request timed out" },
   });
   clock.now += 1000;
   await expect(execute(create)).rejects.toBe(answer);
-  expect(memories.of(proxyUid).doubt).toMatchObject({ since: now, lastAt: now + 1000 });
+  expect(memories.of(proxyUid).uncertainCreate).toMatchObject({ since: now, lastAt: now + 1000 });
   const resolve: TestAction = {
-    type: "resolve",
+    type: "confirmCreated",
     member: "west",
     proxyUid,
     refusal: { cluster: "west", reason: "RefusedByMember", message: "timed out" },
   };
   expect(await execute(resolve)).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
-  expect(memories.of(proxyUid).doubt).toBeUndefined();
+  expect(memories.of(proxyUid).uncertainCreate).toBeUndefined();
   expect(memories.of(proxyUid).attempts.west).toMatchObject({ refusal: { message: "timed out" } });
 
   answer = failure(
@@ -125,7 +125,7 @@ test("releases room in another member when the first one has found a node after 
   memories.noteAttempt(proxyUid, "west", 0);
   members.west.load.reserve(proxyUid, requests);
   // The withdrawal from west finds the delegate changed.
-  const promise: TestAction = { type: "promise", member: "east", proxyUid, requests };
+  const promise: TestAction = { type: "reserve", member: "east", proxyUid, requests };
   await execute(promise);
   expect(members.east.load.used).toEqual(requests);
   members.west.load.reserve(proxyUid, requests);
@@ -164,7 +164,7 @@ test("ends the doubt when the delegate is recorded, unless the record was refuse
   const { memories, execute } = executorOf({ patch: () => answer() });
   memories.noteUncertain(proxyUid, "west");
   const record: TestAction = {
-    type: "record",
+    type: "recordDelegate",
     proxyUid,
     resourceVersion: "1",
     delegateUid: "delegate-uid",
@@ -467,7 +467,7 @@ describe("a request before the create, without a definite answer", () => {
       const { members, memories, execute } = executorOf(answers(() => lost));
       await expect(execute(action)).rejects.toBe(lost);
       expect(memories.of(proxyUid).uncertain).toBeUndefined();
-      expect(memories.of(proxyUid).doubt).toBeUndefined();
+      expect(memories.of(proxyUid).uncertainCreate).toBeUndefined();
       expect(members.west.load.used).toEqual({ pods: 0 });
     },
   );
@@ -491,7 +491,7 @@ describe("a request before the create, without a definite answer", () => {
     const { members, memories, execute } = executorOf(answers(() => lost));
     memories.noteUncertain(proxyUid, "west");
     await expect(execute(action)).rejects.toBe(lost);
-    expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", doubt: { message: "timed out" } });
+    expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", uncertainCreate: { message: "timed out" } });
     expect(members.west.load.used).toEqual({ pods: 1 });
   });
 });
@@ -627,10 +627,15 @@ describe("the preconditions of a write to an existing pod", () => {
       "host create binding",
       { uid: proxyUid },
     ],
-    ["name the proxy's uid when the finalizer is added", { type: "hold", proxyUid }, "host patch", { uid: proxyUid }],
+    [
+      "name the proxy's uid when the finalizer is added",
+      { type: "addFinalizer", proxyUid },
+      "host patch",
+      { uid: proxyUid },
+    ],
     [
       "name the proxy's version when a new delegate is recorded",
-      { type: "record", proxyUid, resourceVersion: "3", delegateUid: uid, memberNode: "n" },
+      { type: "recordDelegate", proxyUid, resourceVersion: "3", delegateUid: uid, memberNode: "n" },
       "host patch",
       { uid: proxyUid, resourceVersion: "3" },
     ],
@@ -642,7 +647,7 @@ describe("the preconditions of a write to an existing pod", () => {
     ],
     [
       "name the proxy's uid in its deletion with grace 0",
-      { type: "finish", proxyUid },
+      { type: "deleteProxy", proxyUid },
       "host delete",
       { uid: proxyUid, gracePeriodSeconds: 0 },
     ],
@@ -654,7 +659,7 @@ describe("the preconditions of a write to an existing pod", () => {
     ],
     [
       "name the proxy's uid when the finalizer is removed",
-      { type: "release", proxyUid },
+      { type: "removeFinalizer", proxyUid },
       "host patch",
       { uid: proxyUid },
     ],

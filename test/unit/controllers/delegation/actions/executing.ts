@@ -2,16 +2,19 @@ import { type Mock, vi } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../../src/clusters/load.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
+import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
 import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { Shapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
+import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
+import { Events } from "../../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { noting, type Write } from "../../writes.ts";
@@ -86,6 +89,7 @@ interface FakeMember {
   readonly delegates: { endedLately(namespace: string): boolean };
   answerOf(promise: Promise<unknown>): Promise<unknown>;
   noteFailure(): void;
+  candidate(): object;
 }
 
 interface Executing {
@@ -129,39 +133,52 @@ export function executorOf(answers: Answers): Executing {
     delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
+    candidate: () => ({}),
   });
   const members = { west: newMember("west"), east: newMember("east") };
   const memories = new Memories({ now: () => clock.now });
   const told: unknown[] = [];
   const onRoom = vi.fn<() => void>();
-  const onRefused = vi.fn<() => void>();
+  const events = new Events<ControllerEvents>();
+  events.on("roomFreed", onRoom);
   const quotas = { refused: vi.fn<() => void>(), accepted: vi.fn<() => void>() };
   const onMissing = vi.fn<(delegate: Pod, member: string, kind: DependencyKind) => boolean>(() => copied);
   const now = { now: () => clock.now, wall: () => clock.now };
   const registry = { member: (name: "west" | "east") => members[name] };
-  const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
-  const options = {
+  const reservations = new Reservations({
+    registry: registry as never,
     memories,
-    reservations,
+    shapes: new RefusedShapes(),
+    clock: now,
+  });
+  const recorder = { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) };
+  const proxies = { get: proxyOf ?? (() => undefined) };
+  const state = {
+    placementState: {
+      memories,
+      reservations,
+      delegateIn: () => forged,
+      groups: { mayEnter: () => true },
+      divisions: { costAnnotations: () => ({}) },
+    },
+    proxies,
+    waiting: { since: () => undefined },
     quotas,
+  };
+  const options = {
+    events,
+    refusedWrites: new RefusedWrites({ writes: memories.writes, recorder, proxies, events }),
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: clientOf("host", answers, writes),
-    recorder: { record: (_about: unknown, { reason, message }: NewEvent) => told.push({ reason, message }) },
+    recorder,
     registry,
-    onRoom,
-    onRefused,
-    proxyOf: proxyOf ?? (() => undefined),
-    delegateIn: () => forged,
-    mayEnter: () => true,
-    waitingSince: () => undefined,
-    deletionCost: () => ({}),
     dependencies: {
       prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
       needs: () => needs?.(),
       onMissing,
     },
-    held: { keeps: () => false },
+    kept: { keeps: () => false },
     restoredHost: new RestoredHost({
       election: { leaderless: [], confirm: confirmLease ?? (async () => true) },
       log: createLogger({ level: "silent" }),
@@ -172,7 +189,7 @@ export function executorOf(answers: Answers): Executing {
       controllersOf: controllersOf ?? unexpected,
     },
   };
-  const executor = new Executor(options as never);
+  const executor = new Executor(options as never, state as never);
   const execute: Executing["execute"] = (action) => {
     if (action.type === "create") forged = action.delegate;
     return executor.execute(action, {

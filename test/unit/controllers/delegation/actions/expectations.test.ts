@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER } from "../../../../../src/api/keys.ts";
 import {
+  expectChanged,
+  expectDeleted,
+  expectFinalizerRemoved,
   isAtLeast,
-  shownChanged,
-  shownGone,
-  shownReleased,
 } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
@@ -22,7 +22,7 @@ describe("a released proxy", () => {
       false,
     ],
   ])("%s", (_name, proxy, expected) => {
-    expect(shownReleased("uid-1")(world(proxy, []))).toBe(expected);
+    expect(expectFinalizerRemoved("uid-1")(world(proxy, []))).toBe(expected);
   });
 });
 
@@ -37,7 +37,7 @@ describe("a deleted delegate", () => {
     ["is not shown while the longer grace period holds", { delegate: asked(30) }, 5, false],
     ["is shown with the shorter grace period", { delegate: asked(5) }, 5, true],
   ])("%s", (_name, parts, graceSeconds, expected) => {
-    expect(shownGone("west", "delegate-uid", graceSeconds)(world(proxy, [member("west", parts)]))).toBe(expected);
+    expect(expectDeleted("west", "delegate-uid", graceSeconds)(world(proxy, [member("west", parts)]))).toBe(expected);
   });
 });
 
@@ -51,7 +51,7 @@ describe("a delegate that was not in the expected version", () => {
   ])("%s", (_name, metadata, expected) => {
     const { uid, ...rest } = { uid: "delegate-uid", ...metadata };
     const parts = metadata === undefined ? {} : { delegate: delegateOf(proxy, { uid, metadata: rest }) };
-    expect(shownChanged("west", "delegate-uid", "1")(world(proxy, [member("west", parts)]))).toBe(expected);
+    expect(expectChanged("west", "delegate-uid", "1")(world(proxy, [member("west", parts)]))).toBe(expected);
   });
 });
 

@@ -2,14 +2,16 @@ import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
 import { DelegateSync } from "../../../../../src/controllers/delegation/actions/feedback-and-forwarding.ts";
-import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
+import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
+import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
 import { conditionOf } from "../../../../../src/pods/phase.ts";
+import { Events } from "../../../../../src/runtime/events.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";
@@ -92,9 +94,15 @@ class MemberPod {
 }
 
 /** An exchange whose reports of refusals are collected, as the executor's are. */
-function exchangeOf(options: object): DelegateSync {
-  const refusals = new Refusals({ proxyOf: () => undefined, onRefused: () => undefined, ...options } as never);
-  return new DelegateSync({ ...options, refusals } as never);
+function exchangeOf({ memories, ...options }: { readonly memories: Memories } & Record<string, unknown>): DelegateSync {
+  const { writes } = memories;
+  const refusedWrites = new RefusedWrites({
+    writes,
+    proxies: { get: () => undefined },
+    events: new Events<ControllerEvents>(),
+    ...options,
+  } as never);
+  return new DelegateSync({ ...options, refusedWrites } as never, memories);
 }
 
 function exchange(refuses: (body: Body) => string | boolean, made = delegate) {

@@ -79,7 +79,7 @@ function asking(west: Has, others: Has = {}) {
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => clock.now },
     memories,
-    proxyOf: (key: ObjectKey) => proxies.get(key),
+    proxies,
     sync: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
   } as never);
   const askAll = (number: number, names: readonly string[], from = since) => {
@@ -90,7 +90,7 @@ function asking(west: Has, others: Has = {}) {
     if (memories.of(proxyUid).fresh) memories.noteInherited(proxyUid);
     const context = { key, signal: new AbortController().signal, heardAt: 0, log };
     const asked = names.map((name) => ({ name, since: from }));
-    return late.ask({ type: "ask", proxyUid, members: asked }, context);
+    return late.readDelegate({ type: "readPreviousDelegate", proxyUid, members: asked }, context);
   };
   const ask = (number: number, from = since, member = "west") => askAll(number, [member], from);
   const { requests, state } = members.west;
@@ -107,13 +107,13 @@ test("keeps a pod in a member with a late delegate until its watch shows it, and
   const { ask, memories, requests } = asking({ has: [delegate] });
   const shown = await ask(1);
   expect(memories.of("uid-1")).toMatchObject({ uncertain: "west" });
-  expect(memories.of("uid-1").denied).toBeUndefined();
+  expect(memories.of("uid-1").confirmedAbsent).toBeUndefined();
   expect(shown?.(world(proxy, [memberView("west")]))).toBe(false);
   expect(shown?.(world(proxy, [memberView("west", { delegate })]))).toBe(true);
 
   await ask(2);
   expect(memories.of("uid-2").uncertain).toBeUndefined();
-  expect([...(memories.of("uid-2").denied ?? [])]).toEqual(["west"]);
+  expect([...(memories.of("uid-2").confirmedAbsent ?? [])]).toEqual(["west"]);
   expect(requests).toEqual(["find", "find"]);
   expect(await ask(3, since, "gone")).toBeUndefined();
 });
@@ -145,7 +145,7 @@ test("counts a delegate that was listed and is gone as absent", async () => {
   memories.noteAbsent("uid-1");
   await ask(1);
   expect(memories.of("uid-1").uncertain).toBeUndefined();
-  expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);
   expect(requests.filter((request) => request === "find")).toHaveLength(2);
 });
 
@@ -167,7 +167,7 @@ test("processes a long list in slices that yield to other work", async () => {
   listed.resolve();
   const noted = new Set<number>();
   while (!done) {
-    noted.add(numbers.filter((number) => memories.of(`uid-${number}`).denied !== undefined).length);
+    noted.add(numbers.filter((number) => memories.of(`uid-${number}`).confirmedAbsent !== undefined).length);
     await new Promise(setImmediate);
   }
   slow.mockRestore();
@@ -186,10 +186,10 @@ test("ignores a list that began before the earlier leader's requests had settled
   clock.now += 500;
   await Promise.all([3, 4].map((number) => expect(ask(number, since + 1000)).rejects.toBe(state.failure)));
   expect(requests).toHaveLength(5);
-  expect(memories.of("uid-3").denied).toBeUndefined();
+  expect(memories.of("uid-3").confirmedAbsent).toBeUndefined();
   delete state.failure;
   await ask(3, since + 1000);
-  expect(memories.of("uid-3").denied).toBeDefined();
+  expect(memories.of("uid-3").confirmedAbsent).toBeDefined();
 });
 
 test("reports a member that goes on failing to answer", async () => {
@@ -220,7 +220,7 @@ describe("members that are asked at once", () => {
     west.reject(broken);
     await expect(asked).rejects.toBe(broken);
     expect([members.west.failures, members.east.failures]).toEqual([[broken], []]);
-    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+    expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["east"]);
   });
 
   test("are suspected at once when they fail, although others hang", async () => {
@@ -239,7 +239,7 @@ describe("members that are asked at once", () => {
     members.east = memberOf("east", {});
     west.resolve();
     await asked;
-    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);
     expect(memories.of("uid-1").uncertain).toBeUndefined();
   });
 
@@ -265,7 +265,7 @@ describe("members that are asked at once", () => {
       Object.assign(members, by);
       hangs.reject(closed);
       expect((await asked)?.(world(pair(1).proxy, []))).toBe(true);
-      expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+      expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);
     }
     expect(told).toEqual([]);
   });
@@ -279,7 +279,7 @@ describe("members that are asked at once", () => {
     members.east.member.mistaken = "another cluster answers";
     west.resolve();
     await asked;
-    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["west"]);
   });
 
   test("are asked once more at the same time if their lists have the pod", async () => {

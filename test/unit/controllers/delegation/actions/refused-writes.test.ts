@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { Refusals } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
+import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
+import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import { Events } from "../../../../../src/runtime/events.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const proxy = proxyPod({ uid: "proxy-uid" });
@@ -18,23 +20,23 @@ const said = { proxyUid, reason: "NotPlaced", message: "west: full" };
 /** Every kind of action, and the reason of its reported refusal; undefined if its own code reports it, or it writes nothing. */
 const actions: Readonly<Record<Action["type"], readonly [Action, string | undefined]>> = {
   delete: [{ type: "delete", member: "west", uid: "delegate-uid" }, "DeletionRefused"],
-  finish: [{ type: "finish", proxyUid }, "ReleaseRefused"],
-  release: [{ type: "release", proxyUid }, "ReleaseRefused"],
+  deleteProxy: [{ type: "deleteProxy", proxyUid }, "ReleaseRefused"],
+  removeFinalizer: [{ type: "removeFinalizer", proxyUid }, "ReleaseRefused"],
   evict: [{ type: "evict", proxyUid, graceSeconds: 1 }, "EvictionRefused"],
-  hold: [{ type: "hold", proxyUid }, "NotHeld"],
-  record: [{ type: "record", proxyUid, resourceVersion: "1", ...delegate }, "NotRecorded"],
+  addFinalizer: [{ type: "addFinalizer", proxyUid }, "NotHeld"],
+  recordDelegate: [{ type: "recordDelegate", proxyUid, resourceVersion: "1", ...delegate }, "NotRecorded"],
   status: [{ type: "status", patch, resourceVersion: "1" }, "StatusRefused"],
   report: [{ type: "report", ...said }, "NotPlaced"],
   forward: [{ type: "forward", ...toWest, patch: { body }, resourceVersion: "1" }, "NotForwarded"],
-  look: [{ type: "look", ...toWest, delegateUid: "delegate-uid" }, "NotFollowed"],
-  resolve: [{ type: "resolve", ...toWest }, "NotFollowed"],
+  restoreMarks: [{ type: "restoreMarks", ...toWest, delegateUid: "delegate-uid" }, "NotFollowed"],
+  confirmCreated: [{ type: "confirmCreated", ...toWest }, "NotFollowed"],
   create: [{ type: "create", ...toWest, controlled: false }, undefined],
   bind: [{ type: "bind", ...toWest, ...delegate }, undefined],
-  ask: [{ type: "ask", proxyUid, members: [] }, undefined],
+  readPreviousDelegate: [{ type: "readPreviousDelegate", proxyUid, members: [] }, undefined],
   announce: [{ type: "announce", ...said }, undefined],
-  prepare: [{ type: "prepare", ...toWest }, undefined],
-  promise: [{ type: "promise", ...toWest, requests: {} }, undefined],
-  refuse: [{ type: "refuse", proxyUid, refusal, nodesVersion: 1, sharedBy: undefined }, undefined],
+  copyDependencies: [{ type: "copyDependencies", ...toWest }, undefined],
+  reserve: [{ type: "reserve", ...toWest, requests: {} }, undefined],
+  noteRefusal: [{ type: "noteRefusal", proxyUid, refusal, nodesVersion: 1, sharedBy: undefined }, undefined],
   sweep: [{ type: "sweep", ...toWest, uid: "delegate-uid" }, undefined],
 };
 
@@ -48,13 +50,15 @@ function refusals() {
   const told: { readonly reason: string; readonly message: string }[] = [];
   const memories = new Memories({ now: () => clock.at });
   let woken = 0;
-  const subject = new Refusals({
-    memories,
+  const events = new Events<ControllerEvents>();
+  events.on("refusedWrite", () => {
+    woken += 1;
+  });
+  const subject = new RefusedWrites({
+    writes: memories.writes,
     recorder: { record: (_about, news) => void told.push(news) },
-    proxyOf: () => proxy,
-    onRefused: () => {
-      woken += 1;
-    },
+    proxies: { get: () => proxy },
+    events,
   });
   return {
     subject,
@@ -81,7 +85,7 @@ describe("an action that is refused for good", () => {
     const { subject, memory, woken } = refusals();
     const [removal] = actions.delete;
     subject.failed(key, removal, answered("Forbidden", 403));
-    subject.done(key, actions.finish[0]);
+    subject.done(key, actions.deleteProxy[0]);
     expect(memory()).toHaveLength(1);
     subject.done(key, removal);
     expect([memory().length, woken()]).toEqual([0, 2]);
@@ -132,7 +136,7 @@ describe("an action that fails otherwise", () => {
 
   test("is not reported on a pod that has taken the name", () => {
     const { subject, told } = refusals();
-    subject.failed(key, { type: "release", proxyUid: "earlier" }, answered("Forbidden", 403));
+    subject.failed(key, { type: "removeFinalizer", proxyUid: "earlier" }, answered("Forbidden", 403));
     expect(told).toEqual([]);
   });
 });

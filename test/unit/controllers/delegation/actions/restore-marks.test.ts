@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { look } from "../../../../../src/controllers/delegation/actions/restore-marks.ts";
+import { restoreMarks } from "../../../../../src/controllers/delegation/actions/restore-marks.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { HOLD_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
-import type { Shown } from "../../../../../src/runtime/controller.ts";
+import type { Expectation } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";
@@ -15,7 +15,7 @@ import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const deleting = { deletionTimestamp: "2026-02-03T04:05:00Z" };
-const action = { type: "look", member: "west", proxyUid: "uid-1", delegateUid: "delegate-uid" } as const;
+const action = { type: "restoreMarks", member: "west", proxyUid: "uid-1", delegateUid: "delegate-uid" } as const;
 const running = boundProxy({ status: runningStatus() });
 const ending = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() });
 
@@ -92,7 +92,7 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => now },
     memories,
-    refusals: {
+    refusedWrites: {
       tell: (_key: unknown, _uid: string, _what: string, { reason }: { readonly reason: string }) => told.push(reason),
       over: () => undefined,
     },
@@ -103,13 +103,14 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     heardAt: now,
     log: createLogger({ level: "silent" }),
   };
-  const run = (ends?: object) => look(ends === undefined ? action : { ...action, ends }, context, options as never);
+  const run = (ends?: object) =>
+    restoreMarks(ends === undefined ? action : { ...action, ends }, context, options as never);
   return { memories, patches, told, failures, deletions, run };
 }
 
 const bare = delegateOf(running, { metadata: { labels: {}, annotations: {} } });
 
-function isShown(shown: Shown<View> | undefined, delegate?: Stored<Pod>): boolean | undefined {
+function isShown(shown: Expectation<View> | undefined, delegate?: Stored<Pod>): boolean | undefined {
   return shown?.(world(running, [member("west", delegate === undefined ? {} : { delegate })]));
 }
 

@@ -49,10 +49,10 @@ async function follow(action: Action, setting: Setting = {}): Promise<(Step | Fi
   const way = new PodTraces({
     traces,
     host: "cern",
-    proxyOf: () => proxy,
-    memoryOf: () => setting.memory ?? memory(),
-    waitingSince: () => setting.waitingSince,
-    now: () => now,
+    proxies: { get: () => proxy },
+    memories: { of: () => setting.memory ?? memory() },
+    waiting: { since: () => setting.waitingSince },
+    clock: { now: () => now },
   });
   const key: ObjectKey = objectKey({ namespace: "team", name: "web-0" });
   const log = createLogger({ level: "silent" });
@@ -84,7 +84,7 @@ test("ends the wait for placement with the first delegate, and not with the next
   ]);
   expect(about).toEqual(Array(2).fill({ uid: "proxy-uid", namespace: "team", name: "web-0" }));
   told = [];
-  const attempts = new Map([["east", { since: AT, refusals: 1 }]]);
+  const attempts = new Map([["east", { since: AT, refusalCount: 1 }]]);
   expect(await follow(create, { proxy, memory: memory({ attempts }) })).toMatchObject([{ name: "create delegate" }]);
 });
 
@@ -94,7 +94,7 @@ test("counts the wait of a pod from an earlier leader since its creation", async
 });
 
 test("ends the step of the member's scheduler with the Binding, and gives the trace its root", async () => {
-  const attempts = new Map([["west", { since: AT + 1_500, refusals: 0 }]]);
+  const attempts = new Map([["west", { since: AT + 1_500, refusalCount: 0 }]]);
   expect(await follow(bind, { proxy, memory: memory({ attempts }) })).toMatchObject([
     { name: "bind proxy", startedAt: AT + 3_000 },
     {
@@ -108,9 +108,9 @@ test("ends the step of the member's scheduler with the Binding, and gives the tr
 });
 
 test("marks the step of a member's scheduler that finds no node in time as failed", async () => {
-  const attempts = new Map([["west", { since: AT, refusals: 0 }]]);
+  const attempts = new Map([["west", { since: AT, refusalCount: 0 }]]);
   const refusal = { cluster: "west", reason: "Unschedulable", message: "0/3 nodes" } as const;
-  const refuse: Action = { type: "refuse", proxyUid: "proxy-uid", refusal, nodesVersion: 1, sharedBy: "spec" };
+  const refuse: Action = { type: "noteRefusal", proxyUid: "proxy-uid", refusal, nodesVersion: 1, sharedBy: "spec" };
   expect(await follow(refuse, { proxy, memory: memory({ attempts }) })).toMatchObject([
     { name: "schedule delegate", startedAt: AT, endedAt: AT + 3_000, failure: "Unschedulable" },
   ]);
@@ -118,7 +118,7 @@ test("marks the step of a member's scheduler that finds no node in time as faile
 
 test("ends the placement of a proxy that was bound first when its first delegate is recorded", async () => {
   const record: Action = {
-    type: "record",
+    type: "recordDelegate",
     proxyUid: "proxy-uid",
     resourceVersion: "1",
     delegateUid: "d",
@@ -159,7 +159,7 @@ test.each([
 
 test("ends the deletion with the release, counted from its request", async () => {
   const deletion = { deletionTimestamp: "2026-11-21T10:00:30Z", deletionGracePeriodSeconds: 30 };
-  const release: Action = { type: "release", proxyUid: "proxy-uid" };
+  const release: Action = { type: "removeFinalizer", proxyUid: "proxy-uid" };
   const bound = boundProxy({ uid: "proxy-uid", metadata: deletion });
   expect(await follow(release, { proxy: bound })).toMatchObject([
     { name: "release proxy" },
@@ -176,7 +176,7 @@ test("ends the deletion with the release, counted from its request", async () =>
 });
 
 test("makes no steps of notes in memory", async () => {
-  expect(await follow({ type: "prepare", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
+  expect(await follow({ type: "copyDependencies", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
   // No pod's trace would fit it.
   expect(await follow({ type: "delete", member: "west", uid: "d" })).toEqual([]);
 });

@@ -23,17 +23,17 @@ describe("the memory of a proxy", () => {
     memories.noteInherited("uid-1");
     memories.noteFound("uid-1", "west", now);
     memories.noteFound("uid-1", "west", now + 5_000);
-    expect(memories.of("uid-1").attempts.west).toEqual({ since: now, refusals: 0 });
+    expect(memories.of("uid-1").attempts.west).toEqual({ since: now, refusalCount: 0 });
   });
 
   test("holds which members were asked for a pod of an earlier leader and lack it, while each keeps its connection", () => {
     const memories = new Memories({ now: () => 0 });
     memories.noteInherited("uid-1");
-    for (const member of ["west", "east"]) memories.noteDenied("uid-1", member);
+    for (const member of ["west", "east"]) memories.noteConfirmedAbsent("uid-1", member);
     memories.noteUnproven("uid-1", "west");
-    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+    expect([...(memories.of("uid-1").confirmedAbsent ?? [])]).toEqual(["east"]);
     memories.forget("uid-1");
-    memories.noteDenied("uid-1", "east");
+    memories.noteConfirmedAbsent("uid-1", "east");
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: {} });
   });
 
@@ -43,7 +43,7 @@ describe("the memory of a proxy", () => {
     memories.noteAttempt("uid-1", "west", now, true);
     memories.noteUncertain("uid-1", "west", { at: now + 29_000, message: "reset" });
     memories.noteFound("uid-1", "west", now + 29_100);
-    expect(memories.of("uid-1").attempts.west).toEqual({ since: now + 29_000, refusals: 0 });
+    expect(memories.of("uid-1").attempts.west).toEqual({ since: now + 29_000, refusalCount: 0 });
   });
 
   test("keeps a refusal's duration when the pod was tried ahead of its end", () => {

@@ -13,7 +13,7 @@ import {
   NO_VIRTUAL_NODE,
   notAnswering,
 } from "../../../../../src/placement/member-candidate.ts";
-import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusals.ts";
+import { notEnoughLeft, overLimit, tooLarge, type Why } from "../../../../../src/placement/refusal-messages.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, type TestMember, world } from "../world.ts";
 

@@ -23,7 +23,7 @@ const held = overflowed({ metadata: { finalizers: FINALIZERS } });
 describe("a pod that has overflowed", () => {
   test("gets its finalizer before anything is created for it", () => {
     const { actions } = decide(world(overflowed(), [member("west"), member("east")]), now);
-    expect(actions).toEqual([{ type: "hold", proxyUid: "uid-1" }]);
+    expect(actions).toEqual([{ type: "addFinalizer", proxyUid: "uid-1" }]);
   });
 
   test("gets its delegate in its member, with its author's own scheduler", () => {
@@ -39,7 +39,13 @@ describe("a pod that has overflowed", () => {
   test("has the delegate recorded once it has a node there, and reports why while it has none", () => {
     const bound = member("west", { delegate: delegateOf(held, { spec: { nodeName: "node-1" } }) });
     expect(decide(world(held, [bound]), now).actions).toEqual([
-      { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "delegate-uid", memberNode: "node-1" },
+      {
+        type: "recordDelegate",
+        proxyUid: "uid-1",
+        resourceVersion: "1",
+        delegateUid: "delegate-uid",
+        memberNode: "node-1",
+      },
     ]);
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const waiting = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
@@ -60,17 +66,17 @@ describe("a pod that has overflowed", () => {
   test("keeps pods of its shape away once the member's scheduler has had its time", () => {
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
-    const attempts = new Map([["west", { since: now, refusals: 0 }]]);
+    const attempts = new Map([["west", { since: now, refusalCount: 0 }]]);
     const at = (time: number) =>
       decide(world(held, [west], { memory: memory({ attempts, told: { message: "west: too full" } }) }), time);
     expect(at(now)).toMatchObject({ actions: [], requeueAt: now + 30_000 });
     const refusal = { cluster: "west", reason: "Unschedulable", message: "too full" };
-    expect(at(now + 30_000).actions).toMatchObject([{ type: "refuse", proxyUid: "uid-1", refusal }]);
+    expect(at(now + 30_000).actions).toMatchObject([{ type: "noteRefusal", proxyUid: "uid-1", refusal }]);
   });
 
   test("waits where its member refuses it, and tries again", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
-    const attempts = new Map([["west", { since: now, refusals: 1, refusal, until: now + 1000 }]]);
+    const attempts = new Map([["west", { since: now, refusalCount: 1, refusal, until: now + 1000 }]]);
     const at = (time: number) => decide(world(held, [member("west")], { memory: memory({ attempts }) }), time);
     expect(at(now)).toMatchObject({
       actions: [{ type: "report", message: "west: exceeded quota" }],
@@ -100,7 +106,7 @@ describe("a pod that has overflowed", () => {
   test("does not run again if its delegate has run and gone before it was recorded", () => {
     const departed = delegateOf(held, { spec: { nodeName: "node-1" }, status: runningStatus() });
     const { actions } = decide(world(held, [member("west", { departed })]), now);
-    expect(actions).toMatchObject([{ type: "record", delegateUid: "delegate-uid" }]);
+    expect(actions).toMatchObject([{ type: "recordDelegate", delegateUid: "delegate-uid" }]);
   });
 
   test("does not run if it failed on the host before its delegate was created: its workload has replaced it", () => {
@@ -115,7 +121,7 @@ describe("a pod that has overflowed", () => {
   test("has a delegate recorded that failed without a node, and gets its end then", () => {
     const delegate = delegateOf(held, { status: { phase: "Failed", reason: "DeadlineExceeded" } });
     expect(decide(world(held, [member("west", { delegate })]), now).actions).toMatchObject([
-      { type: "record", delegateUid: "delegate-uid", memberNode: "" },
+      { type: "recordDelegate", delegateUid: "delegate-uid", memberNode: "" },
     ]);
   });
 
@@ -131,7 +137,7 @@ describe("a pod that has overflowed", () => {
   });
 
   test.each([
-    [30, [{ type: "finish", proxyUid: "uid-1" }]],
+    [30, [{ type: "deleteProxy", proxyUid: "uid-1" }]],
     [0, []],
   ])("goes when it is deleted with grace %i before it got its finalizer", (deletionGracePeriodSeconds, expected) => {
     const deletionTimestamp = "2026-01-01T00:00:00Z";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { shownPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
+import { expectPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import type { Needs, Readiness } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
@@ -25,7 +25,7 @@ describe("a proxy with dependencies", () => {
   test.each<[string, () => Needs | undefined, string[]]>([
     ["is placed if it has none", () => undefined, ["Placing", "create west"]],
     ["is placed where all of them are", needs(), ["Placing", "create west"]],
-    ["has missing ones prepared first", needs({ west: "unprepared" }), ["Preparing", "prepare west"]],
+    ["has missing ones prepared first", needs({ west: "unprepared" }), ["Preparing", "copyDependencies west"]],
     ["goes elsewhere if a member refuses them", needs({ west: { refused: "taken" } }), ["Placing", "create east"]],
     ["waits while the host is being read", awaited, ["Waiting"]],
     ["waits for missing ones, and reports that", lacking, ["Waiting", "report"]],
@@ -84,6 +84,6 @@ describe("a proxy with dependencies", () => {
       if (state === "nothing") return undefined;
       return state === "missing" ? lacking() : needs({ west: state })();
     };
-    expect(shownPrepared("west")(world(proxyPod(), [member("west")], { needs: given }))).toBe(expected);
+    expect(expectPrepared("west")(world(proxyPod(), [member("west")], { needs: given }))).toBe(expected);
   });
 });

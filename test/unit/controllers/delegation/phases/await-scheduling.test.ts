@@ -14,7 +14,7 @@ test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: nam
       const candidate = { ...west.candidate, ...(closed === undefined ? {} : { closed }) };
       return decide(world(proxy, [{ ...west, candidate }], unknown), 1_000_000).actions.map(({ type }) => type);
     };
-    expect(decided(BEING_REMOVED)).toEqual(["refuse", "delete"]);
+    expect(decided(BEING_REMOVED)).toEqual(["noteRefusal", "delete"]);
     expect(decided()).toEqual(["report"]);
   },
 );
@@ -22,14 +22,14 @@ test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: nam
 test("reports that a proxy leaves a member whose scheduler is silent, and nothing after a message of the scheduler", () => {
   const now = 1_000_000;
   const proxy = proxyPod();
-  const attempts = new Map([["west", { since: now - 30_000, refusals: 0 }]]);
+  const attempts = new Map([["west", { since: now - 30_000, refusalCount: 0 }]]);
   const decided = (status: object): unknown => {
     const delegate = delegateOf(proxy, { spec: { schedulerName: "volcano" }, status });
     const members = [member("west", { delegate }), member("east")];
     return decide(world(proxy, members, { memory: memory({ attempts }) }), now).actions;
   };
   const message = "west: its scheduler (volcano) has not answered within 30 s";
-  const move = [{ type: "promise" }, { type: "refuse" }, { type: "delete" }];
+  const move = [{ type: "reserve" }, { type: "noteRefusal" }, { type: "delete" }];
   expect(decided({ phase: "Pending" })).toMatchObject([
     ...move,
     { type: "report", reason: "NotPlaced", message: expect.stringContaining(message) },
@@ -61,7 +61,7 @@ test.each([
         memories.noteAttempt(uid, holder, now);
       }
       if (action.type === "delete") holder = undefined;
-      if (action.type === "refuse") memories.noteRefusal(uid, action.refusal, action.nodesVersion, now);
+      if (action.type === "noteRefusal") memories.noteRefusal(uid, action.refusal, action.nodesVersion, now);
       if (action.type === "report") {
         memories.noteReported(uid, action, now);
         const hour = Math.floor((now - begin) / 3_600_000);

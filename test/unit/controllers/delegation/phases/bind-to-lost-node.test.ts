@@ -7,7 +7,7 @@ import { delegateOf, member, memory, world } from "../world.ts";
 const now = Date.parse("2026-01-01T00:00:00Z");
 const proxy = proxyPod();
 const proxyUid = proxy.metadata.uid;
-const doubtful = memory({ uncertain: "west", doubt: { since: now, lastAt: now, message: "no answer" } });
+const doubtful = memory({ uncertain: "west", uncertainCreate: { since: now, lastAt: now, message: "no answer" } });
 const lost = member("west", { reachable: false });
 const east = member("east");
 const unheard = (name: string): boolean => name === "west";
@@ -75,7 +75,7 @@ describe("a pod that was bound to a lost member without a recorded delegate", ()
   });
 
   test("has its delegate recorded, or created, when its member answers again", () => {
-    expect(actions([member("west", { delegate: scheduled }), east])).toMatchObject([{ type: "record" }]);
+    expect(actions([member("west", { delegate: scheduled }), east])).toMatchObject([{ type: "recordDelegate" }]);
     expect(actions([member("west"), east], { memory: doubtful })).toMatchObject([{ type: "create", member: "west" }]);
   });
 
@@ -83,6 +83,8 @@ describe("a pod that was bound to a lost member without a recorded delegate", ()
     const elsewhere = member("east", { delegate: scheduled });
     expect(actions([member("west"), elsewhere])).toEqual([{ type: "delete", member: "east", uid: "delegate-uid" }]);
     const sent = memory({ uncertain: "east" });
-    expect(actions([member("west"), east], { memory: sent })).toEqual([{ type: "resolve", member: "east", proxyUid }]);
+    expect(actions([member("west"), east], { memory: sent })).toEqual([
+      { type: "confirmCreated", member: "east", proxyUid },
+    ]);
   });
 });

@@ -30,24 +30,27 @@ describe("a proxy of an earlier leader that no member shows", () => {
       { name: "west", since: settled },
       { name: "east", since: settled - 500 },
     ];
-    expect(due.actions).toEqual([{ type: "ask", proxyUid: "uid-1", members: asked }]);
-    const half = decide(world(proxyPod(), members, inherited({ denied: new Set(["east"]) })), settled);
-    expect(half.actions).toMatchObject([{ type: "ask", members: [{ name: "west" }] }]);
-    const denied = decide(world(proxyPod(), members, inherited({ denied: new Set(["east", "west"]) })), settled);
-    expect(denied.actions).toMatchObject([{ type: "create" }]);
+    expect(due.actions).toEqual([{ type: "readPreviousDelegate", proxyUid: "uid-1", members: asked }]);
+    const half = decide(world(proxyPod(), members, inherited({ confirmedAbsent: new Set(["east"]) })), settled);
+    expect(half.actions).toMatchObject([{ type: "readPreviousDelegate", members: [{ name: "west" }] }]);
+    const confirmedAbsent = decide(
+      world(proxyPod(), members, inherited({ confirmedAbsent: new Set(["east", "west"]) })),
+      settled,
+    );
+    expect(confirmedAbsent.actions).toMatchObject([{ type: "create" }]);
   });
 
   test("waits for a member that cannot be asked, and not for one that has denied it and is lost since", () => {
     const lost = [member("west", { reachable: false }), member("east")];
-    const unasked = decide(world(proxyPod(), lost, inherited({ denied: new Set(["east"]) })), now);
+    const unasked = decide(world(proxyPod(), lost, inherited({ confirmedAbsent: new Set(["east"]) })), now);
     expect(unasked.actions).toMatchObject([
       { type: "report", message: expect.stringContaining("west: may have the pod from before the controller started") },
     ]);
     const closed = { reason: "ClusterNotReady", message: "it does not answer" } as const;
     const [west, east] = lost as [TestMember, TestMember];
     const away = { ...west, candidate: { ...west.candidate, closed } };
-    const denied = new Set(["east", "west"]);
-    expect(decide(world(proxyPod(), [away, east], inherited({ denied })), now).actions).toMatchObject([
+    const confirmedAbsent = new Set(["east", "west"]);
+    expect(decide(world(proxyPod(), [away, east], inherited({ confirmedAbsent })), now).actions).toMatchObject([
       { type: "create", member: "east" },
     ]);
   });
@@ -58,7 +61,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
     [
       "it was shown, and withdrawn",
       members,
-      inherited({ attempts: new Map([["north", { since: now, refusals: 0 }]]) }),
+      inherited({ attempts: new Map([["north", { since: now, refusalCount: 0 }]]) }),
     ],
   ])("is asked for nowhere when %s", (_, all, parts) => {
     expect(decide(world(proxyPod(), all, parts), settled).actions).toMatchObject([{ type: "create" }]);
@@ -68,7 +71,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
 describe("the message of a proxy that no member takes", () => {
   const refusal = (message: string) => ({ cluster: "west", reason: "RefusedByMember", message }) as const;
   const attempted = (until: number): Pick<WorldParts, "memory"> => {
-    const attempt = { since: 0, refusals: 1, refusal: refusal("quota of its own"), until, nodesVersion: 1 };
+    const attempt = { since: 0, refusalCount: 1, refusal: refusal("quota of its own"), until, nodesVersion: 1 };
     return { memory: memory({ attempts: new Map([["west", attempt]]) }) };
   };
   const refusedBefore = () => ({ refusal: refusal("quota of another"), until: now + 5000 });
@@ -99,6 +102,6 @@ test("reserves room for the pod as its overrides make it in that member", () => 
     requestsIn: () => ({ cpu: 3, pods: 1 }),
   };
   expect(decide(world(proxyPod(), [late, member("east")], parts), now).actions).toEqual([
-    { type: "promise", member: "west", proxyUid: "uid-1", requests: { cpu: 3, pods: 1 } },
+    { type: "reserve", member: "west", proxyUid: "uid-1", requests: { cpu: 3, pods: 1 } },
   ]);
 });

@@ -43,7 +43,7 @@ describe("a proxy that is being deleted", () => {
 
     test("has a delegate without its marks ended with its own grace period, too", () => {
       const { actions } = decide(world(collected(), [member("west")]), now);
-      expect(actions).toMatchObject([{ type: "look", ends: {} }]);
+      expect(actions).toMatchObject([{ type: "restoreMarks", ends: {} }]);
       expect(actions[0]).not.toHaveProperty("ends.gracePeriodSeconds");
     });
 
@@ -68,8 +68,8 @@ describe("a proxy that is being deleted", () => {
     const { actions } = decide(world(proxy, [member("west", { departed })], gone), now);
     expect(actions).toMatchObject([
       { type: "status", patch: { status: { phase: "Failed" } } },
-      { type: "finish" },
-      { type: "release" },
+      { type: "deleteProxy" },
+      { type: "removeFinalizer" },
     ]);
   });
 

@@ -14,7 +14,7 @@ describe("a bare pod that has not started as far as the host knows, and whose de
       .outcome;
 
   test("does not run again if the delegate was last seen running", () => {
-    expect(outcomeOf(delegateOf(proxy, { metadata, status: runningStatus() }))).toBe("Lost");
+    expect(outcomeOf(delegateOf(proxy, { metadata, status: runningStatus() }))).toBe("Vanished");
     expect(outcomeOf(delegateOf(proxy, { metadata }))).toBe("Placing");
     // The state of an earlier delegate does not count.
     expect(outcomeOf(delegateOf(proxy, { uid: "earlier", metadata, status: runningStatus() }))).toBe("Placing");
@@ -22,7 +22,7 @@ describe("a bare pod that has not started as far as the host knows, and whose de
 
   test("gets no new delegate without its overrides if they no longer fit", () => {
     const problem = "legation.dev/overrides: path /spec/containers/1 does not exist";
-    expect(outcomeOf(undefined, { misfit: () => problem })).toBe("Lost");
+    expect(outcomeOf(undefined, { misfit: () => problem })).toBe("Vanished");
     const { actions } = decide(world(proxy, [member("west")], { ...gone, misfit: () => problem }), now);
     expect(JSON.stringify(actions)).toContain(`cannot be made again: ${problem}`);
   });
@@ -45,7 +45,7 @@ test("drops the first delegate's member conditions from the proxy when it adopts
   // A refused or undone write holds up nothing here.
   const [action] = decide(world(proxy, [west]), now).actions;
   const refused = memory({ ineffective: new Map([[JSON.stringify((action as { patch?: object }).patch), now + 1]]) });
-  expect(decide(world(proxy, [west], { memory: refused }), now).actions).toMatchObject([{ type: "record" }]);
+  expect(decide(world(proxy, [west], { memory: refused }), now).actions).toMatchObject([{ type: "recordDelegate" }]);
   const rest = { ...proxy, status: { phase: "Pending", conditions: conditions.slice(1) } };
-  expect(decide(world(rest, [west]), now).actions).toMatchObject([{ type: "record", delegateUid: "second" }]);
+  expect(decide(world(rest, [west]), now).actions).toMatchObject([{ type: "recordDelegate", delegateUid: "second" }]);
 });

@@ -51,7 +51,7 @@ class Burst {
       const { actions, requeueAt } = decide(world(proxy, members, { memory: this.memories.of(uid), ...rules }), now);
       if (requeueAt !== undefined) times.push(requeueAt);
       for (const action of actions) {
-        if (action.type === "promise") this.memories.notePromised(uid, action.member);
+        if (action.type === "reserve") this.memories.noteReserved(uid, action.member);
         if (action.type !== "create") continue;
         this.memories.noteAttempt(uid, action.member, now);
         this.created[action.member] = (this.created[action.member] ?? 0) + 1;

@@ -26,7 +26,7 @@ describe("a host store that is behind", () => {
     const proxy = boundProxy();
     const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
     const { actions } = decide(world(proxy, [member("west", { delegate: again })]), now);
-    expect(actions).toMatchObject([{ type: "record", resourceVersion: proxy.metadata.resourceVersion }]);
+    expect(actions).toMatchObject([{ type: "recordDelegate", resourceVersion: proxy.metadata.resourceVersion }]);
   });
 
   test("has a proxy whose delegate vanished fail only if it has not changed since: it may have succeeded", () => {

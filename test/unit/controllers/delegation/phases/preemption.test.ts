@@ -20,7 +20,7 @@ const refused = { cluster: "east", reason: "Unschedulable", message: "no victims
 
 /** Returns a refusal by east with this backoff. */
 function refusal(ms: number): Attempt {
-  return { since: 0, refusals: 1, refusal: refused, until: now + ms, nodesVersion: 1 };
+  return { since: 0, refusalCount: 1, refusal: refused, until: now + ms, nodesVersion: 1 };
 }
 
 describe("a pod that may preempt others, whose member finds no node for it", () => {
@@ -30,14 +30,14 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
   const withVictims = (name: string, used = 100) => preemptibleIn(member(name, { used }), { cpu: 2, pods: 2 });
   const full = member("west", { delegate: waits, used: 101 });
   const parked = (ago: number, east?: Attempt): Pick<WorldParts, "memory"> => {
-    const west: Attempt = { since: now - ago, refusals: 0, parked: true };
+    const west: Attempt = { since: now - ago, refusalCount: 0, parked: true };
     const attempts = new Map([["west", west], ...(east === undefined ? [] : [["east", east] as const])]);
     return { memory: memory({ attempts }) };
   };
 
   test("goes to a full member with such pods if its own has named no node in time", () => {
     const observed = world(important, [full, withVictims("east")], parked(30_000));
-    expect(names(decide(observed, now).actions)).toEqual(["refuse", "delete west"]);
+    expect(names(decide(observed, now).actions)).toEqual(["noteRefusal", "delete west"]);
     const early = decide(world(important, [full, withVictims("east")], parked(29_999)), now);
     expect([names(early.actions), early.requeueAt]).toEqual([["report"], now + 1]);
   });
@@ -70,7 +70,7 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     const decision = decide(world(important, members, parked(30_000, before)), now);
     expect([names(decision.actions), decision.requeueAt]).toEqual([["report"], now + 5_000]);
     const later = decide(world(important, members, parked(35_000, { ...before, until: now })), now);
-    expect(names(later.actions)).toEqual(["refuse", "delete west"]);
+    expect(names(later.actions)).toEqual(["noteRefusal", "delete west"]);
   });
 
   test("is parked there, so that it goes on as soon as any member has room", () => {

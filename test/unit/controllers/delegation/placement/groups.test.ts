@@ -125,8 +125,8 @@ describe("a group", () => {
   test("knows the delegate of an earlier leader's proxy", () => {
     const groups = new Groups(() => undefined);
     for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
-    groups.held("a", "west");
-    groups.held("a", "east");
+    groups.noteDelegate("a", "west");
+    groups.noteDelegate("a", "east");
     expect(groups.mayEnter("b", "west")).toBe(false);
     groups.update(podOf("a", "west"), flow);
     expect(groups.placeOf("b")?.home).toBe("west");

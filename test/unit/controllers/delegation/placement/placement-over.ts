@@ -1,8 +1,8 @@
 import type { Namespace, Pod } from "../../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../../src/clusters/load.ts";
-import { PLACEMENT_INDEXES } from "../../../../../src/controllers/delegation/placement/known-pods.ts";
 import { PlacementState } from "../../../../../src/controllers/delegation/placement/placement-state.ts";
+import { PLACEMENT_INDEXES } from "../../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
@@ -35,9 +35,9 @@ export function placementOver(
       member: (name) => members.find((member) => member.name === name),
       unconnected: () => [],
     },
-    namespaces: () => namespaces,
-    defaults: () => new Store<PlacementDefaults>(),
-    proxies: () => proxies,
+    namespaces,
+    defaults: new Store<PlacementDefaults>(),
+    proxies,
     homeApi,
     clock: { now: () => 0 },
   });

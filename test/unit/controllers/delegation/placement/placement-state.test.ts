@@ -5,6 +5,7 @@ import type { PlacementState } from "../../../../../src/controllers/delegation/p
 import { OverflowPlacement } from "../../../../../src/controllers/overflow/placement.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
+import { Events } from "../../../../../src/runtime/events.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { placementOver } from "./placement-over.ts";
@@ -204,7 +205,7 @@ test.each<[string, boolean, string]>([
 
 test("does not try a pod for a while where its name is taken, and tries others of its shape", () => {
   const { placementState: made, proxies } = placing();
-  const overflow = new OverflowPlacement({ placementState: made, proxies, onRoom: () => undefined } as never);
+  const overflow = new OverflowPlacement({ placementState: made, proxies, events: new Events() } as never);
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];
   const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.west;
   const shared = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;

@@ -8,8 +8,8 @@ import { FakeClock } from "../../../../support/clock/fake-clock.ts";
 
 const west = { member: "west", namespace: "team" };
 const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
-const under: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1 } } };
-const refused: Memory = { fresh: true, attempts: { west: { since: 0, refusals: 1, refusal } } };
+const under: Memory = { fresh: true, attempts: { west: { since: 0, refusalCount: 1 } } };
+const refused: Memory = { fresh: true, attempts: { west: { since: 0, refusalCount: 1, refusal } } };
 
 /** Returns queues over these pods, the oldest first, and records which ones are to ask. */
 function queues(names: readonly string[], priorities: Readonly<Record<string, number>> = {}) {
@@ -24,9 +24,9 @@ function queues(names: readonly string[], priorities: Readonly<Record<string, nu
   });
   const made = new QuotaQueues({
     clock,
-    proxyOf: (key) => pods.get(key),
-    memoryOf: (uid) => memories.get(uid) ?? under,
-    reopen: (_key, uid) => asked.push(uid),
+    proxies: pods,
+    memories: { of: (uid) => memories.get(uid) ?? under, noteOpen: (uid) => void asked.push(uid) },
+    reconcile: () => undefined,
   });
   const keyOf = (name: string): ObjectKey => objectKey({ namespace: "team", name });
   for (const name of names) made.refused(west, name, keyOf(name));
@@ -125,7 +125,7 @@ describe("the end of a pod in a namespace whose quota is full", () => {
 
   test("gives a pod that has to leave another member first a minute", async () => {
     const { clock, asked, memories, queues: made } = queues(["a", "b"]);
-    memories.set("a", { ...refused, promised: "west" });
+    memories.set("a", { ...refused, reserved: "west" });
     made.onEnded(west);
     await clock.advance(60_000);
     expect(asked).toEqual(["a"]);

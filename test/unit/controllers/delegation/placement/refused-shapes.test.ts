@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Shapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { RefusedShapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
@@ -7,14 +7,14 @@ const now = 1_000_000;
 const large = { spec: "large", labels: "large of a" };
 const small = { spec: "small", labels: "small of a" };
 
-function refused(): Shapes {
-  const shapes = new Shapes();
+function refused(): RefusedShapes {
+  const shapes = new RefusedShapes();
   shapes.refuse("west", "large", refusal, "1.0", now);
   return shapes;
 }
 
 describe("a shape of pod that a member has refused", () => {
-  test.each<[string, Parameters<Shapes["refusal"]>, boolean]>([
+  test.each<[string, Parameters<RefusedShapes["refusal"]>, boolean]>([
     ["is not tried there again", ["west", large, "b", "1.0", now + 1], true],
     ["is tried elsewhere", ["east", large, "b", "1.0", now + 1], false],
     ["does not concern other shapes", ["west", small, "b", "1.0", now + 1], false],
@@ -40,7 +40,7 @@ describe("a shape of pod that a member has refused", () => {
   });
 
   test("holds for the same labels alone if these decide", () => {
-    const shapes = new Shapes();
+    const shapes = new RefusedShapes();
     shapes.refuse("west", large.labels, refusal, "1.0", now);
     const refusedFor = (labels: string) => shapes.refusal("west", { ...large, labels }, "b", "1.0", now)?.refusal;
     expect([refusedFor(large.labels), refusedFor("large of b")]).toEqual([refusal, undefined]);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { Load } from "../../../../../src/clusters/load.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { Shapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
+import { RefusedShapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
@@ -19,7 +19,7 @@ const shared = (pod: typeof first | undefined) => ({ nodesVersion: 1, pod, share
 function reservations() {
   const clock = new FakeClock();
   const memories = new Memories({ now: () => 0 });
-  const shapes = new Shapes();
+  const shapes = new RefusedShapes();
   const loads = { west: new Load(), east: new Load() };
   const member = (name: string) =>
     name === "west" || name === "east"
@@ -36,32 +36,32 @@ describe("the reserved room of a pod", () => {
     const { reservations: made, west, east, memories } = reservations();
     made.attempt("first", "west", asked, first);
     expect(west.used).toEqual(requests);
-    made.promise("first", "east", asked);
+    made.reserve("first", "east", asked);
     expect([west.used, east.used]).toEqual([none, requests]);
-    expect(memories.of("first")).toMatchObject({ promised: "east", room: "east" });
+    expect(memories.of("first")).toMatchObject({ reserved: "east", room: "east" });
     made.attempt("first", "east", asked, first);
     expect([west.used, east.used]).toEqual([none, requests]);
-    expect(memories.of("first").promised).toBeUndefined();
+    expect(memories.of("first").reserved).toBeUndefined();
   });
 
   test("is reported free when it was reserved elsewhere in vain", () => {
     const { reservations: made } = reservations();
     expect([
-      made.promise("first", "west", asked),
-      made.promise("first", "west", asked),
-      made.promise("first", "east", asked),
+      made.reserve("first", "west", asked),
+      made.reserve("first", "west", asked),
+      made.reserve("first", "east", asked),
       made.attempt("first", "east", asked, first),
       made.attempt("first", "west", asked, first),
     ]).toEqual([false, false, true, false, true]);
     // The watch has shown the delegate, which now counts itself.
     made.release("first", "west");
-    expect(made.promise("first", "east", asked)).toBe(false);
+    expect(made.reserve("first", "east", asked)).toBe(false);
   });
 
   test("stays where the member takes the pod, and is released elsewhere", async () => {
     const { reservations: made, west, east, memories } = reservations();
     made.attempt("first", "west", asked, first);
-    made.promise("first", "east", asked);
+    made.reserve("first", "east", asked);
     west.reserve("first", requests);
     expect(made.settle("first", "west", first)).toBe(true);
     expect([west.used, east.used]).toEqual([requests, none]);
@@ -70,7 +70,7 @@ describe("the reserved room of a pod", () => {
 
   test("is released when the pod is gone, or was not created", async () => {
     const { reservations: made, west, east, memories } = reservations();
-    made.promise("first", "west", asked);
+    made.reserve("first", "west", asked);
     made.attempt("second", "east", asked, second);
     memories.noteUncertain("second", "east");
     expect([made.end("first"), made.end("first")]).toEqual([true, false]);
@@ -88,7 +88,7 @@ describe("a refusal of a member", () => {
       [30_000, false],
     ] as const) {
       made.attempt("first", "west", asked, first);
-      made.refuse("first", refusal, { ...shared(first), rest: "brief" });
+      made.refuse("first", refusal, { ...shared(first), growth: "brief" });
       expect(memories.of("first").attempts.west?.until).toBe(clock.now() + untilMs);
       expect(mayTry(second)).toBe(false);
       await clock.advance(2_000);

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test, vi } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
-import { NAMESPACE_INDEX } from "../../../../../src/controllers/delegation/placement/known-pods.ts";
+import { NAMESPACE_INDEX } from "../../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
@@ -60,7 +60,7 @@ interface Known {
   is: "waiting" | "overflowing" | "bound" | "over";
   at?: string | undefined;
   asked?: string | undefined;
-  promised?: boolean;
+  reserved?: boolean;
 }
 type Scene = ReturnType<typeof scene>;
 type Step = readonly [uid: string, app: string, does: string, member: string];
@@ -80,43 +80,43 @@ const EVENTS: Readonly<
 > = {
   "is asked for": {
     may: ({ is }) => is === "waiting" || is === "bound",
-    becomes: ({ is }, at) => (is === "bound" ? {} : { at, asked: at, promised: false }),
+    becomes: ({ is }, at) => (is === "bound" ? {} : { at, asked: at, reserved: false }),
     told: ({ placementState }, uid, member) => placementState.reservations.attempt(uid, member, asked, undefined),
   },
-  "is promised room": {
+  "is reserved room": {
     may: ({ is }) => is === "waiting",
-    becomes: (_, at) => ({ at, asked: at, promised: true }),
-    told: ({ placementState }, uid, member) => placementState.reservations.promise(uid, member, asked),
+    becomes: (_, at) => ({ at, asked: at, reserved: true }),
+    told: ({ placementState }, uid, member) => placementState.reservations.reserve(uid, member, asked),
   },
   "is refused": {
-    may: ({ is, at, promised = false }, member) => is === "waiting" && promised === (at !== member),
+    may: ({ is, at, reserved = false }, member) => is === "waiting" && reserved === (at !== member),
     becomes: ({ at, asked: last }, member) => (last === member ? { at: undefined } : { at }),
     told: ({ placementState }, uid, member) =>
       placementState.reservations.refuse(uid, refusalOf(member), { nodesVersion: 0 }),
   },
   "is not made": {
-    may: ({ is, at, promised }, member) => is === "waiting" && at === member && promised !== true,
+    may: ({ is, at, reserved }, member) => is === "waiting" && at === member && reserved !== true,
     becomes: () => ({ at: undefined }),
     told: ({ placementState }, uid, member) => placementState.reservations.unmade(uid, member),
   },
   "is shown": {
     may: ({ is }) => is === "waiting",
     becomes: ({ at }, member) => ({ at: at ?? member }),
-    told: ({ placementState }, uid, member) => placementState.held(uid, member),
+    told: ({ placementState }, uid, member) => placementState.noteDelegate(uid, member),
   },
   "is found": {
     may: ({ is }) => is === "waiting",
-    becomes: ({ at, promised }, member) => ({ at: promised === true ? at : member }),
+    becomes: ({ at, reserved }, member) => ({ at: reserved === true ? at : member }),
     told: ({ placementState }, uid, member) => placementState.memories.noteFound(uid, member, 0),
   },
   "is withdrawn": {
     may: ({ is }) => is === "waiting",
-    becomes: () => ({ at: undefined, promised: false }),
+    becomes: () => ({ at: undefined, reserved: false }),
     told: ({ placementState }, uid) => placementState.memories.noteUnplaced(uid),
   },
   "is settled": {
     may: ({ is, at }, member) => is === "waiting" && at === member,
-    becomes: () => ({ asked: undefined, promised: false }),
+    becomes: () => ({ asked: undefined, reserved: false }),
     told: ({ placementState }, uid, member) => placementState.reservations.settle(uid, member, undefined),
   },
 };
@@ -241,7 +241,7 @@ describe("a pod without a node", () => {
     ["counts where an earlier leader had it created", ({ memories }) => memories.noteFound("a", "west", 0), ["east"]],
     [
       "counts where a member shows it before it is observed",
-      (placementState) => placementState.held("a", "west"),
+      (placementState) => placementState.noteDelegate("a", "west"),
       ["east"],
     ],
     [
@@ -264,7 +264,7 @@ describe("a pod without a node", () => {
       "counts where room is reserved for it, and not where it is withdrawn",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
-        reservations.promise("a", "east", asked);
+        reservations.reserve("a", "east", asked);
         reservations.refuse("a", refusal, { nodesVersion: 0 });
       },
       ["west"],

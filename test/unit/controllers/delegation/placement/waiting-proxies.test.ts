@@ -14,8 +14,8 @@ function waitingProxies() {
   const waiting = new WaitingProxies({
     clock,
     memories,
-    proxyOf: (key) => stored.get(key),
-    look: (keys, done) => {
+    proxies: stored,
+    reconcile: (keys, done) => {
       looked.push(...keys);
       done(cost.busyMs);
     },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isOfAllAlike, isOfQuota, passingRefusalOf, refusalOf } from "../../../src/controllers/refusal.ts";
+import { isOfAllAlike, isOfQuota, passingRefusalOf, refusalOf } from "../../../src/controllers/api-refusal.ts";
 import { KubeError, type KubeErrorFields } from "../../../src/kube/errors.ts";
 
 const full = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1";

@@ -10,12 +10,12 @@ import { bindToLostNode } from "./bind-to-lost-node.ts";
 import { SETTLES_MS } from "./previous-leader.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.
-const DOUBT_QUIETLY_MS = 5000;
+const UNCERTAIN_QUIETLY_MS = 5000;
 // Another member may have the pod then, once this one is known not to have it.
-const DOUBT_MS = 30_000;
+const UNCERTAIN_MS = 30_000;
 
 /** A create was sent to a member that has not shown the delegate: no other member gets the pod before that is known. */
-export const settleDoubt: Phase = (view, now) => {
+export const settleUncertain: Phase = (view, now) => {
   const uncertain = view.members.find(({ name }) => name === view.memory.uncertain);
   if (uncertain === undefined) return undefined;
   return uncertain.reachable ? createAgain(uncertain, view, now) : bindToLostNode(uncertain, "may have", view, now);
@@ -24,19 +24,20 @@ export const settleDoubt: Phase = (view, now) => {
 /** The same create again gives a definite answer: the delegate is made now, or it was made before. */
 function createAgain({ name, apiPending }: MemberView, view: PodView, now: number): DelegationDecision {
   const { proxy, memory } = view;
-  const { doubt } = memory;
+  const { uncertainCreate } = memory;
   if (apiPending === true) return decided("Waiting", [], now + SETTLES_MS);
   const create = createIn(proxy, name);
-  if (doubt === undefined || now < doubt.since + DOUBT_QUIETLY_MS) return decided("Placing", [create]);
-  const message = `may have the pod, and fails to say so: ${doubt.message}`;
+  if (uncertainCreate === undefined || now < uncertainCreate.since + UNCERTAIN_QUIETLY_MS)
+    return decided("Placing", [create]);
+  const message = `may have the pod, and fails to say so: ${uncertainCreate.message}`;
   const reason = "ClusterNotReady";
   const { actions: told, againAt } = report(because(reason, [{ cluster: name, reason, message }]), view, now);
   const { fitting = [] } = view.ranking ?? {};
   const hasOther = openMembers(fitting, view, now).some((other) => other !== name);
-  if (now < doubt.since + DOUBT_MS || !hasOther) return decided("Placing", [...told, create], againAt);
-  const over = doubt.lastAt + CREATE_ENDS_MS;
+  if (now < uncertainCreate.since + UNCERTAIN_MS || !hasOther) return decided("Placing", [...told, create], againAt);
+  const over = uncertainCreate.lastAt + CREATE_ENDS_MS;
   if (now < over) return decided("Waiting", told, over, againAt);
-  const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: doubt.message };
-  const resolve: Action = { type: "resolve", member: name, proxyUid: proxy.metadata.uid, refusal };
+  const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: uncertainCreate.message };
+  const resolve: Action = { type: "confirmCreated", member: name, proxyUid: proxy.metadata.uid, refusal };
   return decided("Placing", [...told, resolve], againAt);
 }

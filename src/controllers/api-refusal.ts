@@ -26,7 +26,7 @@ export function refusalOf(error: unknown): PodRefusal | undefined {
 }
 
 /** Reports whether the failed create may have stored the delegate. */
-export function leavesDoubt(error: unknown): error is KubeError {
+export function leavesUncertain(error: unknown): error is KubeError {
   return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !failedAdmission(error);
 }
 
@@ -37,7 +37,7 @@ export function leavesDoubt(error: unknown): error is KubeError {
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
   if (lacksDefaultAccount(error) || lacksNamespace(error)) return refusedFor(error);
-  if (!leavesDoubt(error)) return undefined;
+  if (!leavesUncertain(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.target}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
 }

@@ -43,10 +43,10 @@ export interface PlacementMembers {
   unconnected(): readonly { readonly metadata: { readonly name: string } }[];
 }
 
-export interface PlacementRulesOptions {
+export interface PlacementReaderOptions {
   readonly registry: PlacementMembers;
-  readonly namespaces: () => ReadStore<Namespace>;
-  readonly defaults: () => ReadStore<PlacementDefaults>;
+  readonly namespaces: ReadStore<Namespace>;
+  readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass"> | undefined;
   readonly pods: Pick<KnownPods, "get" | "joining">;
@@ -57,17 +57,17 @@ export interface PlacementRulesOptions {
 }
 
 /** Makes the rules for a pod from Clusters, namespaces and annotations. */
-export class PlacementRules {
-  readonly #options: PlacementRulesOptions;
+export class PlacementReader {
+  readonly #options: PlacementReaderOptions;
 
-  constructor(options: PlacementRulesOptions) {
+  constructor(options: PlacementReaderOptions) {
     this.#options = options;
   }
 
   /** Returns what the author wrote, completed by the defaults of the namespace and of all namespaces. */
   parse(pod: Stored<Pod>): ParsedPlacement {
     const { metadata } = pod;
-    const fallback = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
+    const fallback = this.#options.defaults.get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
     const parsed = parsePlacement(metadata.annotations ?? {}, defaults, base);
@@ -102,7 +102,7 @@ export class PlacementRules {
   }
 
   #namespace({ namespace = "" }: { readonly namespace?: string }): Stored<Namespace> | undefined {
-    return this.#options.namespaces().get(objectKey({ name: namespace }));
+    return this.#options.namespaces.get(objectKey({ name: namespace }));
   }
 
   /** Returns the pod's group by its annotations, namespace or owners. `find` looks up owners that are no proxies. */

@@ -1,0 +1,39 @@
+import type { ObjectKey, Pod } from "../api/kubernetes.ts";
+import type { RegistryEvents } from "../clusters/registry.ts";
+import type { Events } from "../runtime/events.ts";
+import type { ReflectorEvent } from "../runtime/reflector.ts";
+
+/** The events by which controllers wake each other. Who emits and who hears each: docs/architecture.md#events. */
+export interface ControllerEvents extends RegistryEvents {
+  /** A proxy was added, updated or deleted on the host. */
+  readonly proxy: [event: ReflectorEvent<Pod>];
+  /** A proxy was bound to the virtual node of a Cluster, or left it. */
+  readonly bound: [cluster: string, key: ObjectKey];
+  /** One more delegate that the host does not know is kept in a member. */
+  readonly kept: [member: string];
+  /** Room that was reserved is free, or a member takes pods again that it refused. */
+  readonly roomFreed: [];
+  /** A proxy got or lost its place: an even spread or a limit may admit another. */
+  readonly placesChanged: [];
+  /** A group of pods is in another member, or in none any more. */
+  readonly groupMoved: [];
+  /** What pods get by default may have changed. */
+  readonly defaultsChanged: [];
+  /** A virtual node was cordoned, uncordoned or tainted, came or went. */
+  readonly nodeSpec: [];
+  /** A virtual node became Ready or not, or its taints changed. */
+  readonly nodeReadiness: [cluster: string];
+  /** The kubelet API of a virtual node came or went, or has another address. */
+  readonly nodeEndpoint: [cluster: string];
+  /** Pods of some member reach the host's API server another way. */
+  readonly homeApi: [];
+  /** What a waiting proxy needs beside a node is there now, or will not come. */
+  readonly needs: [key: ObjectKey];
+  /** The copies that a member has were read. */
+  readonly copiesRead: [];
+  /** The refused writes that a proxy shows have changed. */
+  readonly refusedWrite: [key: ObjectKey];
+}
+
+/** Emits events, as most controllers do no more. */
+export type Emitter = Pick<Events<ControllerEvents>, "emit">;

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { Events } from "../../../src/runtime/events.ts";
+
+interface Told {
+  readonly added: [name: string, count: number];
+  readonly idle: [];
+}
+
+test("calls the listeners of an event at once, in the order in which they were added", () => {
+  const events = new Events<Told>();
+  const heard: string[] = [];
+  events.on("added", (name, count) => heard.push(`first ${name} ${count}`));
+  events.on("idle", () => heard.push("idle"));
+  events.on("added", (name) => heard.push(`second ${name}`));
+  events.emit("added", "a", 2);
+  expect(heard).toEqual(["first a 2", "second a"]);
+});
+
+test("gives an error of a listener to the emitter, and tells no later listener", () => {
+  const events = new Events<Told>();
+  let heard = 0;
+  events.on("idle", () => {
+    throw new Error("no");
+  });
+  events.on("idle", () => {
+    heard += 1;
+  });
+  expect(() => events.emit("idle")).toThrow("no");
+  expect(heard).toBe(0);
+});
+
+test("tells nobody of an event without listeners", () => {
+  expect(() => new Events<Told>().emit("idle")).not.toThrow();
+});
