@@ -195,6 +195,6 @@ export function ephemeralWarnings({ volumes }: PodFields): string[] {
   return made.map(
     ({ name }) =>
       `spec.volumes: ${name ?? ""}: ephemeral: this cluster makes a claim for it, too; name a StorageClass with ` +
-      "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that nobody uses",
+      "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that no pod uses",
   );
 }

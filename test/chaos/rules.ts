@@ -59,5 +59,7 @@ export async function makeForeignPods({ clients, namespace }: Pick<Scene, "clien
 /** Returns Legation's writes on those pods. */
 export async function foreignWrites({ members, namespace }: Scene): Promise<string[]> {
   const all = await Promise.all(Object.values(members).map((member) => legationWrites(member, namespace)));
-  return all.flatMap((writes) => writes.pods.get(FOREIGN_NAME) ?? []).map((write) => `${write} of somebody else's pod`);
+  return all
+    .flatMap((writes) => writes.pods.get(FOREIGN_NAME) ?? [])
+    .map((write) => `${write} of a pod that is not Legation's`);
 }

@@ -263,7 +263,7 @@ export class HomeApiController {
 
   #tellContested(member: string, { metadata }: Secret, proxyUid: string, { key, log }: Context): void {
     const message =
-      `somebody in ${member} keeps changing or deleting Secret ${metadata?.name}, which has the pod's token: ` +
+      `another client in ${member} keeps changing or deleting Secret ${metadata?.name}, which has the pod's token: ` +
       "it is left so for ten minutes; have them leave it alone";
     log.warn({ member }, message);
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });

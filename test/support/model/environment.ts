@@ -182,7 +182,7 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
       found.push({ what: `${name}: out of service`, world: outOfService(world, name) });
     }
     if (slot === undefined && world.members.every((other) => !isForeign(truth(other)))) {
-      found.push({ what: `${name}: somebody else's pod`, world: inMember(world, name, foreignPod) });
+      found.push({ what: `${name}: a pod that is not Legation's`, world: inMember(world, name, foreignPod) });
     }
     if (scenario.unmarks === true && slot !== undefined && isOnRecord(world, slot)) {
       found.push({ what: `${name}: its marks taken off`, world: inMember(world, name, () => withoutMarks(slot)) });

@@ -76,7 +76,7 @@ function foreignTouched(before: World, after: World): string | undefined {
   const touched = before.members.find(
     (member, index) => isForeign(truth(member)) && truth(member) !== after.members.map(truth)[index],
   );
-  return touched === undefined ? undefined : `somebody else's pod in ${touched.name} was changed`;
+  return touched === undefined ? undefined : `a pod that is not Legation's in ${touched.name} was changed`;
 }
 
 function releasedTooSoon(before: World, after: World): string | undefined {

@@ -35,7 +35,7 @@ test.each<[string, boolean, PodStatus]>([
   ["that waits again", true, { containerStatuses: [containerStatus({ lastState: { terminated } })] }],
   ["that was restarted", true, { containerStatuses: [containerStatus({ restartCount: 1 })] }],
   ["whose init container has run", true, { initContainerStatuses: [containerStatus({ state: { terminated } })] }],
-  ["that somebody debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
+  ["that a person debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
 ])("a pod %s has started: %s", (_, expected, status) => {
   expect(hasStarted(pod({ status }))).toBe(expected);
 });

@@ -24,7 +24,7 @@ describe("after a failure", () => {
   test.each<[string, unknown, string | undefined]>([
     ["that the connection was cut, a watch goes on", failure("AnswerLost"), "5"],
     ["of the server, a watch goes on", failure("ServerError"), "5"],
-    ["that somebody in between answers 404, a watch goes on", failure("BadAnswer", { status: 404 }), "5"],
+    ["that a proxy in between answers 404, a watch goes on", failure("BadAnswer", { status: 404 }), "5"],
     ["that the version has expired, a list is due", failure("Gone"), undefined],
     ["to understand what came, a list is due", failure("BadAnswer"), undefined],
     ["that nobody has foreseen, a list is due", new Error("no"), undefined],

@@ -205,7 +205,7 @@ describe("a legal but unusual pod gets a warning", () => {
       }),
       [
         "spec.volumes: scratch: ephemeral: this cluster makes a claim for it, too; name a StorageClass with " +
-          "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that nobody uses",
+          "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that no pod uses",
       ],
     ],
     [

@@ -159,7 +159,7 @@ export class DelegateSync {
 
   #tellStatusUndone(proxyUid: string, { parts }: Purpose, { key, log }: Context): void {
     const what = `the status that the member tells (${parts.join(", ")})`;
-    const message = `somebody in this cluster keeps undoing ${what}; it is left so for five minutes`;
+    const message = `another client in this cluster keeps undoing ${what}; it is left so for five minutes`;
     log.warn(message);
     this.tellOnce(key, proxyUid, "StatusUndone", message);
   }

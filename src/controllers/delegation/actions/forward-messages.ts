@@ -15,7 +15,7 @@ export function forwardRefusal(member: string, patch: ForwardPatch, error: unkno
 /** Returns what to tell the author of a change that another writer in the member undoes each time. */
 export function forwardUndone(member: string, patch: ForwardPatch, { parts }: Pick<Purpose, "parts">): string {
   const what = `${changeOf(patch)} (${parts.join(", ")})`;
-  return `Cluster ${member}: somebody there keeps undoing ${what}; they are left so for five minutes`;
+  return `Cluster ${member}: another client there keeps undoing ${what}; they are left so for five minutes`;
 }
 
 /** Reports whether the API server lacks the subresource; the object itself may exist. */

@@ -88,10 +88,11 @@ export async function mark(
   };
   try {
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
-    if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
-    if (memories.writes.written(proxyUid, MARKS, { [MARKS]: uid })) return leave("somebody keeps taking them off");
+    if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster removes them again");
+    if (memories.writes.written(proxyUid, MARKS, { [MARKS]: uid }))
+      return leave("another client there keeps removing them");
     options.refusedWrites.over(key, proxyUid, "marks");
-    log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
+    log.info({ member: member.name }, "a delegate has its marks back, which another client had removed");
     return expectInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
     if (isLastingRefusal(error)) return leave(error.detail);

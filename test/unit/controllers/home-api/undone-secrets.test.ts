@@ -126,7 +126,7 @@ test.each<[string, Undo]>([
   expect(issued.count).toBe(5);
   expect(told).toEqual([
     expect.stringMatching(
-      /^NoToken: somebody in west keeps changing or deleting Secret legation-api-uid-1, .* left so for ten minutes/,
+      /^NoToken: another client in west keeps changing or deleting Secret legation-api-uid-1, .* left so for ten minutes/,
     ),
   ]);
   there.undo = (secret) => secret;

@@ -475,7 +475,7 @@ describe("a write that another manager keeps undoing", () => {
     // The first forwards the gate.
     expect(await contest(subject, red, blue)).toBe(6);
     expect(told).toEqual([
-      "Cluster west: somebody there keeps undoing the changed labels and annotations (team); they are left so for five minutes",
+      "Cluster west: another client there keeps undoing the changed labels and annotations (team); they are left so for five minutes",
     ]);
     clock.at += 299_999;
     await forward(red());
@@ -542,7 +542,7 @@ describe("a write that another manager keeps undoing", () => {
     }
     expect(opened).toBe(5);
     expect(subject.told).toEqual([
-      "Cluster west: somebody there keeps undoing the conditions of the readiness gates (example.com/open); they are left so for five minutes",
+      "Cluster west: another client there keeps undoing the conditions of the readiness gates (example.com/open); they are left so for five minutes",
     ]);
   });
 
@@ -609,7 +609,7 @@ describe("a write that another manager keeps undoing", () => {
     for (let round = 0; round < 20; round += 1) await send("10.0.0.1");
     expect(version).toBe(11);
     expect(told).toEqual([
-      "StatusUndone: somebody in this cluster keeps undoing the status that the member tells (podIP); it is left so for five minutes",
+      "StatusUndone: another client in this cluster keeps undoing the status that the member tells (podIP); it is left so for five minutes",
     ]);
     await send("10.0.0.2");
     expect(version).toBe(13);
