@@ -92,7 +92,7 @@ function decisionsIn(namespace: string): (DecisionRecord & { readonly pod: strin
     .map(({ object, now, view, decision }) => ({ pod: object.slice(namespace.length + 1), now, view, decision }));
 }
 
-test("the controller's decisions on pods' lives follow again from what its log says of them", async () => {
+test("replays the controller's decisions on pods' lives from its log", async () => {
   const { host, west } = clients();
   const cluster = memberCluster("west");
   const labels = { "legation.dev/delegation": "annotated" };

@@ -243,7 +243,7 @@ test("checks the identity once a minute while all is well", async () => {
   await member.stop();
 });
 
-test("no method of the client reaches another cluster", async () => {
+test("reaches no other cluster by any method of the client", async () => {
   const ref = { namespace: "default", name: "web" };
   const query = new URLSearchParams();
   const exec = { method: "POST", protocol: "SPDY/3.1", query, headers: {} } as const;

@@ -244,7 +244,7 @@ describe("a member that answers again", () => {
   );
 });
 
-test("a member that joins again has a new nodes version, because its Cluster may have been replaced", async () => {
+test("gives a member that joins again a new nodes version, because its Cluster may have been replaced", async () => {
   const [before, after] = [memberOf("west"), memberOf("west")];
   expect(after.nodesVersion).not.toBe(before.nodesVersion);
   expect(after.roomVersion).not.toBe(before.roomVersion);

@@ -41,7 +41,7 @@ test("reads a namespace's uid once for concurrent pods, and again later", async 
   expect(get).toHaveBeenCalledTimes(2);
 });
 
-test("pods have no controller where namespaces may not be read", async () => {
+test("shows pods without a controller where namespaces may not be read", async () => {
   let answer = (): Promise<string> => Promise.reject(failure("Forbidden"));
   const { clock, get, controllers } = namespacesOf(() => answer());
   expect(await controllers()).toEqual([]);
@@ -65,14 +65,14 @@ test("retries a refused read of namespaces soon, then with backoff", async () =>
   expect(asked).toEqual([0, 5, 15, 35, 75, 155, 315, 615, 915]);
 });
 
-test("a failed read rejects only the callers that shared it", async () => {
+test("rejects only the callers that shared a failed read", async () => {
   const answers = [() => Promise.reject(failure("ServerError")), async () => "uid"];
   const { controllers } = namespacesOf(() => answers.shift()?.() ?? Promise.reject(new Error("too often")));
   await expect(controllers()).rejects.toMatchObject({ code: "ServerError" });
   expect(await controllers()).toEqual(owner("uid"));
 });
 
-test("an aborted caller stops waiting for a hanging member, and others go on", async () => {
+test("lets an aborted caller stop waiting for a hanging member, and others go on", async () => {
   let answer: (uid: string) => void = () => undefined;
   const { get, controllers } = namespacesOf(() => new Promise((resolve) => (answer = resolve)));
   const stop = new AbortController();

@@ -10,7 +10,7 @@ test("concurrent callers share one creation", async () => {
   expect(create).toHaveBeenCalledTimes(1);
 });
 
-test("a caller whose attempt began before the creation does not repeat it", async () => {
+test("does not repeat the attempt for a caller whose own began before the creation", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   const seen = shared.count;
@@ -19,7 +19,7 @@ test("a caller whose attempt began before the creation does not repeat it", asyn
   expect(create).toHaveBeenCalledTimes(1);
 });
 
-test("a caller whose attempt began after the creation repeats it", async () => {
+test("repeats the attempt for a caller whose own began after the creation", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   await shared.make(KEY, shared.count, create);
@@ -27,7 +27,7 @@ test("a caller whose attempt began after the creation repeats it", async () => {
   expect(create).toHaveBeenCalledTimes(2);
 });
 
-test("a failure rejects all sharing callers, and the next call tries again", async () => {
+test("rejects all sharing callers after a failure, and tries again at the next call", async () => {
   const shared = new SingleFlight();
   const create = vi.fn(async () => {});
   create.mockRejectedValueOnce(new Error("no"));

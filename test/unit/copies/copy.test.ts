@@ -33,7 +33,7 @@ test("updates labels and annotations by key: others' additions stay, removed one
   });
 });
 
-test("a metadata patch names uid and version, and touches no content", () => {
+test("names uid and version in a metadata patch, and touches no content", () => {
   const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
   const patch = copyMetadataPatch(stored(toCopy(DEPENDENCIES.ConfigMap, source(), host)), after, host);
   expect(patch).toEqual([

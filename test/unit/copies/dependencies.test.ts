@@ -5,7 +5,7 @@ import { toCopy } from "../../../src/copies/kind.ts";
 import type { DependencyKind } from "../../../src/pods/dependencies.ts";
 import { drift, host, patchOf, source, stored } from "./builders.ts";
 
-test("a copy has its source's name, labels and content only", () => {
+test("gives a copy its source's name, labels and content only", () => {
   const copy = toCopy(
     DEPENDENCIES.Secret,
     source({
@@ -84,7 +84,7 @@ test("treats an unset field as no content, but `automountServiceAccountToken: fa
   });
 });
 
-test("a content patch sets every field of the content", () => {
+test("sets every field of the content in a content patch", () => {
   const after = source({ data: { k: "v" }, immutable: true });
   const copy = stored(toCopy(DEPENDENCIES.ConfigMap, source(), host));
   const patch = patchOf(DEPENDENCIES.ConfigMap, copy, after, host);

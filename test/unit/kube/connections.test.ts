@@ -160,8 +160,8 @@ describe("a server URL with a path", () => {
   });
 });
 
-describe("through a proxy", () => {
-  test("requests and watches use CONNECT of an HTTP proxy", async () => {
+describe("requests through a proxy", () => {
+  test("use CONNECT of an HTTP proxy, watches too", async () => {
     const asked: (string | undefined)[] = [];
     const proxy = createHttpServer();
     proxy.on("connect", (request, socket) => {
@@ -182,7 +182,7 @@ describe("through a proxy", () => {
     expect(asked).toEqual(Array(2).fill(new URL(server.url).host));
   });
 
-  test("the environment's proxy serves where the kubeconfig names none", async () => {
+  test("use the environment's proxy if the kubeconfig names none", async () => {
     const proxy = createHttpServer();
     proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
     const client = connect({ environmentProxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
@@ -190,7 +190,7 @@ describe("through a proxy", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("a refusing proxy is NotSent", async () => {
+  test("reject with NotSent when the proxy refuses", async () => {
     const proxy = createHttpServer();
     proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
     const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
@@ -198,7 +198,7 @@ describe("through a proxy", () => {
     expect(server.requests).toEqual([]);
   });
 
-  test("a silent proxy holds a slot no longer than the connect timeout", async () => {
+  test("hold a slot no longer than the connect timeout when the proxy is silent", async () => {
     let heard = 0;
     const proxy = createHttpServer();
     const silent = (_request: IncomingMessage, socket: Duplex): void => {
@@ -223,7 +223,7 @@ describe("through a proxy", () => {
     expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 
-  test("a SOCKS5 proxy carries requests", async () => {
+  test("use a SOCKS5 proxy", async () => {
     let tunnels = 0;
     const proxy = createServer((socket) => {
       socket.on("error", () => {});

@@ -45,7 +45,7 @@ describe("the environment's proxy", () => {
     expect(environmentProxy(server, env)).toBe(isDirect ? undefined : proxy);
   });
 
-  test("with an invalid value is rejected without its password", () => {
+  test("is rejected without its password when it is invalid", () => {
     const env = { HTTPS_PROXY: "ftp://user:secret@proxy.example" };
     expect(() => environmentProxy("https://api.example", env)).toThrow(
       "config: load HTTPS_PROXY: not a proxy; write a URL with http, https or socks5, or unset it",

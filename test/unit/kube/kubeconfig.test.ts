@@ -59,7 +59,7 @@ function problemOf(load: () => unknown): string {
 }
 
 describe("the sources of credentials", () => {
-  test("a named file wins", () => {
+  test("begin with a file that is named", () => {
     const kubeconfig = write("named", config());
     const env = { KUBECONFIG: "/nowhere", HOME: folder };
     expect(loadKubeConfig({ kubeconfig, env })).toMatchObject({
@@ -69,7 +69,7 @@ describe("the sources of credentials", () => {
     });
   });
 
-  test("KUBECONFIG's files are merged, the first wins, missing ones are skipped", () => {
+  test("are merged from KUBECONFIG's files: the first wins, missing ones are skipped", () => {
     const first = write("first", { ...config({ user: { token: "one" } }), "current-context": "" });
     const second = config({ cluster: { server: "https://second" }, user: { token: "two" } });
     const other = config({ name: "east", cluster: { server: "https://east" }, user: { token: "three" } });
@@ -79,13 +79,13 @@ describe("the sources of credentials", () => {
     expect([east.server, east.identity()]).toEqual(["https://east", { authorization: "Bearer three" }]);
   });
 
-  test("then ~/.kube/config", () => {
+  test("include ~/.kube/config when there is no KUBECONFIG", () => {
     mkdirSync(join(folder, ".kube"));
     write(".kube/config", config({ context: { namespace: "team" } }));
     expect(loadKubeConfig({ env: { HOME: folder } }).namespace).toBe("team");
   });
 
-  test("then the pod's service account, whose token is read again when it changes", () => {
+  test("include the pod's service account as the last, whose token is read again when it changes", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     for (const [name, text] of [
       ["token", "first\n"],
@@ -114,7 +114,7 @@ describe("the sources of credentials", () => {
     expect(credentials.identity()).toMatchObject({ authorization: "Bearer third" });
   });
 
-  test("and without any, the error names the places", () => {
+  test("are named by the error when there is none", () => {
     const env = { HOME: folder };
     expect(problemOf(() => loadKubeConfig({ env, serviceAccountFolder: folder }))).toBe(
       `kubeconfig: found none of: --kubeconfig, KUBECONFIG, ${folder}/.kube/config, a service account in ${folder}; give --kubeconfig FILE`,
@@ -218,7 +218,7 @@ describe("a proxy of the environment", () => {
   });
 });
 
-describe("an unusable field is rejected with what to write", () => {
+describe("the error of an unusable field", () => {
   test.each<[string, object | string, string]>([
     ["text that is not YAML", "a: [", "not YAML: see line 1, column 5"],
     ["a list", "- a", "Invalid input: expected object"],
@@ -267,7 +267,7 @@ describe("an unusable field is rejected with what to write", () => {
       config({ user: { exec: { apiVersion: "client.authentication.k8s.io/v1alpha1", command: "x" } } }),
       'users[0].user.exec.apiVersion: write "client.authentication.k8s.io/v1"',
     ],
-  ])("%s", (_case, content, problem) => {
+  ])("says what to write: %s", (_case, content, problem) => {
     const path = write("c", content);
     const message = problemOf(() => loadKubeConfig({ kubeconfig: path, env: {} }));
     expect(message).toContain(`${path}: `);
@@ -279,7 +279,7 @@ describe("an unusable field is rejected with what to write", () => {
     ["an alias that leads nowhere", "password: *hunter2", "see its aliases"],
     ["an escape that there is none of", 'password: "\\hunter2"', "see line 3, column "],
     ["a key that stands twice", "hunter2: a\n    hunter2: b", "see line 4, column 5"],
-  ])("without a word of a text that is not YAML for %s, which may be a password", (_case, line, place) => {
+  ])("does not quote %s, which may be a password", (_case, line, place) => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     onTestFinished(() => warned.mockRestore());
     const text = `users:\n- user:\n    ${line}\n`;
@@ -294,7 +294,7 @@ describe("an unusable field is rejected with what to write", () => {
     expect(warned).not.toHaveBeenCalled();
   });
 
-  test("nor a warning that quotes a password like a YAML tag", () => {
+  test("comes without a warning that quotes a password like a YAML tag", () => {
     const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
     onTestFinished(() => warned.mockRestore());
     const text = stringify(config({ user: { token: "t", password: "PASSWORD" } })).replace("PASSWORD", "!hunter2 x");
@@ -306,13 +306,13 @@ describe("an unusable field is rejected with what to write", () => {
   test.each([
     ["a proxy", { "proxy-url": "socks4://me:hunter2@proxy:1080" }],
     ["a server", { server: "https://me:hunter2@10.0.0.1:six" }],
-  ])("nor the password of %s", (_whose, cluster) => {
+  ])("does not quote the password of %s", (_whose, cluster) => {
     expect(problemOf(() => loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env: {} }))).not.toContain(
       "hunter2",
     );
   });
 
-  test("but not the problems of entries that its context does not name, as in kubectl", () => {
+  test("does not appear for entries that its context does not name, as in kubectl", () => {
     const content = config({ user: { token: "abc" } }) as { clusters: object[]; users: object[] };
     const old = { apiVersion: "client.authentication.k8s.io/v1alpha1", command: "aws" };
     content.users.push({ name: "old", user: { exec: old } });
@@ -322,14 +322,14 @@ describe("an unusable field is rejected with what to write", () => {
     });
   });
 
-  test("a missing file", () => {
+  test("names a missing file", () => {
     expect(problemOf(() => loadKubeConfig({ kubeconfig: "/nowhere/x", env: {} }))).toContain(
       "/nowhere/x: cannot read it: ENOENT",
     );
     expect(problemOf(() => loadKubeConfig({ env: { KUBECONFIG: "/nowhere/x" } }))).toContain("KUBECONFIG must name");
   });
 
-  test("a missing token file", () => {
+  test("names a missing token file", () => {
     const path = write("c", config({ user: { tokenFile: "none" } }));
     const { identity } = loadKubeConfig({ kubeconfig: path, env: {} });
     expect(problemOf(identity)).toContain(`users[west].tokenFile: cannot read ${folder}/none: ENOENT`);

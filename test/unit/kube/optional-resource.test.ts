@@ -34,7 +34,7 @@ describe("of an optional resource is used", () => {
   });
 });
 
-test("a proxy's response to discovery is an error, and proves no absence", async () => {
+test("rejects when a proxy answers discovery, which proves no absence", async () => {
   const client = fakeClient({ raw: async () => ({ kind: "Status" }) });
   await expect(new ServedResource(client, widgets).find(signal)).rejects.toMatchObject({ code: "BadAnswer" });
 });

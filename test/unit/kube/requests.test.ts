@@ -54,7 +54,7 @@ describe("errors from the server's answer", () => {
     expect(server.requests).toHaveLength(1);
   });
 
-  test("a proxy's HTML is quoted, not parsed", async () => {
+  test("quotes a proxy's HTML, and does not parse it", async () => {
     server.faults.push((_request, response) => {
       response.writeHead(502).end("<html>bad gateway</html>");
       return true;
@@ -120,7 +120,7 @@ describe("429", () => {
     },
   );
 
-  test("without Retry-After is final, as for an eviction that a PodDisruptionBudget blocks", async () => {
+  test("is final without Retry-After, as for an eviction that a PodDisruptionBudget blocks", async () => {
     server.always = refuse(429, "TooManyRequests");
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("TooManyRequests");
     expect(server.requests).toHaveLength(1);
@@ -184,7 +184,7 @@ describe("403 of a starting server", () => {
 });
 
 describe("sent and unsent requests", () => {
-  test("a refused connection is NotSent, at once for a write and after two more tries for a read", async () => {
+  test("reject with NotSent when the connection is refused: a write at once, a read after two more tries", async () => {
     await server.stop();
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("NotSent");
     const startedAt = performance.now();
@@ -193,7 +193,7 @@ describe("sent and unsent requests", () => {
     await server.listen();
   });
 
-  test("a read survives a short restart", async () => {
+  test("repeat a read across a short restart", async () => {
     server.world.put(web);
     await client.get(pods, ref);
     await server.stop();
@@ -202,20 +202,20 @@ describe("sent and unsent requests", () => {
     expect((await reading).metadata.name).toBe("web");
   });
 
-  test("a cut before the response is AnswerLost for a write, which is not repeated", async () => {
+  test("reject a write with AnswerLost when it is cut before the response, and do not repeat it", async () => {
     server.faults.push(cut);
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(1);
   });
 
-  test("a cut of a keep-alive connection is AnswerLost for a write", async () => {
+  test("reject a write with AnswerLost when a keep-alive connection is cut", async () => {
     await client.list(pods);
     server.faults.push(cut);
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(2);
   });
 
-  test("a cut inside the response is AnswerLost for a write", async () => {
+  test("reject a write with AnswerLost when it is cut inside the response", async () => {
     server.faults.push((_request, response) => {
       response.writeHead(201, { "content-length": "1000" });
       response.write('{"kind":', () => response.socket?.destroy());
@@ -224,21 +224,21 @@ describe("sent and unsent requests", () => {
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
   });
 
-  test("repeats a read whose connection was cut", async () => {
+  test("repeat a read whose connection was cut", async () => {
     server.world.put(web);
     server.faults.push(cut);
     expect((await client.get(pods, ref)).metadata.name).toBe("web");
     expect(server.requests).toHaveLength(2);
   });
 
-  test("a silent server is AnswerLost at the deadline, and its connection is closed", async () => {
+  test("reject with AnswerLost when a server is silent until the deadline, and close the connection", async () => {
     server.faults.push(silence);
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
     expect(error).toMatchObject({ code: "AnswerLost", detail: `no answer within ${ENOUGH_TO_SEND_MS} ms` });
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
-  test("a TLS handshake that never ends is NotSent after the connect timeout", async () => {
+  test("reject with NotSent when a TLS handshake outlasts the connect timeout", async () => {
     const mute = createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => mute.once("listening", resolve));
     const address = mute.address();
@@ -250,7 +250,7 @@ describe("sent and unsent requests", () => {
     mute.close();
   });
 
-  test("a wait for a slot until the deadline is NotSent, and a silent server holds at most the limit", async () => {
+  test("reject with NotSent when no slot is free until the deadline; a silent server holds the limit at most", async () => {
     // Of which one namespace has three quarters.
     const narrow = connect(server, { limits: { concurrency: 4 } });
     server.always = silence;
@@ -262,7 +262,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("works off a queue that is longer than the deadline", async () => {
+  test("work off a queue that is longer than the deadline", async () => {
     const narrow = connect(server, {
       limits: { concurrency: 1, timeoutMs: ENOUGH_TO_SEND_MS, queueTimeoutMs: 10_000 },
     });
@@ -275,7 +275,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("a namespace with hanging requests takes no slot that others need", async () => {
+  test("leave slots for others while those of one namespace hang", async () => {
     const narrow = connect(server, { limits: { concurrency: 8, timeoutMs: 60_000, queueTimeoutMs: 60_000 } });
     server.always = ({ path }, response) => {
       if (!path.includes("/namespaces/stuck/")) answerStatus(response, 404, "NotFound", "at once");
@@ -295,7 +295,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("rejects after the longest wait in the queue", async () => {
+  test("reject after the longest wait in the queue", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, timeoutMs: ENOUGH_TO_SEND_MS, queueTimeoutMs: 100 } });
     server.always = silence;
     const [first, second] = [kubeErrorOf(narrow.create(pods, web)), kubeErrorOf(narrow.create(pods, web))];
@@ -304,7 +304,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("an aborted caller leaves the queue, and the others keep their place", async () => {
+  test("leave the queue when their caller aborts, and the others keep their place", async () => {
     const narrow = connect(server, { limits: { concurrency: 1 } });
     server.faults.push(silence);
     const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
@@ -319,7 +319,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("a request out of turn skips the queue, and takes no slot", async () => {
+  test("skip the queue when they are out of turn, and take no slot", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, perSecond: 0.001, burst: 1 } });
     server.faults.push(silence);
     const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
@@ -332,7 +332,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("frees slots after the deadlines of a silent server", async () => {
+  test("free their slots after the deadlines of a silent server", async () => {
     const narrow = connect(server, { limits: { concurrency: 3 } });
     server.faults.push(silence, silence);
     // The third must have given up before the first two make room for it.
@@ -344,7 +344,7 @@ describe("sent and unsent requests", () => {
     await narrow.close();
   });
 
-  test("keeps the request rate, and rejects a wait beyond the deadline with NotSent", async () => {
+  test("keep the request rate, and reject a wait beyond the deadline with NotSent", async () => {
     const slow = connect(server, { limits: { perSecond: 10, burst: 2 } });
     const startedAt = performance.now();
     await Promise.all([1, 2, 3].map(() => slow.list(pods)));
@@ -356,7 +356,7 @@ describe("sent and unsent requests", () => {
     await slower.close();
   });
 
-  test("a closed client sends nothing", async () => {
+  test("are not sent by a closed client", async () => {
     await client.close();
     expect((await kubeErrorOf(client.create(pods, web))).code).toBe("NotSent");
     expect(server.requests).toHaveLength(0);
@@ -364,7 +364,7 @@ describe("sent and unsent requests", () => {
 });
 
 describe("the caller's signal", () => {
-  test("before the request is Aborted, and nothing is sent", async () => {
+  test("aborts before the request, and nothing is sent", async () => {
     expect((await kubeErrorOf(client.create(pods, web, { signal: AbortSignal.abort() }))).code).toBe("Aborted");
     expect(server.requests).toHaveLength(0);
   });
@@ -384,7 +384,7 @@ describe("the caller's signal", () => {
     expect((await kubeErrorOf(sent)).code).toBe(code);
   });
 
-  test("while waiting for Retry-After is Aborted", async () => {
+  test("aborts while waiting for Retry-After", async () => {
     const controller = new AbortController();
     server.faults.push((_request, response) => {
       answerStatus(response, 429, "TooManyRequests", "slow down", { "retry-after": "5" });
@@ -454,7 +454,7 @@ describe("credentials", () => {
     await renewed.close();
   });
 
-  test("that stay rejected are Unauthorized after one retry", async () => {
+  test("are Unauthorized if they stay rejected after one retry", async () => {
     server.always = demand("never");
     const refused = connect(server, { credentials: rotating(["old", "other", "third"]) });
     expect((await kubeErrorOf(refused.create(pods, web))).code).toBe("Unauthorized");
@@ -462,7 +462,7 @@ describe("credentials", () => {
     await refused.close();
   });
 
-  test("that cannot be loaded are BadCredentials with the reason", async () => {
+  test("are BadCredentials with the reason if they cannot be loaded", async () => {
     const credentials: ClusterCredentials = {
       ...anonymous(server.url),
       identity: () => Promise.reject(new Error("plugin not found")),
@@ -475,8 +475,8 @@ describe("credentials", () => {
   });
 });
 
-describe("two clusters", () => {
-  test("a silent one does not slow the other", async () => {
+describe("requests to two clusters", () => {
+  test("do not slow each other when one cluster is silent", async () => {
     const frozen = await FaultServer.start();
     frozen.always = silence;
     const stuck = connect(frozen);

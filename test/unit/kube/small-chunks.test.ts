@@ -84,7 +84,7 @@ describe("keeps no chunk, however small, of", () => {
   });
 });
 
-test("a stream whose reader has paused makes the server wait, and goes on", async () => {
+test("makes the server wait when the reader of a stream pauses, and goes on", async () => {
   const { exchange, body } = streamed();
   const connection = feed(exchange, 200, "x".repeat(64 * 1024));
   expect(connection.paused).toBe(false);

@@ -138,7 +138,7 @@ describe("a stream of an API server", () => {
     await expect.poll(() => sockets.size).toBe(0);
   });
 
-  test("without a response delays neither other streams nor requests", async () => {
+  test("delays neither other streams nor requests while it has no response", async () => {
     answer = ({ url }, response) => {
       if (url?.startsWith("/api/v1/namespaces/shop/pods/web/log?container=main") === true) return;
       response.setHeader("content-type", "application/json");

@@ -184,7 +184,7 @@ describe("a refusal", () => {
     expect(answer.socket).toBeUndefined();
   });
 
-  test("of the credentials refreshes them once", async () => {
+  test("refreshes the credentials once when they are refused", async () => {
     let token = "old";
     let refreshed = 0;
     const refresh = (): void => {
@@ -203,7 +203,7 @@ describe("a refusal", () => {
   });
 });
 
-describe("no response", () => {
+describe("an upgrade without a response", () => {
   test.each<[string, "AnswerLost" | "NotSent", () => ClusterClient]>([
     ["a server that is silent", "AnswerLost", () => connect({}, { timeoutMs: 2_000 })],
     ["a port that nobody listens on", "NotSent", () => connect({ server: "https://127.0.0.1:1" })],
@@ -222,7 +222,7 @@ describe("no response", () => {
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
-  test("from a server that cuts the connection is AnswerLost, and not repeated", async () => {
+  test("is AnswerLost when the server cuts the connection, and not repeated", async () => {
     server.onUpgrade = (_request, socket) => socket.destroy();
     expect((await kubeErrorOf(connect().upgrade(pods, web, "exec", spdy))).code).toBe("AnswerLost");
     expect(server.requests).toHaveLength(1);
@@ -265,7 +265,7 @@ describe("an open stream", () => {
     expect((await kubeErrorOf(client.upgrade(pods, web, "exec", spdy))).code).toBe("NotSent");
   });
 
-  test("that the server resets before a listener is attached ends nothing else", async () => {
+  test("ends nothing else when the server resets it before a listener is attached", async () => {
     await using plain = await UpgradeServer.start();
     plain.onUpgrade = (_request, socket) => {
       accept(socket);

@@ -146,7 +146,7 @@ describe("a watch ends with", () => {
   });
 });
 
-test("a quiet watch outlives its idle timeout while bookmarks arrive", async () => {
+test("outlives its idle timeout while bookmarks arrive", async () => {
   setTimeout(() => abort.abort(), 4_500);
   const timer = setInterval(() => server.bookmark(), 100);
   const seen: WatchEvent<Pod>[] = [];

@@ -23,7 +23,7 @@ describe("Backoff", () => {
   });
 });
 
-test("a delay without jitter doubles with each earlier one, up to its maximum", () => {
+test("doubles a delay without jitter, up to its maximum", () => {
   const delays = [0, 1, 2, 3, 5_000].map((earlier) => backoffMs(earlier, { initialMs: 100, maxMs: 500 }));
   expect(delays).toEqual([100, 200, 400, 500, 500]);
 });

@@ -57,7 +57,7 @@ function scene(act: () => Promise<void>): Scene {
   };
 }
 
-test("low-priority keys do not count in the queue latency, unless an event enqueues them", async () => {
+test("leaves low-priority keys out of the queue latency, unless an event enqueues them", async () => {
   const { clock, controller, heard, value } = scene(async () => {});
   const begunAt = clock.now();
   controller.enqueueBehind(["team/waits", "team/news"], () => {});
@@ -129,7 +129,7 @@ test("keeps the time of an event that arrived during a reconcile", async () => {
   await controller.stop();
 });
 
-test("every log line of a reconcile names the object and its uid", async () => {
+test("names the object and its uid in every log line of a reconcile", async () => {
   const { controller, lines } = scene(async () => {
     throw new Error("no");
   });

@@ -187,7 +187,7 @@ describe("an event", () => {
   });
 });
 
-test("the name of an event is valid wherever the name of its object is cut", async () => {
+test("gives an event a valid name, wherever the name of its object is cut", async () => {
   const { recorder, sent, clock } = recording();
   const name = `${"a".repeat(198)}.-${"b".repeat(50)}`;
   recorder.record({ ...POD, name }, { ...EVENT, suffix: "once" });
@@ -215,7 +215,7 @@ describe("an API server that does not answer", () => {
   });
 });
 
-test("a stopped recorder sends nothing, and aborts the requests in flight", async () => {
+test("sends nothing after it was stopped, and aborts the requests in flight", async () => {
   const { recorder, sent, clock, signals, lines } = recording([], true);
   recorder.record(POD, EVENT);
   await recorder.stop();
@@ -227,7 +227,7 @@ test("a stopped recorder sends nothing, and aborts the requests in flight", asyn
   expect(clock.pending).toBe(0);
 });
 
-test("an event that backs off is not sent after the recorder stopped", async () => {
+test("does not send an event that backs off after it was stopped", async () => {
   const { recorder, sent, clock } = recording(["ServerError"]);
   recorder.record(POD, EVENT);
   await clock.advance(0);

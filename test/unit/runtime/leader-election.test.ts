@@ -67,7 +67,7 @@ async function realTurns(): Promise<void> {
   await settle();
 }
 
-describe("acquiring", () => {
+describe("a candidate", () => {
   test("creates a missing lease and renews it", async () => {
     const a = elector("a");
     expect(a.leftMs()).toBeUndefined();
@@ -87,7 +87,7 @@ describe("acquiring", () => {
     expect(server.requests.filter(({ method }) => method === "PUT").length).toBeGreaterThanOrEqual(25);
   });
 
-  test("gives it to one of several candidates", async () => {
+  test("gets the lease alone among several", async () => {
     const all = ["a", "b", "c"].map((identity) => elector(identity));
     await pass(30_000);
     expect(all.filter(({ isLeader }) => isLeader)).toHaveLength(1);
@@ -136,7 +136,7 @@ describe("acquiring", () => {
     expect(b.isLeader).toBe(true);
   });
 
-  test("never happens while the holder renews", async () => {
+  test("never takes the lease while the holder renews", async () => {
     elector("a");
     await expect.poll(() => log).toEqual(["a started"]);
     elector("b");
@@ -145,7 +145,7 @@ describe("acquiring", () => {
   });
 });
 
-describe("losing", () => {
+describe("a leader loses the lease", () => {
   test("when no renewal succeeds in time, before the lease's safe end", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);

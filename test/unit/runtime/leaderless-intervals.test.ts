@@ -39,7 +39,7 @@ test.each([
   expect(wasLeaderless(intervals, minutesAgo(age))).toBe(leaderless);
 });
 
-test("an immediate takeover adds no interval, and keeps earlier ones", () => {
+test("adds no interval for an immediate takeover, and keeps earlier ones", () => {
   expect(noted(lease(1.5), NOON)).toBeUndefined();
   const before = noted(lease(60), NOON);
   expect(noted(lease(1.5, before), NOON)).toBe(before);

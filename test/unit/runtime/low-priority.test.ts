@@ -43,7 +43,7 @@ test("reconciles low-priority keys when no other key waits, and reports their ti
   expect(done).toEqual([15]);
 });
 
-test("an event promotes a low-priority key, which is reconciled once", async () => {
+test("promotes a low-priority key by an event, and reconciles it once", async () => {
   const done: number[] = [];
   loop.enqueueBehind(named("waits", 3), (busyMs) => done.push(busyMs));
   loop.enqueue("waits-2");

@@ -84,8 +84,8 @@ function named(label: string, run: Step): { run: Step; toString: () => string } 
   return { run, toString: () => label };
 }
 
-describe("after any sequence of changes and failures", () => {
-  test("the store equals the server, and the events cover every difference", {
+describe("a reflector, after any sequence of changes and failures,", () => {
+  test("has the server's objects in its store, and has reported every difference", {
     timeout: 120_000,
   }, async () => {
     await fc.assert(

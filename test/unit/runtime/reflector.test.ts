@@ -216,7 +216,7 @@ describe("the first list", () => {
 });
 
 describe("while watching", () => {
-  test("every change reaches the store and then the handler", async () => {
+  test("passes every change to the store and then to the handler", async () => {
     await started();
     const steps = [put("a"), put("a"), put("b"), remove("a")];
     await expect.poll(() => events).toHaveLength(4);
@@ -229,7 +229,7 @@ describe("while watching", () => {
     expect(inStore()).toEqual([steps[2]]);
   });
 
-  test("a deletion carries the last state that the server sent", async () => {
+  test("reports a deletion with the last state that the server sent", async () => {
     let last: Stored<Pod> | undefined;
     reflector = reflect({ onEvent: ({ type, object }) => (last = type === "deleted" ? object : last) });
     put("a");
@@ -271,7 +271,7 @@ describe("while watching", () => {
     await expect.poll(() => seen).toEqual([`added ${a}`, `added ${b}`]);
   });
 
-  test("bookmarks move the start of the next watch", async () => {
+  test("starts the next watch at the last bookmark", async () => {
     await started();
     // Changes of objects that our selector does not match: only a bookmark tells of their versions.
     server.writeToWatches(line("BOOKMARK", { metadata: { resourceVersion: "50" } }));
@@ -292,8 +292,8 @@ describe("while watching", () => {
   });
 });
 
-describe("when a watch ends", () => {
-  test("normally after a healthy while, the next one starts where it ended, without delay or list", async () => {
+describe("a reflector whose watch ends", () => {
+  test("starts the next one where it ended, without delay or list, after a healthy while", async () => {
     await started();
     const a = put("a");
     await expect.poll(() => events).toEqual([`added ${a}`]);
@@ -306,7 +306,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(1);
   });
 
-  test("at once every time, the backoff grows", async () => {
+  test("backs off longer each time when it ends at once", async () => {
     server.always = (request, response) => (request.kind === "watch" ? stream("", "end")(request, response) : false);
     reflector.start();
     const pauses: number[] = [];
@@ -320,7 +320,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(1);
   });
 
-  test("inside an event, nothing of it is lost", async () => {
+  test("loses nothing of an event in whose middle it ends", async () => {
     const object = server.world.put(pod("a"));
     server.faults.push(only("watch", stream(line("ADDED", { ...object, x: "y".repeat(100) }).slice(0, 60), "cut")));
     reflector.start();
@@ -330,7 +330,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(1);
   });
 
-  test("with 410 in its middle, it lists again and finds what it missed", async () => {
+  test("lists again after a 410 in its middle, and finds what it missed", async () => {
     const [a, b] = [put("a"), put("b")];
     server.faults.push(
       only("watch", (request, response) => {
@@ -348,14 +348,14 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(2);
   });
 
-  test("with 410 after a healthy while, it lists again at once", async () => {
+  test("lists again at once after a 410 that follows a healthy while", async () => {
     await started();
     await clock.advance(20_000);
     server.writeToWatches(line("ERROR", { kind: "Status", code: 410, reason: "Expired", message: "too old" }));
     await expect.poll(listCount).toBe(2);
   });
 
-  test("because of an outage, it resumes where it was", async () => {
+  test("resumes where it was after an outage", async () => {
     const a = put("a");
     await started();
     await server.stop();
@@ -369,7 +369,7 @@ describe("when a watch ends", () => {
     expect(listsOf(1)).toBe(1);
   });
 
-  test("because the server is restored from a backup, it drops objects that the server lost", async () => {
+  test("drops objects that the server lost when it was restored from a backup", async () => {
     const a = put("a");
     await started();
     const restore = server.world.backUp();
@@ -405,7 +405,7 @@ describe("when a watch ends", () => {
       return a;
     }
 
-    test("it lists once, because a restored server may have passed the old version", async () => {
+    test("lists once, because a restored server may have passed the old version", async () => {
       const a = await overtaken(61_000);
       expect(inStore()).toEqual([a, "b@7"]);
       expect(listCount()).toBe(2);
@@ -416,7 +416,7 @@ describe("when a watch ends", () => {
       expect(listCount()).toBe(2);
     });
 
-    test("it does not list again after each further failure", async () => {
+    test("does not list again after each further failure", async () => {
       for (let count = 0; count < 3; count += 1) {
         server.faults.push((request, response) => {
           const isResumed = listCount() > 1;
@@ -428,7 +428,7 @@ describe("when a watch ends", () => {
       expect(listCount()).toBe(2);
     });
 
-    test("it also lists after a connection that vanished silently", async () => {
+    test("also lists after a connection that vanished silently", async () => {
       const a = await overtaken(1_000, async () => {
         server.bookmark();
         // An event that comes after it: it has been read.
@@ -439,13 +439,13 @@ describe("when a watch ends", () => {
       expect(inStore()).toEqual([a, "b@7"]);
     });
 
-    test("it does not mistake the silence of a server without bookmarks for an outage", async () => {
+    test("does not mistake the silence of a server without bookmarks for an outage", async () => {
       await overtaken(1_000, () => clock.advance(150_000));
       expect(listCount()).toBe(1);
     });
   });
 
-  test("and retry is called, the backoff ends", async () => {
+  test("ends its backoff when retry is called", async () => {
     await started();
     await server.stop();
     await expect.poll(() => reflector.state).toBe("backing-off");
@@ -455,7 +455,7 @@ describe("when a watch ends", () => {
     expect(clock.now()).toBe(Date.UTC(2024, 0, 1));
   });
 
-  test("with an unreadable event, it lists again", async () => {
+  test("lists again after an unreadable event", async () => {
     server.faults.push(only("watch", stream("{nonsense}\n", "end")));
     reflector.start();
     await backOff();
@@ -463,7 +463,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(2);
   });
 
-  test("and the server refuses its version three times, it lists again", async () => {
+  test("lists again when the server refuses its version three times", async () => {
     put("a");
     for (let count = 0; count < 3; count += 1) server.faults.push(only("watch", refuse(504, "Timeout")));
     reflector.start();
@@ -472,7 +472,7 @@ describe("when a watch ends", () => {
     expect(listCount()).toBe(2);
   });
 
-  test("with Retry-After, it waits that long", async () => {
+  test("waits as long as Retry-After says", async () => {
     server.faults.push(only("watch", refuse(429, "TooManyRequests", { "retry-after": "60" })));
     reflector.start();
     await expect.poll(() => reflector.state).toBe("backing-off");
@@ -485,7 +485,7 @@ describe("when a watch ends", () => {
   test.each([
     ["never answers", silence],
     ["cuts the connection", cut],
-  ])("and the server %s to the next one, it tries again", async (_case, fault) => {
+  ])("tries again when the server %s", async (_case, fault) => {
     server.faults.push(only("watch", fault));
     reflector.start();
     await backOff();
@@ -573,7 +573,7 @@ describe("stop", () => {
     expect(reflector.state).toBe("stopped");
   });
 
-  test("before start is harmless", async () => {
+  test("is harmless before the start", async () => {
     await reflector.stop();
     reflector.start();
     expect(reflector.state).toBe("stopped");
@@ -581,7 +581,7 @@ describe("stop", () => {
   });
 });
 
-test("whenSynced rejects with the reason of its signal", async () => {
+test("rejects whenSynced with the reason of its signal", async () => {
   const abort = new AbortController();
   const waiting = reflector.whenSynced(abort.signal);
   abort.abort(new Error("no longer wanted"));

@@ -44,7 +44,7 @@ describe("after a failure", () => {
     }
   });
 
-  test("an accepted watch resets the refusals", () => {
+  test("counts refusals anew after an accepted watch", () => {
     const { policy } = resuming();
     for (let attempt = 0; attempt < 5; attempt += 1) {
       policy.failed(failure("ServerError"));
@@ -64,7 +64,7 @@ test("follows the version through events and bookmarks", () => {
 });
 
 describe("pages", () => {
-  test("beyond the size limit are halved, down to five, until a list succeeds", () => {
+  test("are halved beyond the size limit, down to five, until a list succeeds", () => {
     const policy = new RelistPolicy(40, { now: () => 0 });
     const sizes = [40, 20, 10, 5, 5];
     for (const size of sizes) {

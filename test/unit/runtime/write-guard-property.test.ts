@@ -45,7 +45,7 @@ async function run(steps: readonly (typeof step extends fc.Arbitrary<infer Step>
   return sent;
 }
 
-test("a controller never repeats a write that was refused or had no effect before its hold ends", async () => {
+test("never repeats a write that was refused or had no effect before its hold ends", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const sent = await run(steps);
@@ -59,7 +59,7 @@ test("a controller never repeats a write that was refused or had no effect befor
   );
 });
 
-test("a controller writes the same at most five times in a minute unless it writes something else in between", async () => {
+test("writes the same at most five times in a minute unless another write comes in between", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
       const sent = (await run(steps)).filter((write) => write.object === "web");
@@ -73,7 +73,7 @@ test("a controller writes the same at most five times in a minute unless it writ
   );
 });
 
-test("writes of one object do not change what is held of another", async () => {
+test("holds writes of one object apart from those of another", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 60 }), async (steps) => {
       const alone = steps.map((each) => (each.object === "web" ? each : { ...each, answer: "kept", content: "none" }));

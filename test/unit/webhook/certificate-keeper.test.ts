@@ -166,7 +166,7 @@ describe("a certificate of Legation's own", () => {
     expect(serving()).toBe(before);
   });
 
-  test("from a clock far ahead is replaced with its authority, also in memory", async () => {
+  test("is replaced with its authority, also in memory, if it is from a clock far ahead", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock(Date.now());
     clock.jump(3 * DAY_MS);
@@ -200,7 +200,7 @@ describe("a certificate of Legation's own", () => {
     expect(certificatesOf(bundle ?? "")).toHaveLength(2);
   });
 
-  test("of another replica stays trusted if the Secret is deleted and a new replica starts", async () => {
+  test("stays trusted, of another replica, if the Secret is deleted and a new replica starts", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock();
     install(client);
@@ -312,7 +312,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([second.ca + first.ca, second.ca + first.ca]);
   });
 
-  test("of another replica stays trusted beside its own", async () => {
+  test("stays trusted beside another replica's", async () => {
     const client = new MemoryClient();
     const clock = new FakeClock(Date.now());
     install(client);
@@ -331,7 +331,7 @@ describe("a certificate in files", () => {
     expect(bundles(client)).toEqual([after.ca + before.ca, after.ca + before.ca]);
   });
 
-  test("of a concurrent writer is not lost", async () => {
+  test("is not lost if two writers are concurrent", async () => {
     const client = new MemoryClient();
     install(client);
     const [own, rival] = [await issue(), await issue()];
@@ -382,7 +382,7 @@ describe("a certificate in files", () => {
     );
   });
 
-  test("without a bundle leaves the configurations alone", async () => {
+  test("leaves the configurations alone if it has no bundle", async () => {
     const client = new MemoryClient();
     install(client, { service, caBundle: "aW5qZWN0ZWQ=" });
     const { source, write } = await files();

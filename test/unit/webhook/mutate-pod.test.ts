@@ -15,7 +15,7 @@ function verdict(parts: PodParts, mode: "annotated" | "all" = "annotated") {
   return mutatePod(request({ object: pod(parts) }), mode);
 }
 
-describe("a pod that is to be delegated becomes a proxy", () => {
+describe("a pod that is to be delegated", () => {
   test.each<[string, "annotated" | "all", PodParts]>([
     ["that asks", "annotated", { metadata: asks }],
     ["that names clusters", "annotated", { metadata: { annotations: { "legation.dev/clusters": "west" } } }],
@@ -39,12 +39,12 @@ describe("a pod that is to be delegated becomes a proxy", () => {
         spec: { schedulerName: "yunikorn" },
       },
     ],
-  ])("%s", (_, mode, parts) => {
+  ])("becomes a proxy: %s", (_, mode, parts) => {
     const before = pod(parts);
     expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
   });
 
-  test("by a minimal patch", () => {
+  test("becomes a proxy by a minimal patch", () => {
     expect(verdict({ metadata: { ...asks, labels: { app: "web" }, finalizers: ["x.io/y"] } })).toEqual({
       kind: "patched",
       warnings: [],
@@ -56,7 +56,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     });
   });
 
-  test("with endless tolerations for failover never", () => {
+  test("gets endless tolerations for failover never", () => {
     const tolerations = [
       { key: "gpu", operator: "Exists" },
       { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
@@ -66,14 +66,14 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     expect(after).toEqual(withEndlessTolerations(toProxy(before)));
   });
 
-  test("and is not patched again", () => {
+  test("is not patched again", () => {
     expect(verdict({ metadata: { ...proxyPod().metadata, ...asks }, spec: { schedulerName: "legation" } })).toEqual({
       kind: "allowed",
       warnings: [],
     });
   });
 
-  test("without a name, labels or annotations, too", () => {
+  test("may lack name, labels and annotations", () => {
     const object = {
       metadata: { generateName: "web-", creationTimestamp: null, labels: null },
       spec: { containers: [] },
@@ -86,7 +86,7 @@ describe("a pod that is to be delegated becomes a proxy", () => {
   });
 });
 
-describe("a pod stays as it is", () => {
+describe("a pod that is not to be delegated", () => {
   test.each<[string, "annotated" | "all", PodParts]>([
     ["without annotations, where pods must ask", "annotated", {}],
     ["that opts out", "all", { metadata: { annotations: { "legation.dev/delegate": "false" } } }],
@@ -94,12 +94,12 @@ describe("a pod stays as it is", () => {
     ["that a kubelet runs already", "all", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }],
     ["of a DaemonSet", "all", { metadata: { ownerReferences: [daemon] } }],
     ["with a node, where pods must ask", "annotated", { spec: { nodeName: "n1" } }],
-  ])("%s", (_, mode, parts) => {
+  ])("stays as it is: %s", (_, mode, parts) => {
     expect(verdict(parts, mode)).toEqual({ kind: "allowed", warnings: [] });
   });
 });
 
-describe("what cannot be delegated is refused with every problem", () => {
+describe("a pod that cannot be delegated", () => {
   test.each<[string, "annotated" | "all", PodParts, string[]]>([
     [
       "malformed values",
@@ -154,7 +154,7 @@ describe("what cannot be delegated is refused with every problem", () => {
       { metadata: { annotations: { "legation.dev/clusters": "" } }, spec: { nodeName: "n1" } },
       ["names no cluster", '"n1" is a node of this cluster'],
     ],
-  ])("%s", (_, mode, parts, messages) => {
+  ])("is refused with every problem: %s", (_, mode, parts, messages) => {
     const answer = verdict(parts, mode);
     expect(answer.kind).toBe("denied");
     for (const message of messages) expect(answer).toMatchObject({ message: expect.stringContaining(message) });
@@ -270,7 +270,7 @@ describe("a legal but unusual pod gets a warning", () => {
   });
 });
 
-test("operations other than CREATE are admitted unchanged", () => {
+test("admits operations other than CREATE unchanged", () => {
   expect(mutatePod(request({ operation: "UPDATE", object: pod({ metadata: asks }) }), "all")).toMatchObject({
     kind: "allowed",
   });

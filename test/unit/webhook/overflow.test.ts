@@ -84,7 +84,7 @@ describe("a pod in overflow mode", () => {
   });
 });
 
-test("a workload's mode is copied to its template, and refused there as on a pod", () => {
+test("copies a workload's mode to its template, and refuses it there as on a pod", () => {
   const template = (spec: object) => ({ metadata: {}, spec: { containers: [], ...spec } });
   const workload = (spec: object) =>
     mutateWorkload(

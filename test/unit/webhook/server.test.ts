@@ -75,14 +75,14 @@ function patchOf({ patch }: Answer): Operation[] {
   return patch === undefined ? [] : JSON.parse(Buffer.from(patch, "base64").toString());
 }
 
-describe("a review is answered", () => {
-  test("with its own uid and a patch", async () => {
+describe("a review", () => {
+  test("is answered with its own uid and a patch", async () => {
     const { answer } = await post("/mutate/all", review({ object: pod() }));
     expect(answer).toMatchObject({ uid: "review-1", allowed: true, patchType: "JSONPatch" });
     expect(reviews.at(-1)).toBe("/mutate/all patched");
   });
 
-  test("and traced with its names and the API server's span", async () => {
+  test("is traced with its names and the API server's span", async () => {
     const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     const object = { ...pod(), metadata: { generateName: "web-" } };
     await post("/mutate/all", review({ object }), { traceparent });
@@ -92,7 +92,7 @@ describe("a review is answered", () => {
     expect(reviewed.at(-1)).toMatchObject({ generateName: undefined, traceparent: undefined });
   });
 
-  test("with a denial that names the problem", async () => {
+  test("is answered with a denial that names the problem", async () => {
     const object = pod({ metadata: { annotations: { "legation.dev/delegate": "maybe" } } });
     expect((await post("/mutate/annotated", review({ object }))).answer).toEqual({
       uid: "review-1",
@@ -101,13 +101,13 @@ describe("a review is answered", () => {
     });
   });
 
-  test("equally for a dry run", async () => {
+  test("is answered equally for a dry run", async () => {
     const body = { ...review({ object: pod() }) };
     const dry = JSON.parse(JSON.stringify(body).replace('"dryRun":false', '"dryRun":true'));
     expect(await post("/mutate/all", dry)).toEqual(await post("/mutate/all", body));
   });
 
-  test("with two objects of 3 MiB", async () => {
+  test("may have two objects of 3 MiB", async () => {
     const annotations = { note: "x".repeat(3 * 1024 * 1024) };
     const object = pod({ metadata: { annotations } });
     expect((await post("/mutate/all", review({ object, oldObject: object }))).answer?.allowed).toBe(true);
@@ -129,7 +129,7 @@ test("denies an object if the handler throws", async () => {
   expect(response.status.message).toContain("could not judge");
 });
 
-describe("a malformed request is refused, and the next one answered", () => {
+describe("a malformed request", () => {
   test.each<[string, unknown, number]>([
     ["nothing", "", 400],
     ["no JSON", "{", 400],
@@ -138,7 +138,7 @@ describe("a malformed request is refused, and the next one answered", () => {
     ["null", "null", 400],
     ["a body above 7 MiB", "x".repeat(7 * 1024 * 1024 + 1), 413],
     ["bytes", Buffer.from([0xff, 0xfe, 0x00]), 400],
-  ])("%s", async (_, body, status) => {
+  ])("is refused, and the next one answered: %s", async (_, body, status) => {
     expect((await post("/mutate/all", body)).status).toBe(status);
     expect((await post("/mutate/all", review({ object: pod() }))).status).toBe(200);
   });
@@ -148,7 +148,7 @@ describe("a malformed request is refused, and the next one answered", () => {
     ["an object without metadata", review({ object: { spec: {} } })],
     ["labels that are no strings", review({ object: { metadata: { labels: { a: 1 } }, spec: {} } })],
     ["an unknown operation", JSON.parse(JSON.stringify(review({})).replace("CREATE", "MERGE"))],
-  ])("%s, by a denial with its uid", async (_, body) => {
+  ])("is denied with its uid: %s", async (_, body) => {
     const { answer } = await post("/mutate/all", body);
     expect(answer).toMatchObject({ uid: "review-1", allowed: false });
     expect(answer?.status?.message).toMatch(/^not an admission review that Legation understands: /);
@@ -157,7 +157,7 @@ describe("a malformed request is refused, and the next one answered", () => {
   test.each([
     ["GET", "/mutate/all", 404],
     ["POST", "/mutate/other", 404],
-  ] as const)("%s %s", async (method, url, status) => {
+  ] as const)("is refused: %s %s", async (method, url, status) => {
     expect((await server.inject({ method, url, payload: {} })).statusCode).toBe(status);
   });
 });
@@ -271,8 +271,8 @@ const anyReview = fc
   })
   .map((parts) => review(parts));
 
-describe("for all bodies", () => {
-  test("the answer is a verdict or a 4xx, never a 500", async () => {
+describe("the webhook, for all bodies,", () => {
+  test("answers with a verdict or a 4xx, never a 500", async () => {
     const body = fc.oneof(anyReview, fc.json(), fc.string(), fc.object());
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...PATHS), body, async (path, sent) => {
@@ -284,7 +284,7 @@ describe("for all bodies", () => {
     );
   });
 
-  test("an admitted pod becomes its proxy, gets the overflow mark, or is unchanged", async () => {
+  test("makes an admitted pod its proxy, gives it the overflow mark, or leaves it unchanged", async () => {
     const paths = ["/mutate/annotated", "/mutate/all", "/mutate/overflow"];
     const outcomes = new Set<string>();
     await fc.assert(
@@ -313,7 +313,7 @@ describe("for all bodies", () => {
     expect(outcomes.size).toBe(2 * paths.length);
   });
 
-  test("an admitted workload differs only in Legation's annotations of its pod template", async () => {
+  test("changes of an admitted workload only Legation's annotations of its pod template", async () => {
     const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"];
     const changedKinds = new Set<string>();
     await fc.assert(
