@@ -37,9 +37,9 @@ export type Source<T extends KubeObject> =
 
 /**
  * How much the users in a member need a copy. `needed`: the copy is made. `kept`: it follows its source if it is there.
- * `held`: it stays as it is. `unused`: it goes after a while.
+ * `frozen`: it stays as it is. `unused`: it goes after a while.
  */
-export type Demand = "needed" | "kept" | "held" | "unused";
+export type Demand = "needed" | "kept" | "frozen" | "unused";
 
 /** The users' claim on a copy. */
 export interface Use {

@@ -149,7 +149,7 @@ export class DelegationController {
     this.#leading = true;
     for (const proxy of this.#proxies.list()) {
       // Once more, as all owners are known now.
-      this.placementState.rules.update(proxy);
+      this.placementState.reader.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
     for (const member of registry.members()) {
@@ -173,7 +173,6 @@ export class DelegationController {
     return known + this.#executor.creatingIn(cluster);
   }
 
-  /** Returns figures of waiting proxies, for metrics. */
   waiting(): ReturnType<WaitingProxies["summary"]> {
     return this.#waiting.summary();
   }
@@ -267,14 +266,14 @@ export class DelegationController {
   #onNamespace({ metadata }: Stored<Namespace>): void {
     this.#options.events.emit("defaultsChanged");
     for (const proxy of this.#proxies.byIndex(NAMESPACE_INDEX, metadata.name)) {
-      this.placementState.rules.update(proxy);
+      this.placementState.reader.update(proxy);
       if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
   }
 
   #onDefaults(): void {
     this.#options.events.emit("defaultsChanged");
-    for (const proxy of this.#proxies.list()) this.placementState.rules.update(proxy);
+    for (const proxy of this.#proxies.list()) this.placementState.reader.update(proxy);
     this.#waiting.onCapacity();
   }
 }

@@ -31,7 +31,6 @@ import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 export interface ObserverOptions
   extends Pick<DelegationOptions, "registry" | "dependencies" | "virtualNodes" | "clock"> {
   readonly placementState: PlacementState;
-  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly waiting: Pick<WaitingProxies, "since">;
 }
@@ -97,7 +96,7 @@ export class Observer {
     const { placementState, clock } = this.#options;
     const memory = placementState.memories.of(proxy?.metadata.uid ?? "");
     const waitingSince = this.#options.waiting.since(key);
-    const merged = proxy && placementState.rules.merged(proxy);
+    const merged = proxy && placementState.reader.merged(proxy);
     return {
       ref: objectRef(key),
       proxy,

@@ -50,7 +50,6 @@ export interface DelegationOptions extends ControllerOptions {
   readonly virtualNodes: ReadStore<KubeNode>;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
-  /** Records events for pods' authors. */
   readonly recorder: EventRecorder;
   readonly restoredHost: RestoredHost;
   /** The delegates that the host does not know, and that stay in members. */
@@ -59,14 +58,12 @@ export interface DelegationOptions extends ControllerOptions {
   readonly refusedWrites: RefusedWrites;
   /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
-  /** Absent: no traces are recorded. */
   readonly traces?: Traces | undefined;
 }
 
 /** The state that the parts of the controller share. */
 export interface DelegationState {
   readonly placementState: PlacementState;
-  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   /** The proxies without a node. */
   readonly waiting: WaitingProxies;

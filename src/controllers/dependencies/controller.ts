@@ -190,7 +190,7 @@ export class DependencyController implements PodCopier {
     // The kubelet looks a RuntimeClass up whenever it makes a pod's sandbox.
     const preventsReplacement = isMounted && isClass(ref.kind);
     const isUsed = this.#users.uses(member, key);
-    if (!isUsed) return { demand: isMounted ? "held" : "unused", outlivesSource: true, preventsReplacement };
+    if (!isUsed) return { demand: isMounted ? "frozen" : "unused", outlivesSource: true, preventsReplacement };
     const outlivesSource = source.state === "missing" && this.#users.requires(member, key);
     return { demand: "needed", outlivesSource, preventsReplacement };
   }

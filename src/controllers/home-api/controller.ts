@@ -47,7 +47,7 @@ const SECRET = "secret";
 const TOKEN_HOLD_MS = 30_000;
 const CONTESTED_HOLD_MS = 10 * 60_000;
 // Longer than a denied right is held.
-const FORGET_DENIAL_MS = 15 * 60_000;
+const FORGET_FAILURE_MS = 15 * 60_000;
 
 /** Keeps tokens for the host's API server in members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
@@ -62,7 +62,7 @@ export class HomeApiController {
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
     const { host, identity, server, events, clock, log } = options;
     const onChange = (): void => {
       events.emit("homeApi");

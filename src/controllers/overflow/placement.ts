@@ -25,20 +25,20 @@ export class OverflowPlacement {
 
   /** Returns how long the host must have found the pod unschedulable. The default where the annotations cannot be read. */
   overflowAfterSeconds(pod: Stored<Pod>): number {
-    const parsed = this.#options.placementState.rules.parse(pod);
+    const parsed = this.#options.placementState.reader.parse(pod);
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
   /** Returns the view of the pod. `find` looks up owners that are no proxies. */
   observe(pod: Stored<Pod>, find: FindPod): View {
-    this.#options.placementState.rules.update(pod, find);
+    this.#options.placementState.reader.update(pod, find);
     return this.#options.observe(objectKey(pod.metadata), pod);
   }
 
   /** Returns the pod's group and its home; undefined when it has no group. */
   groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
-    const { rules, groups } = this.#options.placementState;
-    const group = rules.groupOf(pod, find);
+    const { reader, groups } = this.#options.placementState;
+    const group = reader.groupOf(pod, find);
     const home = groups.placeOf(pod.metadata.uid)?.home;
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }

@@ -32,7 +32,7 @@ type Result = Promise<Expectation<ObservedCopy> | undefined>;
 // ServiceExports in members are not watched; one that a client deletes there is back after this long.
 const AGAIN_MS = 10 * 60_000;
 // Longer than the pause between two attempts.
-const FORGET_DENIAL_MS = 15 * 60_000;
+const FORGET_FAILURE_MS = 15 * 60_000;
 const EXPORT = "export";
 const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
@@ -49,7 +49,7 @@ export class Exports {
 
   constructor(options: ExportsOptions) {
     this.#options = options;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
   }
 
   /** Returns when the ServiceExport is to be made again; epoch ms. */

@@ -37,7 +37,6 @@ import { SupportedFields } from "./supported-fields.ts";
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
 
-/** A failed creation that surely made no delegate. */
 interface Failed {
   readonly error: KubeError;
   readonly refused: PodRefusal;
@@ -50,7 +49,6 @@ export class Creation {
   readonly #options: DelegationOptions;
   readonly #state: DelegationState;
   readonly #supportedFields: SupportedFields;
-  /** Creates in flight, by member. */
   readonly #under = new Map<string, number>();
 
   constructor(options: DelegationOptions, state: DelegationState) {
@@ -97,13 +95,11 @@ export class Creation {
     return this.#state.placementState.reservations;
   }
 
-  /** Reads the proxy's delegate from the member; undefined when it is not there. */
   async #find(member: Member, proxyUid: string, context: Context): Result {
     const pod = await findDelegate(member, proxyUid, context);
     return pod && expectInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
   }
 
-  /** Notes that the member does not have the proxy's delegate. */
   #unmade(member: Member, proxyUid: string): Expectation<View> {
     this.#reservations.unmade(proxyUid, member.name);
     this.#options.events.emit("roomFreed");
@@ -296,7 +292,6 @@ export class Creation {
     return pod.metadata.uid === this.#memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
 
-  /** Gives the delegate its marks back. Until then no other member may have the pod. */
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
@@ -315,12 +310,10 @@ export class Creation {
   }
 }
 
-/** Reports whether the proxy is bound and had a delegate on record. */
 function isConfined(proxy: Stored<Pod> | undefined): boolean {
   return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
 }
 
-/** Returns how the pause grows before the member is tried again. */
 function growthAfter(error: KubeError, { delegates }: Member, namespace: string): BackoffGrowth {
   // The namespace is made again afterwards, but a pod that can go elsewhere need not wait.
   if (isNamespaceTerminating(error)) return "steady";

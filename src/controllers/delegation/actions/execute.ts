@@ -19,6 +19,7 @@ import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
+import { notBound } from "../model/waiting-reason.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import type { Reservations } from "../placement/reservations.ts";
@@ -50,7 +51,6 @@ export class Executor {
     this.#previousLeader = new PreviousLeader({ ...options, memories, proxies: state.proxies, sync: this.#sync });
   }
 
-  /** Returns how many creates to a member are in flight. */
   creatingIn(member: string): number {
     return this.#creation.under(member);
   }
@@ -231,12 +231,11 @@ export class Executor {
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const memories = this.#memories;
     const now = this.#options.clock.now();
-    const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + LASTING_AFTER_MS;
-    if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
-    const node = virtualNodeName(member);
-    const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
-    if (memories.isTold(proxyUid, message, now)) return;
-    await this.#report({ type: "report", proxyUid, reason: "NotBound", message }, context);
+    const mayPass = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + LASTING_AFTER_MS;
+    if (mayPass || !(isLastingRefusal(error) || failedAdmission(error))) return;
+    const why = notBound(member, error.detail);
+    if (memories.isTold(proxyUid, why.message, now)) return;
+    await this.#report({ type: "report", proxyUid, ...why }, context);
   }
 
   async #addFinalizer({ proxyUid }: ActionOf<"addFinalizer">, { key, signal }: Context): Result {

@@ -21,7 +21,7 @@ type Result = Promise<Expectation<View> | undefined>;
 /** No write was sent: there is nothing to wait for. */
 const atOnce: Expectation<View> = () => true;
 // Longer than a forward that was refused is held.
-const FORGET_DENIAL_MS = 15 * 60_000;
+const FORGET_FAILURE_MS = 15 * 60_000;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
 /** Sends the patches that keep proxy and delegate alike, in both directions; none that would have no effect. */
@@ -33,7 +33,7 @@ export class DelegateSync {
   constructor(options: DelegationOptions, memories: Memories) {
     this.#options = options;
     this.#memories = memories;
-    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_DENIAL_MS });
+    this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
   }
 
   /**
@@ -187,7 +187,6 @@ function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
   return end.length === Object.keys(status).length ? undefined : { metadata, status: Object.fromEntries(end) };
 }
 
-/** Returns the parts of a refused patch that may still be taken. */
 function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly ForwardPatch[] {
   const { spec, ...rest } = body;
   return apart.length > 0 || subresource !== undefined || spec === undefined ? apart : [{ body: rest }];

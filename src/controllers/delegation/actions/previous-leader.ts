@@ -22,7 +22,6 @@ type Context = ActionContext<ObjectKey>;
 
 interface PreviousLeaderOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
-  /** The host's proxies. */
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly sync: Pick<DelegateSync, "tellOnce">;
 }
@@ -31,7 +30,6 @@ type Delegate = Stored<Pod> | undefined;
 /** Uids of proxies whose delegates the member has and its store lacks. */
 type Unshown = ReadonlySet<string>;
 
-/** A request to one member. */
 interface Sent {
   readonly member: Member;
   readonly asked: AskedMember;
@@ -58,7 +56,6 @@ interface Listing {
 
 /** A response that many callers may wait for. */
 class Answer<T> {
-  /** Undefined until it arrives. */
   outcome: PromiseSettledResult<T> | undefined;
   /** Resolves when it arrives, also if it is a failure. */
   readonly come: Promise<void>;
@@ -223,7 +220,6 @@ async function answersTo(sent: readonly Sent[]): Promise<void> {
   await yieldToEventLoop();
 }
 
-/** Returns the failure with the longest Retry-After. */
 function mostPatient(failures: readonly Failure[]): Failure | undefined {
   return failures.toSorted((a, b) => restMs(b) - restMs(a))[0];
 }

@@ -16,7 +16,6 @@ export interface RefusedWritesOptions {
   /** Holds the writes, by proxy uid. */
   readonly writes: WriteGuard<string, RefusedWrite>;
   readonly recorder: Pick<EventRecorder, "record">;
-  /** The host's proxies. */
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly events: Emitter;
 }
@@ -44,12 +43,10 @@ export class RefusedWrites {
     return true;
   }
 
-  /** Ends the refusal of a write that was done. */
   over(key: ObjectKey, proxyUid: string, what: string): void {
     if (this.writes.done(proxyUid, what)) this.#options.events.emit("refusedWrite", key);
   }
 
-  /** Ends the refusal of an action that was carried out. */
   done(key: ObjectKey, action: Action): void {
     const proxyUid = this.#concerned(key, action);
     if (proxyUid === undefined) return;
@@ -59,7 +56,6 @@ export class RefusedWrites {
     else this.over(key, proxyUid, nameOf(action));
   }
 
-  /** Notes a failed action. */
   failed(key: ObjectKey, action: Action, error: unknown): void {
     const proxyUid = this.#concerned(key, action);
     const refused = isKubeError(error) ? refusedWrite(action, error.detail) : undefined;

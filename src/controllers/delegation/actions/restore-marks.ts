@@ -43,7 +43,6 @@ export async function restoreMarks(action: RestoreAction, context: Context, opti
       const isLeft = !memories.writes.mayWrite(proxyUid, MARKS);
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
-    // The watch lags.
     return expectInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
   } catch (error) {
     member.noteFailure(error);

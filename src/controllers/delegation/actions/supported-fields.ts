@@ -25,7 +25,6 @@ export class SupportedFields {
     return paths.filter((path) => known?.fields.has(fieldOf(path)) !== true);
   }
 
-  /** Notes fields that the member keeps. */
   learn(member: Member, paths: readonly string[]): void {
     let known = this.#known(member);
     if (known === undefined) {
@@ -43,7 +42,6 @@ export class SupportedFields {
   }
 }
 
-/** Returns the path without names of volumes and containers. */
 function fieldOf(path: string): string {
   return path.replaceAll(/\[[^\]]*\]/g, "[]");
 }

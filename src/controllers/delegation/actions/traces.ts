@@ -13,9 +13,7 @@ import type { WaitingProxies } from "../placement/waiting-proxies.ts";
 
 export interface PodTracesOptions {
   readonly traces: Traces;
-  /** Name of the host cluster. */
   readonly host: string;
-  /** The host's proxies. */
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly memories: Pick<Memories, "of">;
   readonly waiting: Pick<WaitingProxies, "since">;
@@ -81,7 +79,6 @@ export class PodTraces {
     return expectation;
   }
 
-  /** Records the wait before the first delegate. */
   #waited(pod: TracedPod, key: ObjectKey, proxy: Stored<Pod> | undefined): void {
     const { traces, memories, waiting, clock } = this.#options;
     const since = memories.of(pod.uid).fresh ? waiting.since(key) : createdAt(proxy);
@@ -94,7 +91,6 @@ export class PodTraces {
     });
   }
 
-  /** Records the time that the member's scheduler took. */
   #scheduled(
     pod: TracedPod,
     member: string,

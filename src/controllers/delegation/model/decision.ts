@@ -50,13 +50,11 @@ export function decided(
   return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
-/** Returns the soonest of the times; undefined when there is none. */
 export function soonest(...times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** A member to ask for a delegate. */
 export interface AskedMember {
   readonly name: string;
   /** Answers from before this time do not count: requests of the previous leader were in flight; epoch ms. */
@@ -90,7 +88,6 @@ export type Action =
       readonly uid: string;
       /** Absent: the delegate's own. */
       readonly graceSeconds?: number;
-      /** Precondition. */
       readonly resourceVersion?: string;
       /** The proxy is bound to another member and does not wait for this deletion. */
       readonly surplus?: boolean;
@@ -157,9 +154,7 @@ export type Action =
   | { readonly type: "deleteProxy"; readonly proxyUid: string }
   /** Deletes the proxy while its delegate is being deleted, so that its controller replaces it at once. */
   | { readonly type: "evict"; readonly proxyUid: string; readonly graceSeconds: number }
-  /** Removes the finalizer from the proxy. */
   | { readonly type: "removeFinalizer"; readonly proxyUid: string }
-  /** Notes that a member did not take the pod. */
   | {
       readonly type: "noteRefusal";
       readonly proxyUid: string;

@@ -17,7 +17,6 @@ import { type MemberView, type PodView, wallTime } from "./view.ts";
 // A delegate has gone from its member's API server this long after its grace period.
 const ENDS_WITHIN_MS = 10_000;
 
-/** A member with the delegate that it has. */
 export type Holder = MemberView & { readonly delegate: Stored<Pod> };
 
 /** Reports whether the pod is the delegate of exactly this proxy. */
@@ -51,7 +50,6 @@ export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
 }
 
-/** Returns the members that show a delegate of the proxy. */
 export function holdersOf({ proxy, members }: PodView): Holder[] {
   return members.flatMap((member) => {
     const { delegate } = member;
@@ -105,7 +103,6 @@ export function surplusAwaitedUntil(view: PodView, now: number): number {
   return Math.abs(passedMs) < waitMs ? now + waitMs - passedMs : now;
 }
 
-/** Reports whether other finalizers than Legation's hold the proxy. */
 export function hasOtherFinalizers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {
   return finalizers.some((name) => name !== DELEGATE_FINALIZER);
 }
@@ -142,14 +139,12 @@ export function bindTo(proxy: Stored<Pod>, member: string, delegate: Stored<Pod>
   return { type: "bind", member, proxyUid, delegateUid: delegate.metadata.uid, memberNode };
 }
 
-/** Records a delegate on a bound proxy. */
 export function recordOn(proxy: Stored<Pod>, delegate: Stored<Pod>): Action {
   const { uid: proxyUid, resourceVersion } = proxy.metadata;
   const memberNode = delegate.spec?.nodeName ?? "";
   return { type: "recordDelegate", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode };
 }
 
-/** Creates the delegate in a member. */
 export function createIn(proxy: Stored<Pod>, member: string, parked = false): ActionOf<"create"> {
   const controlled = controllerOf(proxy) !== undefined;
   return { type: "create", member, proxyUid: proxy.metadata.uid, controlled, ...(parked ? { parked } : {}) };

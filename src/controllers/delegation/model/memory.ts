@@ -26,17 +26,13 @@ export interface Attempt {
   readonly hurried?: boolean;
 }
 
-/** Creates whose result is unknown: the member's responses do not tell. */
+/** Creates whose result is unknown: the first failed at `since`, the last at `lastAt` with this error; epoch ms. */
 export interface UncertainCreate {
-  /** When the first of them failed; epoch ms. */
   readonly since: number;
-  /** When the last one failed; epoch ms. */
   readonly lastAt: number;
-  /** The last one's error. */
   readonly message: string;
 }
 
-/** A Binding of a proxy to a member's node. */
 export interface SentBinding {
   readonly member: string;
   /** Absent: the member is lost and may or may not have a delegate. */
@@ -44,7 +40,6 @@ export interface SentBinding {
   readonly memberNode?: string;
 }
 
-/** A delegate that is being put on record. */
 export interface SentRecord {
   readonly delegateUid: string;
   readonly memberNode: string;
@@ -87,7 +82,6 @@ export interface Memory {
   readonly resize?: RefusedResize;
 }
 
-/** The last report to the author. */
 export interface Told {
   readonly message: string;
   /** Epoch ms. */
@@ -110,10 +104,8 @@ export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
 
-/** The memory of a proxy of which nothing was noted. */
 export const NOTHING: Memory = { fresh: true, attempts: {} };
 
-/** Reports whether a write is not to be sent now. */
 export function isHeld({ held }: Memory, write: string, now: number): boolean {
   return heldUntil(held, { write, now }) !== undefined;
 }

@@ -12,7 +12,6 @@ export interface WaitReason {
   readonly refusals?: readonly MemberReason[];
 }
 
-/** The reason in one member. */
 export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
 
 /** Returns the reason to wait that is made of the reasons in members. */
@@ -31,7 +30,6 @@ export type Needs =
   | Exclude<NeedsState, { readonly state: "there" }>
   | { readonly state: "there"; readonly in: (member: string) => Readiness };
 
-/** Returns the part of the needs that is plain data. */
 export function needsState(needs: Needs | undefined): NeedsState | undefined {
   return needs?.state === "there" ? { state: "there" } : needs;
 }

@@ -94,7 +94,6 @@ export interface View {
 /** A view of a proxy that exists. */
 export type PodView = View & { readonly proxy: Stored<Pod> };
 
-/** Reports whether there is a proxy. */
 export function hasProxy(view: View): view is PodView {
   return view.proxy !== undefined;
 }

@@ -1,3 +1,4 @@
+import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { isBound } from "../../../pods/phase.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
@@ -28,6 +29,13 @@ export function waitFor(
 ): DelegationDecision {
   const { actions, againAt } = report(why, view, now);
   return decided(outcome, actions, requeueAt, againAt);
+}
+
+/** Returns the reason of a pod that a member has and that the host refuses to bind. */
+export function notBound(member: string, detail: string): WaitReason {
+  const node = virtualNodeName(member);
+  const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${detail}`;
+  return { reason: "NotBound", message };
 }
 
 /** Returns a decision to wait without a report until the pod has waited this long; undefined when it has. */

@@ -12,7 +12,6 @@ export interface GroupName {
   readonly text: string;
 }
 
-/** Looks up a pod by its uid. */
 export type FindPod = (uid: string) => Stored<Pod> | undefined;
 
 /** The place of a pod's group. */
@@ -37,7 +36,6 @@ interface Entry {
 interface Group {
   readonly text: string;
   readonly unbound: Map<string, Entry>;
-  /** Bound pods by member. */
   readonly bound: Map<string, number>;
   home: string | undefined;
 }

@@ -34,7 +34,6 @@ export class KnownPods {
     return this.#proxies.countByIndex(NAMESPACE_INDEX, namespace) > 0;
   }
 
-  /** Adds a pod that is about to become a proxy. */
   join(pod: Stored<Pod>): void {
     this.#joining.set(pod.metadata.uid, pod);
   }

@@ -22,7 +22,6 @@ export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, Refus
 
 /** The delegation controller's memory, by proxy uid. A `Memory` that was read never changes. */
 export class Memories {
-  /** Holds writes of a proxy and of its delegate. */
   readonly writes: WriteGuard<string, RefusedWrite>;
   readonly #memories = new Map<string, Memory>();
   readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
@@ -101,7 +100,6 @@ export class Memories {
     this.#attempt(proxyUid, member, { ...attempt, until: now, refusalCount, hurried: true });
   }
 
-  /** Room is reserved for the pod in the member. */
   noteReserved(proxyUid: string, member: string): void {
     this.#onPlace(proxyUid, member);
     this.#change(proxyUid, (memory) => ({ ...memory, reserved: member, room: member }));
@@ -142,12 +140,10 @@ export class Memories {
     });
   }
 
-  /** A Binding of the proxy is being sent. */
   noteBinding(proxyUid: string, binding: SentBinding): void {
     this.#change(proxyUid, (memory) => ({ ...memory, binding }));
   }
 
-  /** The Binding was not sent, or the host has refused it. */
   noteUnbound(proxyUid: string): void {
     this.#changeKnown(proxyUid, ({ binding: _, ...memory }) => memory);
   }
@@ -159,12 +155,10 @@ export class Memories {
     if (binding !== undefined) this.noteBinding(proxyUid, binding);
   }
 
-  /** A delegate is being put on the bound proxy's record. */
   noteRecording(proxyUid: string, recording: SentRecord): void {
     this.#change(proxyUid, (memory) => ({ ...memory, recording }));
   }
 
-  /** The record was not sent, or the host has refused it. */
   noteUnrecorded(proxyUid: string): void {
     this.#changeKnown(proxyUid, ({ recording: _, ...memory }) => memory);
   }
@@ -176,7 +170,6 @@ export class Memories {
     if (recording !== undefined) this.noteRecording(proxyUid, recording);
   }
 
-  /** The member has created the delegate of this uid. */
   noteMade(proxyUid: string, member: string, delegateUid: string): void {
     this.noteUncertain(proxyUid, member);
     this.#change(proxyUid, (memory) => {
@@ -221,7 +214,6 @@ export class Memories {
     if (refused.length > 0) this.#memories.set(proxyUid, { ...NOTHING, attempts: Object.fromEntries(refused) });
   }
 
-  /** The author was told this. */
   noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
     const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
     this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
@@ -233,12 +225,10 @@ export class Memories {
     return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
   }
 
-  /** The member does not take this resize of the delegate. */
   noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
     this.#change(proxyUid, (memory) => ({ ...memory, resize: { ...resize, until: now + HOLD_MS } }));
   }
 
-  /** The member took the resize. */
   noteResized(proxyUid: string): void {
     this.#changeKnown(proxyUid, ({ resize: _, ...memory }) => memory);
   }

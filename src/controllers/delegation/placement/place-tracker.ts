@@ -9,7 +9,6 @@ import type { PlacementState } from "./placement-state.ts";
 export interface PlaceTrackerOptions {
   readonly registry: Pick<Registry, "holders" | "member" | "unconnected" | "forget">;
   readonly placementState: Pick<PlacementState, "memories" | "spread">;
-  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly clock: Pick<Clock, "now">;
 }

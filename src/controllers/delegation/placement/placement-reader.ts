@@ -24,13 +24,11 @@ const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 /** A member, as far as placement is concerned. */
 export interface PlacementMember {
   readonly name: string;
-  /** The member's delegates have been read. */
   readonly read: boolean;
   /** The member's delegates are still being read, and nothing says that they cannot be. */
   readonly settling: boolean;
   /** Changes with each event that may let it take a pod that it refused. */
   readonly roomVersion: string;
-  /** The room that is reserved for pods. */
   readonly load: Pick<Load, "reserve" | "release">;
   candidate(): Candidate;
 }
@@ -79,7 +77,6 @@ export class PlacementReader {
     return this.#namespace(metadata) !== undefined;
   }
 
-  /** Returns what the host's admission merged into the pod. */
   merged(pod: Stored<Pod>): Merged | undefined {
     const { classes } = this.#options;
     const namespace = (name: string): Namespace | undefined => this.#namespace({ namespace: name });
@@ -151,7 +148,6 @@ export class PlacementReader {
   }
 }
 
-/** Adds what the pod's spec says of virtual nodes. */
 function withOwnTerms(placement: Placement, pod: Pod): Placement {
   const virtualNode = virtualNodeWish(pod);
   const spread = virtualNodeSpread(pod);

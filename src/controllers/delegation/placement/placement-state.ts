@@ -45,7 +45,7 @@ export class PlacementState {
   readonly shapes: RefusedShapes = new RefusedShapes();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
-  readonly rules: PlacementReader;
+  readonly reader: PlacementReader;
   readonly view: PlacementView;
   readonly #pods: KnownPods;
   readonly #proxies: ReadStore<Pod>;
@@ -79,7 +79,7 @@ export class PlacementState {
     });
     this.spread = spread;
     const owned = divisions.proxies;
-    const rules = new PlacementReader({
+    const reader = new PlacementReader({
       registry,
       namespaces,
       defaults,
@@ -93,11 +93,10 @@ export class PlacementState {
     this.groups = groups;
     this.memories = memories;
     this.reservations = new Reservations({ registry, memories, shapes, clock });
-    this.rules = rules;
-    this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
+    this.reader = reader;
+    this.view = new PlacementView({ registry, reader, divisions, groups, shapes, homeApi, clock });
   }
 
-  /** Notes that a member shows the proxy's delegate. */
   noteDelegate(uid: string, member: string): void {
     this.divisions.proxies.noteDelegate(uid, member);
     this.groups.noteDelegate(uid, member);
@@ -128,7 +127,7 @@ export class PlacementState {
   update(proxy: Stored<Pod>): void {
     this.#pods.settle(proxy.metadata.uid);
     this.divisions.update(proxy);
-    this.rules.update(proxy);
+    this.reader.update(proxy);
     this.spread.update(proxy);
   }
 
@@ -151,7 +150,6 @@ export interface PlacementAccess {
   readonly identity: HostIdentity;
   readonly namespaces: ReadStore<Namespace>;
   readonly proxies: ReadStore<Pod>;
-  /** Returns the view of a decision about the pod. */
   readonly observe: (key: ObjectKey, pod: Stored<Pod>) => View;
   readonly events: Emitter;
 }

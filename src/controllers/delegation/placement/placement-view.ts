@@ -97,7 +97,7 @@ export function rankInput(
 
 export interface PlacementViewOptions {
   readonly registry: PlacementMembers;
-  readonly rules: PlacementReader;
+  readonly reader: PlacementReader;
   readonly divisions: Divisions;
   readonly groups: Groups;
   readonly shapes: RefusedShapes;
@@ -116,13 +116,12 @@ export class PlacementView {
   /** Returns the proxy's spec with the author's overrides for the member. They apply to what the host's admission merged, too. */
   specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
     const spec = proxy?.spec ?? { containers: [] };
-    const parsed = proxy === undefined ? undefined : this.#options.rules.parse(proxy);
-    // The author's overrides are unknown.
+    const parsed = proxy === undefined ? undefined : this.#options.reader.parse(proxy);
     if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
     const overrides = parsed?.placement.overrides;
     const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
     if ("problem" in overridden) return overridden;
-    const merged = proxy && this.#options.rules.merged(proxy);
+    const merged = proxy && this.#options.reader.merged(proxy);
     return { spec: specForNodesOf(candidate, withoutMerged(overridden.spec, merged)) };
   }
 
@@ -130,7 +129,7 @@ export class PlacementView {
   delegateIn(proxy: Stored<Pod>, candidate: Candidate, host: HostIdentity): Pod {
     const { name } = candidate;
     const overridden = this.specIn(proxy, candidate);
-    const written = proxy.spec && withoutMerged(proxy.spec, this.#options.rules.merged(proxy));
+    const written = proxy.spec && withoutMerged(proxy.spec, this.#options.reader.merged(proxy));
     const spec = "spec" in overridden ? overridden.spec : written && specForNodesOf({ name, labels: {} }, written);
     return toDelegate(proxy, host, this.apiAccess(proxy, name), spec);
   }
@@ -151,7 +150,6 @@ export class PlacementView {
     return apiChoice(proxy, api, this.#options.homeApi(name)).refusal;
   }
 
-  /** Returns why the author's overrides cannot be applied in the member. */
   #misfit(proxy: Stored<Pod>, { api, overrides }: Placement, candidate: Candidate): string | undefined {
     const { spec } = proxy;
     if (overrides === undefined || spec === undefined) return undefined;
@@ -166,9 +164,9 @@ export class PlacementView {
   /** Returns where an unbound proxy may go; of a bound one, only whether its namespace is opted in. */
   of(proxy: Stored<Pod> | undefined): Eligibility {
     if (proxy === undefined) return { excludes: () => undefined };
-    if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
+    if (!this.#options.reader.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     if (isBound(proxy)) return { excludes: () => undefined };
-    const parsed = this.#options.rules.parse(proxy);
+    const parsed = this.#options.reader.parse(proxy);
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
@@ -188,13 +186,12 @@ export class PlacementView {
     };
   }
 
-  /** Returns the rule of the workload's division. */
   #division(proxy: Stored<Pod>, placement: Placement): Pick<Eligibility, "rules" | "settling"> {
     const { preferences } = placement;
     if (preferences === undefined) {
       return {
         rules: () => {
-          const { policy, wishes } = this.#options.rules.of(proxy, placement);
+          const { policy, wishes } = this.#options.reader.of(proxy, placement);
           return [...policy, ...wishes];
         },
       };
@@ -203,7 +200,7 @@ export class PlacementView {
     return {
       settling: sharing.some(({ settling }) => settling),
       rules: () => {
-        const { policy, wishes } = this.#options.rules.of(proxy, placement);
+        const { policy, wishes } = this.#options.reader.of(proxy, placement);
         const open = openTo(sharing, policy).filter(
           (candidate) => this.#apiRefusal(proxy, placement, candidate) === undefined,
         );
@@ -217,13 +214,13 @@ export class PlacementView {
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     if (asksHostFirst(proxy)) return undefined;
     // Without the namespace's defaults, excluded members would get a share.
-    if (!this.#options.rules.optedIn(proxy)) return undefined;
-    const parsed = this.#options.rules.parse(proxy);
+    if (!this.#options.reader.optedIn(proxy)) return undefined;
+    const parsed = this.#options.reader.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     // Kueue, for one, chooses a member per pod.
     if (placement.virtualNode?.selected !== undefined) return undefined;
-    const { policy, wishes } = this.#options.rules.of(proxy, placement);
+    const { policy, wishes } = this.#options.reader.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
     const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
@@ -253,7 +250,6 @@ export class PlacementView {
     });
   }
 
-  /** Returns the refusals of pods like this one. */
   #refusedBefore(proxy: Stored<Pod>): Required<Pick<Eligibility, "refusedBefore">> | undefined {
     if (this.#options.shapes.empty) return undefined;
     const shape = shapeOf(proxy);
@@ -268,14 +264,14 @@ export class PlacementView {
 
   /** Returns what the author wrote on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    const parsed = this.#options.rules.parse(proxy);
+    const parsed = this.#options.reader.parse(proxy);
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
   /** Reports whether the pod would lack its token in a member only because the way to the host is not known yet. */
   apiPending(proxy: Stored<Pod>, member: string): boolean {
     const home = this.#options.homeApi(member);
-    if (home.state !== "pending" || !this.#options.rules.parse(proxy).ok) return false;
+    if (home.state !== "pending" || !this.#options.reader.parse(proxy).ok) return false;
     return apiChoice(proxy, this.apiMode(proxy), home).refusal !== undefined;
   }
 
@@ -283,7 +279,7 @@ export class PlacementView {
   apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
     // A member that had the pod before, and has no way to the host any more, gives no token.
     const none: ApiAccess = { mode: "none" };
-    if (proxy === undefined || !this.#options.rules.parse(proxy).ok) return none;
+    if (proxy === undefined || !this.#options.reader.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 }
@@ -305,7 +301,6 @@ function openTo(
     );
 }
 
-/** Returns the requests per member where the overrides change them. */
 function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Eligibility, "requestsIn"> {
   if (overrides === undefined) return {};
   const inMember = inMembers(proxy, overrides);

@@ -7,7 +7,6 @@ import type { Memories } from "./memories.ts";
 
 export interface QuotaQueueOptions {
   readonly clock: Pick<Clock, "now" | "after">;
-  /** The host's proxies. */
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   readonly memories: Pick<Memories, "of" | "noteOpen">;
   readonly reconcile: (key: ObjectKey) => void;
@@ -16,7 +15,7 @@ export interface QuotaQueueOptions {
 interface Waiting {
   readonly key: ObjectKey;
   /** The pod did not use its turn, and is skipped until then; epoch ms. */
-  passesUntil: number;
+  skippedUntil: number;
   /** The quota refused the pod in its turn: pods with smaller requests come first until then; epoch ms. */
   behindUntil: number;
 }
@@ -37,7 +36,7 @@ const AGAIN_MS = 2000;
 const LOOK_MS = 1000;
 // Longest wait for the answer of the pod whose turn it is.
 const TURN_MS = 60_000;
-const PASSES_MS = 30_000;
+const SKIPPED_MS = 30_000;
 
 /** Pods that wait for the quotas of one namespace in a member. When a pod there ends, they ask one at a time until one is refused. */
 class QuotaQueue {
@@ -63,7 +62,7 @@ class QuotaQueue {
 
   /** Adds a pod for which a quota had no room. */
   refused(uid: string, key: ObjectKey): void {
-    const waiting = this.#pods.get(uid) ?? { key, passesUntil: 0, behindUntil: 0 };
+    const waiting = this.#pods.get(uid) ?? { key, skippedUntil: 0, behindUntil: 0 };
     this.#pods.set(uid, waiting);
     if (this.#turn?.uid !== uid) return;
     const { since } = this.#turn;
@@ -102,7 +101,6 @@ class QuotaQueue {
     this.#turn = undefined;
   }
 
-  /** Plans the next turn, unless one is planned sooner. */
   #nextAfter(delayMs: number): void {
     const at = this.#options.clock.now() + delayMs;
     if (this.#timer !== undefined && this.#nextAt <= at) return;
@@ -138,7 +136,7 @@ class QuotaQueue {
     }
     this.#turn = undefined;
     const waiting = this.#pods.get(uid);
-    if (waiting !== undefined) waiting.passesUntil = now + PASSES_MS;
+    if (waiting !== undefined) waiting.skippedUntil = now + SKIPPED_MS;
     this.#begin();
   }
 
@@ -147,9 +145,9 @@ class QuotaQueue {
     const { clock, proxies } = this.#options;
     const now = clock.now();
     let best: Candidate | undefined;
-    for (const [uid, { key, passesUntil, behindUntil }] of this.#pods) {
+    for (const [uid, { key, skippedUntil, behindUntil }] of this.#pods) {
       const proxy = proxies.get(key);
-      if (proxy?.metadata.uid !== uid || !isLive(proxy) || now < passesUntil) continue;
+      if (proxy?.metadata.uid !== uid || !isLive(proxy) || now < skippedUntil) continue;
       const candidate = { uid, key, proxy, behind: now < behindUntil };
       if (best === undefined || isBefore(candidate, best)) best = candidate;
     }
@@ -205,7 +203,6 @@ export class QuotaQueues {
     for (const id of this.#queues.keys()) this.#change(id, (queue) => queue.remove(proxyUid));
   }
 
-  /** Returns the number of queues. */
   get size(): number {
     return this.#queues.size;
   }

@@ -73,7 +73,6 @@ export class SpreadCounts {
     this.update(pod);
   }
 
-  /** Returns the member of an unbound pod. */
   placeOf(uid: string): string | undefined {
     return this.#places.get(uid);
   }
@@ -83,7 +82,6 @@ export class SpreadCounts {
     if (!this.#places.has(uid)) this.place(uid, member);
   }
 
-  /** Forgets a pod. */
   remove({ namespace = "", uid }: Stored<Pod>["metadata"]): void {
     this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);

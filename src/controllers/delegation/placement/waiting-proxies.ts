@@ -9,7 +9,6 @@ import type { Memories } from "./memories.ts";
 export interface WaitingProxiesOptions {
   readonly clock: Clock;
   readonly memories: Memories;
-  /** The host's proxies. */
   readonly proxies: Pick<ReadStore<Pod>, "get">;
   /** Reconciles proxies at low priority. */
   readonly reconcile: PacedResyncOptions<ObjectKey>["reconcile"];
@@ -40,7 +39,6 @@ export class WaitingProxies {
     if (isGated(proxy) || !this.#since.has(key)) this.#since.set(key, this.#options.clock.now());
   }
 
-  /** Removes a proxy that has a node, or is gone. */
   remove(key: ObjectKey): void {
     this.#since.delete(key);
   }
@@ -50,7 +48,6 @@ export class WaitingProxies {
     return this.#since.get(key);
   }
 
-  /** Yields the proxies that still exist. */
   *list(): Generator<readonly [ObjectKey, Stored<Pod>]> {
     for (const key of this.#since.keys()) {
       const proxy = this.#options.proxies.get(key);

@@ -103,7 +103,7 @@ test.each<[string, Clusters, string[]]>([
   ["leaves it alone when it equals its source", { inMember: [copyOf(gear)] }, []],
   ["patches it when it drifts", { inMember: [copyOf(larger)] }, ["patch gear"]],
   ["patches it while users may use it", { inMember: [copyOf(larger)], demand: "kept" }, ["patch gear"]],
-  ["leaves it as it is for users that keep it", { inMember: [copyOf(larger)], demand: "held" }, []],
+  ["leaves it as it is for users that keep it", { inMember: [copyOf(larger)], demand: "frozen" }, []],
   ["deletes it with its source", { onHost: [], inMember: [copyOf(gear)] }, ["delete gear"]],
   ["deletes it after its last user", { inMember: [copyOf(gear)], demand: "unused" }, ["delete gear"]],
 ])("handles a copy for users that are no pods: %s", async (_, clusters, expected) => {

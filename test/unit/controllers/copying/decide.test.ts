@@ -34,7 +34,7 @@ const refused = { held: { reason: "Refused", until: now + 1 }, refusedUntil: now
 const undone = { held: { reason: "Undone", until: now + 1 } } as const;
 const needed = { use: { demand: "needed" } } as const;
 const kept = { use: { demand: "kept" } } as const;
-const held = { use: { demand: "held", outlivesSource: true } } as const;
+const held = { use: { demand: "frozen", outlivesSource: true } } as const;
 const unused = { use: { demand: "unused", outlivesSource: true } } as const;
 
 describe("a missing copy", () => {

@@ -65,7 +65,7 @@ function observing({
       },
       spread: { placeOf: () => undefined },
       view: { of: () => ({ excludes: () => undefined }), apiPending: () => false, misfit: () => undefined },
-      rules: { merged: () => undefined },
+      reader: { merged: () => undefined },
     },
     proxies: { synced, get: () => proxy },
     waiting: { since: () => undefined },

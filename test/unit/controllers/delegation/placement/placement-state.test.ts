@@ -173,10 +173,10 @@ describe("a pod in overflow mode that a pod owns", () => {
 
   test("belongs to its owner's group, on the host or in a member, as soon as that is decided", () => {
     const { placementState: all } = placing();
-    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
-    expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
+    expect(all.reader.groupOf(executor)?.id).toBe("team/owner/driver");
+    expect(all.reader.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
     all.reserve(driver, "west", { requests: { pods: 1 }, namespace: "team" });
-    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
+    expect(all.reader.groupOf(executor)?.id).toBe("team/owner/sum");
   });
 });
 
