@@ -6,13 +6,6 @@ import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import {
-  idleWarnings,
-  overrideProblems,
-  placementWarnings,
-  readAnnotations,
-  spreadWarnings,
-} from "./author-problems.ts";
 import { idleOverflowWarnings, mutateOverflow } from "./overflow.ts";
 import {
   ephemeralWarnings,
@@ -22,6 +15,13 @@ import {
   readPodSpec,
   specWarnings,
 } from "./pod-fields.ts";
+import {
+  idleWarnings,
+  overrideProblems,
+  placementWarnings,
+  readAnnotations,
+  spreadWarnings,
+} from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
 /** Annotation on the mirror pod of a kubelet's static pod. */

@@ -7,9 +7,9 @@ import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
+import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
 /** Paths of a workload kind's annotations: its own and its pod template's. */

@@ -10,8 +10,8 @@ import {
 import type { Pod, Toleration } from "../src/api/kubernetes.ts";
 import { hostClaim, toleratesVirtualNodes, toOverflow } from "../src/pods/overflow.ts";
 import type { ReviewedObject } from "./admission-review.ts";
-import { placementWarnings, spreadWarnings } from "./author-problems.ts";
 import { isVirtualNode, nodeNameProblem, type PodFields, specWarnings } from "./pod-fields.ts";
+import { placementWarnings, spreadWarnings } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
 /** Marks a pod that asks the host's scheduler first, or refuses it. A pod with a node is never delegated. */

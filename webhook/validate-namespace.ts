@@ -1,7 +1,7 @@
 import { parsePlacement } from "../src/api/annotations.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, FAILOVER_ANNOTATION, MODE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
-import { placementWarnings } from "./author-problems.ts";
+import { placementWarnings } from "./read-annotations.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
 
 export function validateNamespace({ object }: AdmissionRequest): Verdict {

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import { podRequests } from "../placement/requests.ts";
-import { isBound, isTerminal } from "../pods/phase.ts";
+import { isBound, isTerminal } from "../pods/pod-state.ts";
 
 interface Counted {
   requests: Amounts;

@@ -5,7 +5,7 @@ import type { ByteBudget } from "../kube/limits.ts";
 import { pods } from "../kube/resources.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
-import { isBound, isTerminal } from "../pods/phase.ts";
+import { isBound, isTerminal } from "../pods/pod-state.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";

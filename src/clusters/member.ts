@@ -10,7 +10,7 @@ import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Events } from "../runtime/events.ts";
+import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";

@@ -6,7 +6,7 @@ import { clusters } from "../api/resources.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
-import type { Events } from "../runtime/events.ts";
+import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";

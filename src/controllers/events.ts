@@ -1,6 +1,6 @@
 import type { ObjectKey, Pod } from "../api/kubernetes.ts";
 import type { RegistryEvents } from "../clusters/registry.ts";
-import type { Events } from "../runtime/events.ts";
+import type { Events } from "../runtime/event-bus.ts";
 import type { ReflectorEvent } from "../runtime/reflector.ts";
 
 /** The events by which controllers wake each other. Who emits and who hears each: docs/architecture.md#events. */

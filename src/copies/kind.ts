@@ -2,7 +2,7 @@ import { jsonEqual } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
 import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy-metadata.ts";
 
 /** Fields by JSON pointer. */
 export type Fields = Readonly<Record<string, unknown>>;

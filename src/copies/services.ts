@@ -2,7 +2,7 @@ import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE 
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import { endpointSlices, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
-import { copyMetadata, setField } from "./copy.ts";
+import { copyMetadata, setField } from "./copy-metadata.ts";
 import type { CopiedKind } from "./kind.ts";
 
 type Spec = NonNullable<Service["spec"]>;

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../api/keys.ts";
 import { type ObjectRef, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Member } from "../clusters/member.ts";
 import type { Registry } from "../clusters/registry.ts";
-import { hasStarted, isTerminal } from "../pods/phase.ts";
+import { hasStarted, isTerminal } from "../pods/pod-state.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
 /** The host's proxies and members, as the kubelet API reads them. */

@@ -20,7 +20,7 @@ import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forward-record.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
-import { isReplaced } from "./phase.ts";
+import { isReplaced } from "./pod-state.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {

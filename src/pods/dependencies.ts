@@ -1,5 +1,5 @@
 import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
-import { isTerminal } from "./phase.ts";
+import { isTerminal } from "./pod-state.ts";
 
 /** Cluster-scoped kinds that a pod names. */
 export type ClassKind = "PriorityClass" | "RuntimeClass";

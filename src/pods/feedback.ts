@@ -11,7 +11,7 @@ import {
 } from "../api/kubernetes.ts";
 import { followedConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
-import { conditionOf, isTerminal } from "./phase.ts";
+import { conditionOf, isTerminal } from "./pod-state.ts";
 import { isHostsGate, withdrawnGates } from "./readiness-gates.ts";
 
 /** A strategic merge patch of a proxy's status. Its metadata are preconditions: a pod that differs answers 409. */

@@ -2,7 +2,7 @@ import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
 import { readRecord } from "./forward-record.ts";
-import { isTerminal } from "./phase.ts";
+import { isTerminal } from "./pod-state.ts";
 import { otherConditions } from "./readiness-gates.ts";
 
 // Bounds the record: a member may report as many as an object of 16 MiB holds.

@@ -1,6 +1,6 @@
 import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
 import { type Pod, type PodCondition, timestamp } from "../api/kubernetes.ts";
-import { conditionOf, isBound } from "./phase.ts";
+import { conditionOf, isBound } from "./pod-state.ts";
 
 /** A write that a cluster keeps refusing. */
 export interface RefusedWrite {

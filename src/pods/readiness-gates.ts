@@ -2,7 +2,7 @@ import { jsonEqual } from "../api/json.ts";
 import { FORWARDED_ANNOTATION, GROUP } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
 import { type ForwardedRecord, type ForwardPatch, fingerprint, readRecord, writeRecord } from "./forward-record.ts";
-import { conditionOf } from "./phase.ts";
+import { conditionOf } from "./pod-state.ts";
 
 // Written by kubelets (kubelet/types/pod_status.go) and schedulers: such a gate opens by itself.
 const SYSTEM_CONDITIONS: ReadonlySet<string> = new Set([

@@ -7,8 +7,8 @@ import { events } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
-import { type EventSource, makeEvent, type ObjectReference } from "./event.ts";
 import { REPEAT_EVENT_AFTER_MS } from "./held-writes.ts";
+import { type EventSource, makeEvent, type ObjectReference } from "./kube-event.ts";
 import { WriteGuard } from "./write-guard.ts";
 
 export interface EventRecorderOptions {

@@ -9,7 +9,7 @@ import {
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, namespaces } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { isDeleting, isTerminal } from "../../src/pods/phase.ts";
+import { isDeleting, isTerminal } from "../../src/pods/pod-state.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import type { Scene } from "./scene.ts";
 

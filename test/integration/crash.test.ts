@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { isBound } from "../../src/pods/phase.ts";
+import { isBound } from "../../src/pods/pod-state.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { NAME, patient } from "../support/crash/lives.ts";

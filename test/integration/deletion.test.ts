@@ -3,7 +3,7 @@ import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION, HOST_LABEL, OWNER_ANNOTATI
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { events, namespaces, pods, serviceAccounts } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { conditionOf, isDeleting } from "../../src/pods/pod-state.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { stopNow } from "../support/delegated/stop-now.ts";
 import { useClients } from "../support/harness/clients.ts";

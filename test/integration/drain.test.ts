@@ -10,7 +10,7 @@ import {
 import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { leases, nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf, isBound, isDeleting } from "../../src/pods/phase.ts";
+import { conditionOf, isBound, isDeleting } from "../../src/pods/pod-state.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";

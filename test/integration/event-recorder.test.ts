@@ -3,7 +3,7 @@ import { CLUSTERS_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
-import { makeEvent } from "../../src/runtime/event.ts";
+import { makeEvent } from "../../src/runtime/kube-event.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";

@@ -4,7 +4,7 @@ import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { pods } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
 import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";

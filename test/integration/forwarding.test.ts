@@ -10,7 +10,7 @@ import type {
 } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";

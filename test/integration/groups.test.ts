@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { isDeleting } from "../../src/pods/phase.ts";
+import { isDeleting } from "../../src/pods/pod-state.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";

@@ -3,7 +3,7 @@ import { GROUP } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { isDeleting } from "../../src/pods/phase.ts";
+import { isDeleting } from "../../src/pods/pod-state.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { stopNow } from "../support/delegated/stop-now.ts";

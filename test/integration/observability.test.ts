@@ -2,7 +2,7 @@ import { afterAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, HOST_LABEL, LEADERLESS_ANNOTATION, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { leases, namespaces, pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { ageLease } from "../support/harness/aged-lease.ts";

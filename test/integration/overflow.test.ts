@@ -4,7 +4,7 @@ import { MODE_ANNOTATION, OVERFLOW_AFTER_ANNOTATION, PROXY_LABEL } from "../../s
 import type { Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
-import { unschedulableMessage } from "../../src/pods/phase.ts";
+import { unschedulableMessage } from "../../src/pods/pod-state.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { stopNow } from "../support/delegated/stop-now.ts";

@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { clusters } from "../../src/api/resources.ts";
 import { issueAuthority, issueServing } from "../../src/certificates/issue.ts";
-import { controllerOf } from "../../src/pods/phase.ts";
+import { controllerOf } from "../../src/pods/pod-state.ts";
 import { memberOf } from "../../src/pods/proxy.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";

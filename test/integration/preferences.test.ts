@@ -4,7 +4,7 @@ import { PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../src/api/preferences.ts";
 import { divide } from "../../src/placement/division.ts";
-import { conditionOf, isLive } from "../../src/pods/phase.ts";
+import { conditionOf, isLive } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { useClients } from "../support/harness/clients.ts";

@@ -6,7 +6,7 @@ import { decide } from "../../src/controllers/delegation/decide.ts";
 import type { Action } from "../../src/controllers/delegation/model/decision.ts";
 import type { DecisionRecord } from "../../src/controllers/delegation/model/redact.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";

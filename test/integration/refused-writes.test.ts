@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { REFUSED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod, PodCondition } from "../../src/api/kubernetes.ts";
 import { events, pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";

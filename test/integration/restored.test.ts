@@ -3,7 +3,7 @@ import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, LEADERLESS_ANNOTATION } f
 import type { PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, events, leases, persistentVolumeClaims, pods } from "../../src/kube/resources.ts";
-import { isTerminal } from "../../src/pods/phase.ts";
+import { isTerminal } from "../../src/pods/pod-state.ts";
 import { backUp } from "../support/clusters/backup.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";

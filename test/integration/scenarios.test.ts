@@ -4,7 +4,7 @@ import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, placementDefaults } from "../../src/api/resources.ts";
 import { pods } from "../../src/kube/resources.ts";
 import { divide } from "../../src/placement/division.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { conditionOf, isDeleting } from "../../src/pods/pod-state.ts";
 import { memberOf } from "../../src/pods/proxy.ts";
 import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";

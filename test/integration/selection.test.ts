@@ -3,7 +3,7 @@ import { NODE_TAINTS_ANNOTATION } from "../../src/api/keys.ts";
 import type { Taint } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";

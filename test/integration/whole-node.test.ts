@@ -3,7 +3,7 @@ import type { KubeObject, Pod, PodCondition, Stored } from "../../src/api/kubern
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { nodes, pods } from "../../src/kube/resources.ts";
 import { podRequests } from "../../src/placement/requests.ts";
-import { isTerminal } from "../../src/pods/phase.ts";
+import { isTerminal } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { createKwokNodes } from "../support/clusters/nodes.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";

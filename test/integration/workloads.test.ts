@@ -3,7 +3,7 @@ import { HOST_LABEL, PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../src/api/keys.
 import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
 import { events, namespaces, nodes, pods, type Resource } from "../../src/kube/resources.ts";
-import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
+import { conditionOf, controllerOf } from "../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../src/pods/proxy-conditions.ts";
 import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";
 import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";

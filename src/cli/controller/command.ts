@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
-import { lead } from "../../controllers/lead.ts";
+import { runWhileLeading } from "../../controllers/run-while-leading.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { renewable } from "../../kube/credentials.ts";
@@ -194,7 +194,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
     try {
       if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
-      const outcome = await lead(
+      const outcome = await runWhileLeading(
         {
           electionClient,
           ...(options.identity === undefined ? {} : { identity: options.identity }),

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
-import { controllerOf } from "../../pods/phase.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
 import { isWorkloadKind, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "./workloads.ts";
 
 /** A workload by its name. */

@@ -1,7 +1,7 @@
 import { DELETION_COST_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { counted } from "../shared/output.ts";

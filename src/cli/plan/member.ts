@@ -4,7 +4,7 @@ import { parseAmounts } from "../../api/quantity.ts";
 import { fitsLargest } from "../../clusters/capacity.ts";
 import { Load } from "../../clusters/load.ts";
 import { NodeFits } from "../../clusters/node-fits.ts";
-import type { PlacementMember } from "../../controllers/delegation/placement/placement-reader.ts";
+import type { PlacementMember } from "../../controllers/delegation/placement/pod-rules.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";

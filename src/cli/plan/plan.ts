@@ -3,7 +3,7 @@ import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { allDependenciesOf, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { isBound } from "../../pods/phase.ts";
+import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { type Admitted, type Answer, admitPod, admitWorkload, isDelegated } from "./admission.ts";

@@ -14,8 +14,8 @@ import { decide } from "../../controllers/delegation/decide.ts";
 import { type Needs, needsState, readinessIn } from "../../controllers/delegation/model/needs.ts";
 import { allRefusals } from "../../controllers/delegation/model/open-members.ts";
 import type { MemberView, View } from "../../controllers/delegation/model/view.ts";
+import { placementFacts, rankInput } from "../../controllers/delegation/placement/eligibility.ts";
 import { PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
-import { placementFacts, rankInput } from "../../controllers/delegation/placement/placement-view.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
@@ -24,7 +24,7 @@ import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../pl
 import { podRequests } from "../../placement/requests.ts";
 import { allDependenciesOf, type DependencyKey, dependencyKey } from "../../pods/dependencies.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { isBound, isGated, isLive, isTerminal } from "../../pods/phase.ts";
+import { isBound, isGated, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Store } from "../../runtime/store.ts";
 import { type ClaimSpec, SimulatedClaims } from "./claims.ts";

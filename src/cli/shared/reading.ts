@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
-import { isTerminal } from "../../pods/phase.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 
 /** Reads from the host on behalf of a user. Rejects with a `Failure` that names the missing role. */

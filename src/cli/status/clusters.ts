@@ -13,7 +13,7 @@ import { listAll } from "../../kube/list.ts";
 import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import { isBound, isGated, isTerminal } from "../../pods/pod-state.ts";
 import { age, type Outcome, table } from "../shared/output.ts";
 import { asViewer, listClusters, listProxies } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";

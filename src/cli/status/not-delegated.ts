@@ -3,7 +3,7 @@ import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from
 import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
-import { controllerOf } from "../../pods/phase.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 
 // Namespaces that serve the cluster itself (manifests/policies.yaml, legation-namespaces).

@@ -19,7 +19,7 @@ import {
   isGated,
   isTerminal,
   unschedulableMessage,
-} from "../../pods/phase.ts";
+} from "../../pods/pod-state.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import { table } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";

@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, namespaces, nodes, pods } from "../../kube/resources.ts";
-import { controllerOf, isTerminal } from "../../pods/phase.ts";
+import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { outerMetadata, podsOf, WORKLOAD_RESOURCES, workloadKind } from "../plan/workloads.ts";
 import { objectOf } from "../shared/documents.ts";

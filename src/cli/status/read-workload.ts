@@ -4,7 +4,7 @@ import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
-import { isDeleting } from "../../pods/phase.ts";
+import { isDeleting } from "../../pods/pod-state.ts";
 import { admitPod, isDelegated } from "../plan/admission.ts";
 import { isMakerOf, isPodOf, makerOf, missingOrdinal, type NamedWorkload, podOf } from "../plan/controller-pods.ts";
 import { readClaims, readHost } from "../plan/read-host.ts";

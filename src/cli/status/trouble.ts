@@ -2,7 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
-import { isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
+import { isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";

@@ -5,7 +5,7 @@ import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
+import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
 import type { ClaimSpec } from "../plan/claims.ts";

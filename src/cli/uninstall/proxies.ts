@@ -11,7 +11,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
-import { isTerminal } from "../../pods/phase.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "../shared/failure.ts";
 import { podName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";

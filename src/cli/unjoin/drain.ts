@@ -4,7 +4,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { deniedRight } from "../../kube/messages.ts";
 import { nodes, pods } from "../../kube/resources.ts";
-import { isTerminal } from "../../pods/phase.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";

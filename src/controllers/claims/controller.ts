@@ -11,7 +11,7 @@ import type { Member } from "../../clusters/member.ts";
 import { claimOwner, clusterOf } from "../../copies/claims.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { isBound } from "../../pods/phase.ts";
+import { isBound } from "../../pods/pod-state.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";

@@ -10,7 +10,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { seenUid } from "../../copies/claims.ts";
-import { isCopy, isLabelled } from "../../copies/copy.ts";
+import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";

@@ -2,7 +2,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { standsFor } from "../../copies/copy.ts";
+import { standsFor } from "../../copies/copy-metadata.ts";
 import { type CopiedKind, type Drift, driftOf } from "../../copies/kind.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";

@@ -2,7 +2,7 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isCopy, isLabelled } from "../../copies/copy.ts";
+import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
 import type { Clock } from "../../runtime/clock.ts";

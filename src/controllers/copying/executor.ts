@@ -7,9 +7,9 @@ import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
 import {

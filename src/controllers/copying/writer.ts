@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isCopy, isLabelled } from "../../copies/copy.ts";
+import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import {
   isKubeError,
   isLastingRefusal,

@@ -14,7 +14,7 @@ import { isNodeReady } from "../../placement/node-fit.ts";
 import { rank } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { needsRanking } from "./decide.ts";
@@ -23,8 +23,8 @@ import { type Memory, mayHold } from "./model/memory.ts";
 import { type Needs, needsState, readinessIn } from "./model/needs.ts";
 import { hasProxy, type MemberView, type PodView, type View } from "./model/view.ts";
 import type { DelegationOptions } from "./options.ts";
+import { type Eligibility, placementFacts, rankInput } from "./placement/eligibility.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
-import { type Eligibility, placementFacts, rankInput } from "./placement/placement-view.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** The stores and controllers that decisions depend on. */

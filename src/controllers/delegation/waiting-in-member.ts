@@ -1,17 +1,17 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isGated } from "../../pods/phase.ts";
+import { isGated } from "../../pods/pod-state.ts";
 import { isFor } from "./model/delegates.ts";
 import { type Memory, mayHold } from "./model/memory.ts";
 import { unconnectedCandidate } from "./observe.ts";
+import type { Eligibilities } from "./placement/eligibility.ts";
 import type { Memories } from "./placement/memories.ts";
-import type { PlacementView } from "./placement/placement-view.ts";
 
 export interface WaitingInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   /** The unbound proxies. */
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
-  readonly placementState: { readonly memories: Pick<Memories, "of">; readonly view: Pick<PlacementView, "of"> };
+  readonly placementState: { readonly memories: Pick<Memories, "of">; readonly view: Pick<Eligibilities, "of"> };
 }
 
 /** Returns the number of unbound proxies whose delegates are in a Cluster's member, or may be. */

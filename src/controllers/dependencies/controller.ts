@@ -2,7 +2,7 @@ import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
 import { type Dependency, type DependencyKind, dependencyKey, isClass, usesOf } from "../../pods/dependencies.ts";
-import { isBound, isTerminal } from "../../pods/phase.ts";
+import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";

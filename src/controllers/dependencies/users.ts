@@ -15,7 +15,7 @@ import {
   USES_INDEX,
   useOn,
 } from "../../pods/dependencies.ts";
-import { isBound } from "../../pods/phase.ts";
+import { isBound } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, type CopyRef, copyKey, copyRef, type ObjectName } from "../copying/model.ts";
 

@@ -2,7 +2,7 @@ import { RENEW_AT_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { mountsApiSecret } from "../../pods/home-api.ts";
-import { isDeleting, isTerminal } from "../../pods/phase.ts";
+import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { Action, DelegateView, IssuedTokens, Observed } from "./model.ts";
 
 // As a kubelet does: at 80 % of a token's life, and after a day at the latest.

@@ -7,7 +7,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets, serviceAccounts } from "../../kube/resources.ts";
 import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
-import type { Events } from "../../runtime/events.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { ControllerEvents } from "../events.ts";

@@ -2,12 +2,12 @@ import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } 
 import type { Member } from "../../clusters/member.ts";
 import { NETWORK_POLICY } from "../../copies/network-policies.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
-import { isBound, isTerminal } from "../../pods/phase.ts";
+import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
-import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { Placements } from "../copying/pods-in-members.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../proxies.ts";
 

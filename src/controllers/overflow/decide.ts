@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { hostClaim, isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
+import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { allRefusals, nextRetry, openMembers } from "../delegation/model/open-members.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";

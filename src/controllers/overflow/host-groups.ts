@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
-import { isDeleting } from "../../pods/phase.ts";
+import { isDeleting } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { FindPod } from "../delegation/placement/groups.ts";
 

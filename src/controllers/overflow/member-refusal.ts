@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { whyNotMade } from "../../clusters/namespaces.ts";
-import { isCopy } from "../../copies/copy.ts";
+import { isCopy } from "../../copies/copy-metadata.ts";
 import { DEPENDENCIES } from "../../copies/dependencies.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";

@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
-import type { Events } from "../../runtime/events.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";

@@ -8,7 +8,7 @@ import { DivisionOrder } from "../../placement/division-order.ts";
 import { divisionRule, type Others } from "../../placement/division-rule.ts";
 import { hasRoom } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { controllerOf } from "../../pods/phase.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
 import { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
 

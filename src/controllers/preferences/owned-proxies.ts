@@ -1,7 +1,7 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { conditionOf, controllerOf, isBound, isLive } from "../../pods/phase.ts";
+import { conditionOf, controllerOf, isBound, isLive } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { type Updated, updatedOf } from "./workload.ts";
 

@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { controllerOf } from "../../pods/phase.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
 
 /** A workload that updates its pods by several ReplicaSets. */
 export interface Updated {

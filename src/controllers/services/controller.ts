@@ -10,13 +10,13 @@ import {
   serviceOfSlice,
 } from "../../copies/services.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isBound, isTerminal } from "../../pods/phase.ts";
+import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source, Use } from "../copying/model.ts";
-import { Placements } from "../copying/placements.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
+import { Placements } from "../copying/pods-in-members.ts";
 import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
 import { ExportController } from "./export-controller.ts";
 import { WaitLimit } from "./wait-limit.ts";

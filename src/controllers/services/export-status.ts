@@ -2,7 +2,7 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isCopy } from "../../copies/copy.ts";
+import { isCopy } from "../../copies/copy-metadata.ts";
 import { conditionManager } from "../../copies/export-status.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";

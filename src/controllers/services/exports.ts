@@ -1,7 +1,7 @@
 import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
 import type { ServiceExport } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isCopy } from "../../copies/copy.ts";
+import { isCopy } from "../../copies/copy-metadata.ts";
 import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/list.ts";
@@ -11,8 +11,8 @@ import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts"
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
-import { referenceTo } from "../../runtime/event.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import type { CopyKey } from "../copying/model.ts";
 import type { ExportAction, ObservedCopy } from "./decide-exports.ts";

@@ -12,7 +12,7 @@ import { findByList } from "../../kube/list.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
-import type { Events } from "../../runtime/events.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";

@@ -2,7 +2,7 @@ import { virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, objectKey } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import type { Events } from "../../runtime/events.ts";
+import type { Events } from "../../runtime/event-bus.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { ControllerEvents } from "../events.ts";

@@ -5,7 +5,7 @@ import { EXCLUDE_DISRUPTION_LABEL } from "../../../src/api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { nodes, pods } from "../../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../../src/pods/phase.ts";
+import { conditionOf, isDeleting } from "../../../src/pods/pod-state.ts";
 import { auditEvents, isWrite } from "../../support/clusters/audit.ts";
 import { startSecondScheduler } from "../../support/clusters/second-scheduler.ts";
 import { startClusters } from "../../support/clusters/start.ts";

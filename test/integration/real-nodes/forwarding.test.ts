@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { conditionOf } from "../../../src/pods/phase.ts";
+import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { comparable } from "../../support/harness/final-state.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";

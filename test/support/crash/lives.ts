@@ -1,7 +1,7 @@
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { events, pods } from "../../../src/kube/resources.ts";
-import { conditionOf, unschedulableMessage } from "../../../src/pods/phase.ts";
+import { conditionOf, unschedulableMessage } from "../../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { replicated, template } from "../builders/workload.ts";
 import { apiRequest } from "../clusters/api-request.ts";

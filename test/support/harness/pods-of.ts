@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { isDeleting } from "../../../src/pods/phase.ts";
+import { isDeleting } from "../../../src/pods/pod-state.ts";
 import { whyNotPlaced } from "../../../src/pods/proxy-conditions.ts";
 import { type EventuallyOptions, eventually } from "./wait.ts";
 

@@ -5,7 +5,7 @@ import { hasProxy, type View } from "../../../src/controllers/delegation/model/v
 import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
-import { isBound } from "../../../src/pods/phase.ts";
+import { isBound } from "../../../src/pods/pod-state.ts";
 import { specForNodesOf } from "../../../src/pods/virtual-node-terms.ts";
 import { bindPod, deletePod, holdPod, meets, patchStatus, recordOn, releasePod } from "./api-server.ts";
 import { isSelected, recorded, same, withMarks } from "./pods.ts";

@@ -1,5 +1,5 @@
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { isBound } from "../../../src/pods/phase.ts";
+import { isBound } from "../../../src/pods/pod-state.ts";
 import { deletePod } from "./api-server.ts";
 import { restart } from "./controller.ts";
 import { recorded } from "./pods.ts";

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
+import { isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
 import { deletePod, type Slot } from "./api-server.ts";
 import { type Decide, execute, fates, observe, plan, restart, seeHost, seeMember, turns } from "./controller.ts";
 import { membership, restoration } from "./disasters.ts";

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { View as PlacementObserved } from "../../../src/controllers/delegation/model/view.ts";
 import type { Observed, OverflowDecision } from "../../../src/controllers/overflow/model.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
-import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/phase.ts";
+import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/pod-state.ts";
 import { pod as builtPod } from "../builders/pod.ts";
 import { deletePod, meets, type Slot } from "./api-server.ts";
 import { ended, running, same, withMetadata, withStatus } from "./pods.ts";

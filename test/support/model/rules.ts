@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { hasStarted, isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
+import { hasStarted, isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
 import { memberOf } from "../../../src/pods/proxy.ts";
 import { isForeign } from "./environment.ts";
 import { runsOnHost } from "./overflow.ts";

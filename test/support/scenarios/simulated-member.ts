@@ -6,7 +6,7 @@ import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import { Load } from "../../../src/clusters/load.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import { factsOf, type ObservedMember } from "../../../src/controllers/delegation/observe.ts";
-import type { PlacementMember } from "../../../src/controllers/delegation/placement/placement-reader.ts";
+import type { PlacementMember } from "../../../src/controllers/delegation/placement/pod-rules.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
 import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";

@@ -3,7 +3,7 @@ import { Member } from "../../../src/clusters/member.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";

@@ -8,7 +8,7 @@ import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";

@@ -8,7 +8,7 @@ import { ExportStatus } from "../../../src/controllers/services/export-status.ts
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";

@@ -4,7 +4,7 @@ import type { Stored } from "../../../src/api/kubernetes.ts";
 import type { MemberEvents, VirtualNode } from "../../../src/clusters/member.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";

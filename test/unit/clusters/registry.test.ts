@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { Registry, type RegistryEvents } from "../../../src/clusters/registry.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";

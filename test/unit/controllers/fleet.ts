@@ -2,7 +2,7 @@ import { objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 import type { ReflectorEvent } from "../../../src/runtime/reflector.ts";
 import type { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";

@@ -9,7 +9,7 @@ import {
   wantedSize,
   wasSeen,
 } from "../../../src/copies/claims.ts";
-import { isCopy } from "../../../src/copies/copy.ts";
+import { isCopy } from "../../../src/copies/copy-metadata.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { claim, HOST, memberClaim } from "../../support/builders/claim.ts";
 import { pod } from "../../support/builders/pod.ts";

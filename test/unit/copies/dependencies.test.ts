@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy.ts";
+import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy-metadata.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import type { DependencyKind } from "../../../src/pods/dependencies.ts";

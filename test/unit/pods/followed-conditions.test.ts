@@ -3,7 +3,7 @@ import { FORWARDED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
 import { forwardPatches } from "../../../src/pods/forward.ts";
-import { conditionOf } from "../../../src/pods/phase.ts";
+import { conditionOf } from "../../../src/pods/pod-state.ts";
 import { endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
 const TYPE = "example.com/checked";

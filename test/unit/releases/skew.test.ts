@@ -32,7 +32,7 @@ interface Version {
   readonly forward: typeof import("../../../src/pods/forward.ts");
   readonly feedback: typeof import("../../../src/pods/feedback.ts");
   readonly homeApi: typeof import("../../../src/pods/home-api.ts");
-  readonly copies: typeof import("../../../src/copies/copy.ts");
+  readonly copies: typeof import("../../../src/copies/copy-metadata.ts");
   readonly copiers: Copiers;
   readonly names: Pick<typeof import("../../../src/cli/member/access.ts"), "credentialsSecretName" | "hostAccountName">;
   readonly leaderless: LeaderlessRecord;
@@ -117,7 +117,7 @@ const current: Version = {
   forward: await import("../../../src/pods/forward.ts"),
   feedback: await import("../../../src/pods/feedback.ts"),
   homeApi: await import("../../../src/pods/home-api.ts"),
-  copies: await import("../../../src/copies/copy.ts"),
+  copies: await import("../../../src/copies/copy-metadata.ts"),
   copiers: currentCopiers,
   names: await import("../../../src/cli/member/access.ts"),
   leaderless: {

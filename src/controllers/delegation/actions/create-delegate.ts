@@ -6,7 +6,7 @@ import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import {

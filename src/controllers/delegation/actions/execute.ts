@@ -10,7 +10,7 @@ import { type ObjectKey, objectRef, type Pod } from "../../../api/kubernetes.ts"
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
-import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/phase.ts";
+import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
@@ -18,15 +18,15 @@ import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
+import { notBound } from "../model/report.ts";
 import type { View } from "../model/view.ts";
-import { notBound } from "../model/waiting-reason.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { Creation } from "./create-delegate.ts";
+import { DelegateSync, patchProxy } from "./delegate-sync.ts";
 import { expectChanged, expectDeleted, expectFinalizerRemoved, expectOnProxy, expectPrepared } from "./expectations.ts";
-import { DelegateSync, patchProxy } from "./feedback-and-forwarding.ts";
-import { PreviousLeader } from "./previous-leader.ts";
+import { PreviousLeader } from "./read-previous-delegates.ts";
 import { restoreMarks } from "./restore-marks.ts";
 
 type Context = ActionContext<ObjectKey>;

@@ -1,6 +1,6 @@
 import { DELEGATE_FINALIZER } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { deletionGrace, isDeleting } from "../../../pods/phase.ts";
+import { deletionGrace, isDeleting } from "../../../pods/pod-state.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
 import type { View } from "../model/view.ts";

@@ -1,5 +1,5 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
-import { deletionAskedAt, isBound, isTerminal } from "../../../pods/phase.ts";
+import { deletionAskedAt, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";

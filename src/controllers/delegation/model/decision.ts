@@ -4,8 +4,8 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { SentBinding } from "./memory.ts";
 import type { MemberReason } from "./needs.ts";
-import type { Purpose } from "./purpose.ts";
 import type { PodView } from "./view.ts";
+import type { Purpose } from "./write-purpose.ts";
 
 /**
  * A step of a pod's life. Returns what to do and when to look again; undefined: the step is over or has not come, and the next

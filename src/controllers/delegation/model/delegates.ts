@@ -9,7 +9,7 @@ import {
   isBound,
   isDeleting,
   isTerminal,
-} from "../../../pods/phase.ts";
+} from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import type { Action, ActionOf } from "./decision.ts";
 import { type MemberView, type PodView, wallTime } from "./view.ts";

@@ -2,7 +2,7 @@ import type { Pod, PodStatus, Stored } from "../../../api/kubernetes.ts";
 import { notReady, statusFrom, statusPatch } from "../../../pods/feedback.ts";
 import { conditionsWithout } from "../../../pods/followed-conditions.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
-import { isTerminal } from "../../../pods/phase.ts";
+import { isTerminal } from "../../../pods/pod-state.ts";
 import type { Action, ActionOf } from "./decision.ts";
 import { isRecorded } from "./delegates.ts";
 import { type MemberView, type PodView, wallTime } from "./view.ts";

@@ -1,12 +1,12 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
-import { isDeleting } from "../../../pods/phase.ts";
+import { isDeleting } from "../../../pods/pod-state.ts";
 import { gatePatch } from "../../../pods/readiness-gates.ts";
 import type { Action } from "./decision.ts";
+import { isFutile } from "./futile-writes.ts";
 import type { Memory } from "./memory.ts";
-import { purposeOf } from "./purpose.ts";
 import type { View } from "./view.ts";
-import { isFutile } from "./writes.ts";
+import { purposeOf } from "./write-purpose.ts";
 
 /**
  * Returns the next change of the proxy that its delegate lacks; the rest follows once the delegate shows it. Readiness gates come

@@ -1,9 +1,9 @@
-import { hasStarted } from "../../../pods/phase.ts";
+import { hasStarted } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../model/decision.ts";
 import { boundMember, endsUnstarted, isFor, isRecorded, recordOn, withdraw } from "../model/delegates.ts";
 import { withoutConditionsOf } from "../model/feedback.ts";
-import { statusPurpose } from "../model/purpose.ts";
-import { isFutile, writeAgainAt } from "../model/writes.ts";
+import { isFutile, writeAgainAt } from "../model/futile-writes.ts";
+import { statusPurpose } from "../model/write-purpose.ts";
 
 /** A second delegate of a bound proxy is put on record if the proxy has never started; else it goes, so that the pod runs once. */
 export const adopt: Phase = (view, now) => {

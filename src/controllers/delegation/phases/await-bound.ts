@@ -1,11 +1,11 @@
-import { unschedulableMessage } from "../../../pods/phase.ts";
+import { unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import { boundMember, createIn } from "../model/delegates.ts";
 import { forwards } from "../model/forwarding.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
 import { because, isReady, whyUnprepared } from "../model/needs.ts";
+import { report, waitFor } from "../model/report.ts";
 import { unknownPlacement } from "../model/view.ts";
-import { report, waitFor } from "../model/waiting-reason.ts";
-import { writeAgainAt } from "../model/writes.ts";
 import { refusalBy, unschedulableFor } from "./await-scheduling.ts";
 
 /** Pause between two looks at what a bound proxy waits for, as no event tells; ms. */

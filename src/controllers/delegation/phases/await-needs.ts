@@ -1,5 +1,5 @@
 import { decided, type Phase } from "../model/decision.ts";
-import { waitFor } from "../model/waiting-reason.ts";
+import { waitFor } from "../model/report.ts";
 
 /** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
 export const awaitNeeds: Phase = (view, now) => {

@@ -1,6 +1,6 @@
 import type { Phase } from "../model/decision.ts";
+import { quietFor, waitFor } from "../model/report.ts";
 import { unknownPlacement } from "../model/view.ts";
-import { quietFor, waitFor } from "../model/waiting-reason.ts";
 
 // The watch shows a namespace some moments after a pod that was created with it.
 const OPT_IN_QUIETLY_MS = 5000;

@@ -3,15 +3,15 @@ import { dependsOnPodLabels, withoutAmounts } from "../../../kube/messages.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
-import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
+import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../model/decision.ts";
 import { type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
 import { forwards } from "../model/forwarding.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
 import { because } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../model/open-members.ts";
+import { report } from "../model/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
-import { report } from "../model/waiting-reason.ts";
-import { writeAgainAt } from "../model/writes.ts";
 
 // A scheduler that has nominated a node preempts pods there, and those may take long to end.
 const PREEMPTION_MS = 10 * 60_000;

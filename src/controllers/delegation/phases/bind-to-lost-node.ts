@@ -1,10 +1,10 @@
 import { virtualNodeName } from "../../../api/keys.ts";
-import { isBound, unschedulableMessage } from "../../../pods/phase.ts";
+import { isBound, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { bindTo, holderOf } from "../model/delegates.ts";
 import { because } from "../model/needs.ts";
+import { waitFor } from "../model/report.ts";
 import type { MemberView, PodView } from "../model/view.ts";
-import { waitFor } from "../model/waiting-reason.ts";
 
 /** The member that has the delegate does not answer. */
 export const lostHolder: Phase = (view, now) => {

@@ -1,12 +1,12 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
 import { explain } from "../../../placement/rank.ts";
-import { isBound, isTerminal } from "../../../pods/phase.ts";
+import { isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
 import { because } from "../model/needs.ts";
+import { waitFor } from "../model/report.ts";
 import type { PodView } from "../model/view.ts";
-import { waitFor } from "../model/waiting-reason.ts";
 
 /** The member's scheduler has bound the delegate: the proxy is bound to the member's virtual node. */
 export const bind: Phase = (view, now) => {

@@ -3,8 +3,8 @@ import { type Action, type DelegationDecision, decided, type Phase } from "../mo
 import { createIn } from "../model/delegates.ts";
 import { because, isReady } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
+import { quietFor, waitFor, waitingSince } from "../model/report.ts";
 import { type PodView, requestsIn } from "../model/view.ts";
-import { quietFor, waitFor, waitingSince } from "../model/waiting-reason.ts";
 
 // A slow member has answered by then; a lost one is known to be lost, as its probe hurries.
 const AWAIT_MS = 10_000;

@@ -1,5 +1,5 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
-import { askedGrace, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { askedGrace, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
 import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { boundMember, isFor } from "../model/delegates.ts";

@@ -1,5 +1,12 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { askedGrace, deletionAskedAt, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import {
+  askedGrace,
+  deletionAskedAt,
+  deletionGrace,
+  isBound,
+  isDeleting,
+  isTerminal,
+} from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import {
   blocksDeletion,
@@ -11,9 +18,9 @@ import {
   surplusAwaitedUntil,
 } from "../model/delegates.ts";
 import { feedback, notReadyWrite } from "../model/feedback.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
 import { mayHold } from "../model/memory.ts";
 import { type MemberView, type PodView, wallTime } from "../model/view.ts";
-import { writeAgainAt } from "../model/writes.ts";
 
 // The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.
 const SHORTEST_GRACE_SECONDS = 1;

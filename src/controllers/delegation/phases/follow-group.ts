@@ -1,5 +1,5 @@
 import type { Phase } from "../model/decision.ts";
-import { quietFor } from "../model/waiting-reason.ts";
+import { quietFor } from "../model/report.ts";
 
 // A pod follows the first of its group within moments. What takes longer is worth a condition and an event.
 const FOLLOW_QUIETLY_MS = 5000;

@@ -1,4 +1,4 @@
-import { isGated } from "../../../pods/phase.ts";
+import { isGated } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../model/decision.ts";
 
 /** A scheduling gate holds the pod, as it does for any scheduler. */

@@ -1,5 +1,5 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
-import { hasStarted, isBound, isTerminal } from "../../../pods/phase.ts";
+import { hasStarted, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { decided, type Phase } from "../model/decision.ts";
 import { boundMember, endsUnstarted, hasFinalizer, isFor, ranUntold, recordOn } from "../model/delegates.ts";
 

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
-import { deletionGrace, isBound, isTerminal } from "../../../pods/phase.ts";
+import { deletionGrace, isBound, isTerminal } from "../../../pods/pod-state.ts";
 import { type Action, decided, type Phase } from "../model/decision.ts";
 import {
   awaitsDelegate,
@@ -14,8 +14,8 @@ import {
   withdraw,
 } from "../model/delegates.ts";
 import { notReadyWrite, statusWrite, verdict } from "../model/feedback.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
 import { type PodView, wallTime } from "../model/view.ts";
-import { writeAgainAt } from "../model/writes.ts";
 import { confirmGoneIn } from "./confirm-gone.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */

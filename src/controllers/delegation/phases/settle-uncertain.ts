@@ -4,10 +4,10 @@ import { createIn } from "../model/delegates.ts";
 import { CREATE_ENDS_MS } from "../model/memory.ts";
 import { because } from "../model/needs.ts";
 import { openMembers } from "../model/open-members.ts";
+import { report } from "../model/report.ts";
 import type { MemberView, PodView } from "../model/view.ts";
-import { report } from "../model/waiting-reason.ts";
+import { SETTLES_MS } from "./await-previous-leader.ts";
 import { bindToLostNode } from "./bind-to-lost-node.ts";
-import { SETTLES_MS } from "./previous-leader.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.
 const UNCERTAIN_QUIETLY_MS = 5000;

@@ -1,11 +1,11 @@
 import { timestamp } from "../../../api/kubernetes.ts";
-import { isDeleting } from "../../../pods/phase.ts";
+import { isDeleting } from "../../../pods/pod-state.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { decided, type Phase } from "../model/decision.ts";
 import { blocksDeletion } from "../model/delegates.ts";
-import { statusPurpose } from "../model/purpose.ts";
+import { isFutile, writeAgainAt } from "../model/futile-writes.ts";
 import { wallTime } from "../model/view.ts";
-import { isFutile, writeAgainAt } from "../model/writes.ts";
+import { statusPurpose } from "../model/write-purpose.ts";
 
 /** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
 export const showRefusedWrites: Phase = (view, now) => {

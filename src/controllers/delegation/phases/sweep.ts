@@ -1,6 +1,6 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
-import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import type { Action } from "../model/decision.ts";
 import { awaitsDelegate, isRecorded, surplusHolders, withdraw } from "../model/delegates.ts";
 import { hasProxy, type View } from "../model/view.ts";

@@ -1,14 +1,14 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
-import { controllerOf, hasStarted, isTerminal } from "../../../pods/phase.ts";
+import { controllerOf, hasStarted, isTerminal } from "../../../pods/pod-state.ts";
 import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { boundMember, createIn, isRecorded, surplusHolders } from "../model/delegates.ts";
 import { feedback, verdict, withoutConditionsOf } from "../model/feedback.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
 import { isReady, whyUnprepared } from "../model/needs.ts";
+import { waitFor } from "../model/report.ts";
 import { type MemberView, type PodView, unknownPlacement, wallTime } from "../model/view.ts";
-import { waitFor } from "../model/waiting-reason.ts";
-import { writeAgainAt } from "../model/writes.ts";
 import { LOOK_AGAIN_MS } from "./await-bound.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */

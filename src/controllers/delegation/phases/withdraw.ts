@@ -1,4 +1,4 @@
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import {
   boundMember,

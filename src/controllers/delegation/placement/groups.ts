@@ -1,7 +1,7 @@
 import type { Placement } from "../../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
-import { controllerOf, isBound, isDeleting } from "../../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 
 /** A group as a pod names it. */

@@ -1,6 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Registry } from "../../../clusters/registry.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import { awaitsDelegate, endsUnstarted, isFor, ranUntold } from "../model/delegates.ts";

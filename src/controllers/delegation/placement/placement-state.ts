@@ -11,12 +11,12 @@ import type { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Emitter } from "../../events.ts";
 import { Divisions } from "../../preferences/divisions.ts";
 import type { View } from "../model/view.ts";
+import { Eligibilities } from "./eligibility.ts";
 import { Groups } from "./groups.ts";
 import { KnownPods } from "./known-pods.ts";
 import { Memories } from "./memories.ts";
-import type { PlacementMembers } from "./placement-reader.ts";
-import { PlacementReader } from "./placement-reader.ts";
-import { PlacementView } from "./placement-view.ts";
+import type { PlacementMembers } from "./pod-rules.ts";
+import { PodRules } from "./pod-rules.ts";
 import { RefusedShapes } from "./refused-shapes.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { SpreadCounts } from "./spread-counts.ts";
@@ -45,8 +45,8 @@ export class PlacementState {
   readonly shapes: RefusedShapes = new RefusedShapes();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
-  readonly reader: PlacementReader;
-  readonly view: PlacementView;
+  readonly reader: PodRules;
+  readonly view: Eligibilities;
   readonly #pods: KnownPods;
   readonly #proxies: ReadStore<Pod>;
 
@@ -79,7 +79,7 @@ export class PlacementState {
     });
     this.spread = spread;
     const owned = divisions.proxies;
-    const reader = new PlacementReader({
+    const reader = new PodRules({
       registry,
       namespaces,
       defaults,
@@ -94,7 +94,7 @@ export class PlacementState {
     this.memories = memories;
     this.reservations = new Reservations({ registry, memories, shapes, clock });
     this.reader = reader;
-    this.view = new PlacementView({ registry, reader, divisions, groups, shapes, homeApi, clock });
+    this.view = new Eligibilities({ registry, reader, divisions, groups, shapes, homeApi, clock });
   }
 
   noteDelegate(uid: string, member: string): void {

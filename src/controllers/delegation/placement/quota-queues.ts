@@ -1,5 +1,5 @@
 import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { isLive } from "../../../pods/phase.ts";
+import { isLive } from "../../../pods/pod-state.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";

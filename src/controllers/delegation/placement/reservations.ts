@@ -1,12 +1,12 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../model/decision.ts";
 import type { BackoffGrowth } from "../model/member-backoff.ts";
 import type { Memories } from "./memories.ts";
-import type { PlacementMembers } from "./placement-reader.ts";
+import type { PlacementMembers } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
 /** The room that a pod is about to take in a member. */

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
-import { isBound, isLive } from "../../../pods/phase.ts";
+import { isBound, isLive } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 
 export interface SpreadCountsOptions {

@@ -1,5 +1,5 @@
 import type { ObjectKey, Pod, Stored } from "../../../api/kubernetes.ts";
-import { isGated } from "../../../pods/phase.ts";
+import { isGated } from "../../../pods/pod-state.ts";
 import { byPrecedence } from "../../../pods/scheduling.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PacedResync, type PacedResyncOptions } from "../../../runtime/paced-resync.ts";

@@ -7,7 +7,7 @@ import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";

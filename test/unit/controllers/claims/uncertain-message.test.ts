@@ -4,7 +4,7 @@ import { ClaimController } from "../../../../src/controllers/claims/controller.t
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
-import { copyMetadata } from "../../../../src/copies/copy.ts";
+import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";

@@ -5,12 +5,12 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { ServiceController } from "../../../../src/controllers/services/controller.ts";
-import { copyMetadata } from "../../../../src/copies/copy.ts";
+import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";

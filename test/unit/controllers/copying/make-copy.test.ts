@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
-import { copyMetadata } from "../../../../src/copies/copy.ts";
+import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";

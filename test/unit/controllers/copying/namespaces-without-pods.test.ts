@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
 import { Metrics } from "../../../../src/telemetry/metrics.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
 import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";

@@ -12,7 +12,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { reflectProxies } from "../../../../src/controllers/proxies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -110,7 +110,10 @@ afterEach(() => {
 });
 
 /** Returns a controller with these members, which finds these proxies when it begins to lead. */
-async function lead(names: readonly string[] = ["west"], inherited: readonly Stored<Pod>[] = []): Promise<void> {
+async function runWhileLeading(
+  names: readonly string[] = ["west"],
+  inherited: readonly Stored<Pod>[] = [],
+): Promise<void> {
   const members = new Map(names.map((name) => [name, memberOf(name)]));
   west = members.get("west") ?? memberOf("west");
   const host = fakeClient({
@@ -172,7 +175,7 @@ async function proxyComes(object: Stored<Pod>, type = "ADDED"): Promise<void> {
 }
 
 test("keeps a Cluster while a delegate is being created in its member", async () => {
-  await lead();
+  await runWhileLeading();
   expect(controller.waitingIn("west")).toBe(0);
   await proxyComes(proxy);
   expect(created).toEqual(["west"]);
@@ -180,7 +183,7 @@ test("keeps a Cluster while a delegate is being created in its member", async ()
 });
 
 test("counts a member at another address as one that may have the delegates of all waiting pods, until it is read", async () => {
-  await lead();
+  await runWhileLeading();
   west.read = false;
   await proxyComes(proxy);
   expect(created).toEqual([]);
@@ -190,7 +193,7 @@ test("counts a member at another address as one that may have the delegates of a
 });
 
 test("asks all members at once for a pod of an earlier leader, and notes answers while one hangs", async () => {
-  await lead(["west", "east", "north"], [proxy]);
+  await runWhileLeading(["west", "east", "north"], [proxy]);
   await vi.waitFor(() => expect(asked.map(({ name }) => name)).toEqual(["west", "east", "north"]));
   const [hangs, ...others] = asked;
   for (const { answer } of others) answer.resolve(undefined);
@@ -212,7 +215,7 @@ test.each([
 ])("counts a proxy in the member that shows %s", async (_, metadata, expected) => {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const owned = proxyPod({ metadata: { ...proxy.metadata, ownerReferences: [owner] } });
-  await lead([]);
+  await runWhileLeading([]);
   await proxyComes(owned);
   const made = delegateOf(owned);
   const shown = { ...made, metadata: { ...made.metadata, ...metadata } };
@@ -222,7 +225,7 @@ test.each([
 });
 
 test("wakes pods that waited for the answer to one of their shape when that pod has gone", async () => {
-  await lead();
+  await runWhileLeading();
   await proxyComes(proxy);
   const told = vi.fn<() => void>();
   emitter.on("roomFreed", told);
@@ -251,7 +254,7 @@ describe("pods that wait for an even spread or for a limit", () => {
       0,
     ],
   ])("%s", async (_, type, object, times) => {
-    await lead();
+    await runWhileLeading();
     await proxyComes(gated);
     const onPlaces = vi.spyOn(WaitingProxies.prototype, "onPlaces");
     await proxyComes(object, type);
@@ -273,7 +276,7 @@ describe("a pod that a quota had no room for", () => {
   const full = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
 
   beforeEach(async () => {
-    await lead();
+    await runWhileLeading();
     west.refuses = full;
     await proxyComes(proxy);
     await clock.advance(10_000);
@@ -301,7 +304,7 @@ describe("a pod that a quota had no room for", () => {
   test("is tried again although it has overflowed and is bound to the member", async () => {
     await controller.stop();
     created = [];
-    await lead();
+    await runWhileLeading();
     west.refuses = full;
     const overflowed = proxyPod({
       metadata: { annotations: { "legation.dev/api": "none", [CLUSTER_ANNOTATION]: "west" } },
@@ -330,7 +333,7 @@ test("wakes pods in overflow mode when the group that they wait for has no membe
     metadata: { annotations: { "legation.dev/group": "a" } },
     spec: { schedulingGates: [{ name: "example.com/quota" }] },
   });
-  await lead();
+  await runWhileLeading();
   await proxyComes(first);
   expect(onRoom).not.toHaveBeenCalled();
   const member = { name: "west", delegates: { get: () => delegateOf(first) } } as never as Member;
@@ -353,7 +356,7 @@ describe("the memory of a pod's search for a member", () => {
   const bound = boundWith({ [DELEGATE_UID_ANNOTATION]: "delegate-uid" });
 
   test("ends when the pod is seen with its node, whatever became of the Binding's response", async () => {
-    await lead();
+    await runWhileLeading();
     await proxyComes(proxy);
     const settle = vi.spyOn(Reservations.prototype, "settle");
     await proxyComes(bound, "MODIFIED");
@@ -363,7 +366,7 @@ describe("the memory of a pod's search for a member", () => {
   });
 
   test("stays for a pod that has its node before its delegate, until the delegate is recorded", async () => {
-    await lead();
+    await runWhileLeading();
     await proxyComes(proxy);
     const settle = vi.spyOn(Reservations.prototype, "settle");
     await proxyComes(boundWith({}), "MODIFIED");
@@ -381,7 +384,7 @@ test.each<[string, typeof code, string]>([
   async (_, as, words) => {
     stale = delegateOf(proxyPod({ uid: "first" }), { spec: { nodeName: "node-1" } });
     code = as;
-    await lead(["west", "east"]);
+    await runWhileLeading(["west", "east"]);
     west.refuses = words;
     const annotations = { "legation.dev/api": "none", "legation.dev/clusters": "west" };
     await proxyComes({ ...proxy, metadata: { ...proxy.metadata, annotations } });

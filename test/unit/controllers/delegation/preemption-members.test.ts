@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { virtualNodeName } from "../../../../src/api/keys.ts";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
 import type { FakeCluster } from "../../../bench/scale/fake-cluster.ts";
 import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";

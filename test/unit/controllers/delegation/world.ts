@@ -5,10 +5,10 @@ import type { Attempt, Memory } from "../../../../src/controllers/delegation/mod
 import { type Needs, needsState, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/model/view.ts";
 import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
-import type { Eligibility } from "../../../../src/controllers/delegation/placement/placement-view.ts";
+import type { Eligibility } from "../../../../src/controllers/delegation/placement/eligibility.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { isBound } from "../../../../src/pods/phase.ts";
+import { isBound } from "../../../../src/pods/pod-state.ts";
 import { memberOf } from "../../../../src/pods/proxy.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 

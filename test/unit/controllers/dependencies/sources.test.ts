@@ -4,7 +4,7 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

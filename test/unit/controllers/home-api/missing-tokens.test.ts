@@ -4,7 +4,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";

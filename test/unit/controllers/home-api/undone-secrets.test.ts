@@ -4,7 +4,7 @@ import { objectKey, type Secret, type Stored } from "../../../../src/api/kuberne
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";

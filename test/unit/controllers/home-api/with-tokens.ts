@@ -8,7 +8,7 @@ import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts";
 import type { Clock } from "../../../../src/runtime/clock.ts";
-import type { Events } from "../../../../src/runtime/events.ts";
+import type { Events } from "../../../../src/runtime/event-bus.ts";
 import type { Logger } from "../../../../src/telemetry/logger.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { type RecordedEvent, recorderTo } from "../recorder.ts";

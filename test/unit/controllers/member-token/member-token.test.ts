@@ -3,7 +3,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { tokenClaims, withToken } from "../../../../src/controllers/member-token/claims.ts";
 import { MemberTokenController } from "../../../../src/controllers/member-token/controller.ts";
 import { decide } from "../../../../src/controllers/member-token/decide.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PodEventController } from "../../../../src/controllers/pod-events/controller.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

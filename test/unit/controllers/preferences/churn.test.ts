@@ -4,8 +4,8 @@ import { PREFERENCES_ANNOTATION, virtualNodeName } from "../../../../src/api/key
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
 import { Load } from "../../../../src/clusters/load.ts";
-import type { PlacementMember } from "../../../../src/controllers/delegation/placement/placement-reader.ts";
 import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
+import type { PlacementMember } from "../../../../src/controllers/delegation/placement/pod-rules.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
 import { PLACEMENT_INDEXES } from "../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";

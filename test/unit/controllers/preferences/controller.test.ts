@@ -6,7 +6,7 @@ import { PreferencesController } from "../../../../src/controllers/preferences/c
 import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";

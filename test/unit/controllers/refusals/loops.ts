@@ -6,7 +6,7 @@ import { ExportStatus } from "../../../../src/controllers/services/export-status
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { type Clock, realClock, sleepWith } from "../../../../src/runtime/clock.ts";

@@ -4,7 +4,7 @@ import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";

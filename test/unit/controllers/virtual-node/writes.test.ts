@@ -6,7 +6,7 @@ import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { Events } from "../../../../src/runtime/events.ts";
+import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";

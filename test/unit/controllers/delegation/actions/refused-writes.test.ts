@@ -4,7 +4,7 @@ import type { Action } from "../../../../../src/controllers/delegation/model/dec
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
-import { Events } from "../../../../../src/runtime/events.ts";
+import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const proxy = proxyPod({ uid: "proxy-uid" });

@@ -5,7 +5,7 @@ import type { PlacementState } from "../../../../../src/controllers/delegation/p
 import { OverflowPlacement } from "../../../../../src/controllers/overflow/placement.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
-import { Events } from "../../../../../src/runtime/events.ts";
+import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { placementOver } from "./placement-over.ts";

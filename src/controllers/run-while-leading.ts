@@ -3,10 +3,10 @@ import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { LeaderElector } from "../runtime/leader-election.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type RunningControllers, startControllers } from "./main.ts";
 import type { ControllersOptions } from "./options.ts";
+import { type RunningControllers, startControllers } from "./start-controllers.ts";
 
-export interface LeadOptions {
+export interface RunWhileLeadingOptions {
   /** A client for the Lease only: renewals must not queue behind other requests. */
   readonly electionClient: ClusterClient;
   /** Makes the controllers; their clients must refuse writes when nothing is left of the lease. */
@@ -26,7 +26,10 @@ export interface LeadOptions {
  * Waits for the lease, runs the controllers while this process holds it, and resolves when it is stopped or has lost it. A process
  * that lost its lease must end: the next one begins without memory.
  */
-export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"stopped" | "lost"> {
+export async function runWhileLeading(
+  options: RunWhileLeadingOptions,
+  signal: AbortSignal,
+): Promise<"stopped" | "lost"> {
   const { clock, log, electionClient, onLeading, leaseDurationMs = 15_000 } = options;
   const failed = new AbortController();
   const ended = AbortSignal.any([signal, failed.signal]);

@@ -6,15 +6,15 @@ import { yieldToEventLoop } from "../../../kube/event-loop.ts";
 import { listPages } from "../../../kube/list.ts";
 import { pods } from "../../../kube/resources.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
-import { isDeleting } from "../../../pods/phase.ts";
+import { isDeleting } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { ActionOf, AskedMember } from "../model/decision.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
+import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
-import type { DelegateSync } from "./feedback-and-forwarding.ts";
 import { findDelegate } from "./restore-marks.ts";
 
 type ReadAction = ActionOf<"readPreviousDelegate">;

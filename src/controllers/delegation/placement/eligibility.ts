@@ -15,7 +15,7 @@ import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../
 import { withoutMerged } from "../../../pods/host-admission.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../../pods/overrides.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Sharing } from "../../preferences/controller.ts";
@@ -23,7 +23,7 @@ import type { Divisions } from "../../preferences/divisions.ts";
 import { type Needs, readinessIn, refusalIn } from "../model/needs.ts";
 import type { ShapeRefusal, View } from "../model/view.ts";
 import type { Groups } from "./groups.ts";
-import type { PlacementMember, PlacementMembers, PlacementReader } from "./placement-reader.ts";
+import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
 // A member that refuses one more pod for these reasons keeps those it has, and stays in the division.
@@ -95,9 +95,9 @@ export function rankInput(
   };
 }
 
-export interface PlacementViewOptions {
+export interface EligibilitiesOptions {
   readonly registry: PlacementMembers;
-  readonly reader: PlacementReader;
+  readonly reader: PodRules;
   readonly divisions: Divisions;
   readonly groups: Groups;
   readonly shapes: RefusedShapes;
@@ -106,10 +106,10 @@ export interface PlacementViewOptions {
 }
 
 /** Computes what decides over a proxy's place. */
-export class PlacementView {
-  readonly #options: PlacementViewOptions;
+export class Eligibilities {
+  readonly #options: EligibilitiesOptions;
 
-  constructor(options: PlacementViewOptions) {
+  constructor(options: EligibilitiesOptions) {
     this.#options = options;
   }
 

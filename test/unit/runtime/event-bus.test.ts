@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Events } from "../../../src/runtime/events.ts";
+import { Events } from "../../../src/runtime/event-bus.ts";
 
 interface Told {
   readonly added: [name: string, count: number];

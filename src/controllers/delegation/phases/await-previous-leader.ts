@@ -1,7 +1,7 @@
 import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { mayHold } from "../model/memory.ts";
+import { quietFor, waitFor } from "../model/report.ts";
 import type { MemberView, PodView } from "../model/view.ts";
-import { quietFor, waitFor } from "../model/waiting-reason.ts";
 import { READ_QUIETLY_MS } from "./choose.ts";
 
 /** A member that answers again has done by then what the previous leader had sent to it; ms. */

@@ -3,7 +3,7 @@ import type { Pod, PodCondition, Stored } from "../../../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedLabels } from "../../../pods/delegate.ts";
 import type { StatusPatch } from "../../../pods/feedback.ts";
 import { type ForwardPatch, fingerprint } from "../../../pods/forward-record.ts";
-import { conditionOf } from "../../../pods/phase.ts";
+import { conditionOf } from "../../../pods/pod-state.ts";
 import type { Wanted } from "../../../runtime/undone-writes.ts";
 
 /** The purpose of a write. A write for the same purpose, with no other between, means that another writer undid the first. */

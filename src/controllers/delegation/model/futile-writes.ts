@@ -1,6 +1,6 @@
 import { type Action, soonest } from "./decision.ts";
 import { HOLD_MS, isHeld, type Memory } from "./memory.ts";
-import { type Purpose, undone } from "./purpose.ts";
+import { type Purpose, undone } from "./write-purpose.ts";
 
 // A write without effect is held by then, and the next decision is another one.
 const CHECKED_MS = HOLD_MS + 1000;

@@ -1,6 +1,6 @@
 import { virtualNodeName } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { isBound } from "../../../pods/phase.ts";
+import { isBound } from "../../../pods/pod-state.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
 import type { Told } from "./memory.ts";

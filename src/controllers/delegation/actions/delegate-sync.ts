@@ -8,9 +8,9 @@ import type { ActionContext, Expectation } from "../../../runtime/controller.ts"
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ActionOf } from "../model/decision.ts";
-import { type Purpose, statusPurpose, undone } from "../model/purpose.ts";
+import { isFutile } from "../model/futile-writes.ts";
 import type { View } from "../model/view.ts";
-import { isFutile } from "../model/writes.ts";
+import { type Purpose, statusPurpose, undone } from "../model/write-purpose.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";

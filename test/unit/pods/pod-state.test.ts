@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PodStatus } from "../../../src/api/kubernetes.ts";
-import { deletionAskedAt, deletionGrace, hasStarted } from "../../../src/pods/phase.ts";
+import { deletionAskedAt, deletionGrace, hasStarted } from "../../../src/pods/pod-state.ts";
 import { containerStatus, pod } from "../../support/builders/pod.ts";
 
 const deletionTimestamp = "2026-01-01T00:01:00Z";

@@ -7,7 +7,7 @@ import {
   type Pod,
   type Stored,
 } from "../../../../../src/api/kubernetes.ts";
-import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/previous-leader.ts";
+import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/read-previous-delegates.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
 import { KubeError } from "../../../../../src/kube/errors.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../../src/api/kubernetes.ts";
-import { DelegateSync } from "../../../../../src/controllers/delegation/actions/feedback-and-forwarding.ts";
+import { DelegateSync } from "../../../../../src/controllers/delegation/actions/delegate-sync.ts";
 import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
@@ -10,8 +10,8 @@ import type { ControllerEvents } from "../../../../../src/controllers/events.ts"
 import { KubeError } from "../../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
-import { conditionOf } from "../../../../../src/pods/phase.ts";
-import { Events } from "../../../../../src/runtime/events.ts";
+import { conditionOf } from "../../../../../src/pods/pod-state.ts";
+import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { Placements } from "../../../../src/controllers/copying/placements.ts";
+import { Placements } from "../../../../src/controllers/copying/pods-in-members.ts";
 
 function pod(uid: string, namespace: string, labels: Record<string, string>): Stored<Pod> {
   return { metadata: { name: uid, namespace, uid, resourceVersion: "1", labels } };

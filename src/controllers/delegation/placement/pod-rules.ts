@@ -8,7 +8,7 @@ import type { Candidate, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { groupRule, placementRules, policyRules } from "../../../placement/rules.ts";
 import { type HostAdmission, type Merged, mergedInto } from "../../../pods/host-admission.ts";
-import { controllerOf, isLive } from "../../../pods/phase.ts";
+import { controllerOf, isLive } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
@@ -41,7 +41,7 @@ export interface PlacementMembers {
   unconnected(): readonly { readonly metadata: { readonly name: string } }[];
 }
 
-export interface PlacementReaderOptions {
+export interface PodRulesOptions {
   readonly registry: PlacementMembers;
   readonly namespaces: ReadStore<Namespace>;
   readonly defaults: ReadStore<PlacementDefaults>;
@@ -55,10 +55,10 @@ export interface PlacementReaderOptions {
 }
 
 /** Makes the rules for a pod from Clusters, namespaces and annotations. */
-export class PlacementReader {
-  readonly #options: PlacementReaderOptions;
+export class PodRules {
+  readonly #options: PodRulesOptions;
 
-  constructor(options: PlacementReaderOptions) {
+  constructor(options: PodRulesOptions) {
     this.#options = options;
   }
 

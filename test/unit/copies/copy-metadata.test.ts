@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from "../../../src/copies/copy.ts";
+import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from "../../../src/copies/copy-metadata.ts";
 import { DEPENDENCIES } from "../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import { host, source, stored } from "./builders.ts";
