@@ -39,7 +39,7 @@ export interface RuleFacts {
   readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;
 }
 
-/** Returns the rules of operators and nodes, which only refuse. */
+/** Returns the rules of operators and nodes, which only refuse. docs/development.md says how to add a rule. */
 export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule[] {
   return [
     permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
