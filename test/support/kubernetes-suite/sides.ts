@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
 import { staticBusybox } from "../clusters/node/possible.ts";
-import { freePort } from "../clusters/ports.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { startLegation } from "../legation/start.ts";
@@ -96,8 +95,8 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
       host,
       members: { west: clusters.get("west") },
       proxied: false,
-      // The API server proxies to no loopback address, and specs ask the kubelet through it.
-      controllerFlags: [`--home-api-server=https://${address}`, `--kubelet-listen=${address}:${await freePort()}`],
+      // Specs ask the kubelet on its usual port through the API server, which proxies to no loopback address.
+      controllerFlags: [`--home-api-server=https://${address}`, `--kubelet-listen=${address}:10250`],
       restart: true,
       onProgress,
     });
