@@ -85,22 +85,27 @@ export function surplusHolders(view: PodView): Holder[] {
  * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: others than the proxy's own
  * are waited for only as long as a kubelet takes.
  */
-export function blocksDeletion({ name, delegate }: MemberView, view: PodView, now: number): boolean {
-  const { proxy } = view;
-  if (delegate === undefined || !isFor(delegate, proxy)) return false;
-  const own = memberOf(proxy);
-  return own === undefined || own === name || isRecorded(delegate, proxy) || now < surplusAwaitedUntil(view, now);
+export function blocksDeletion(member: MemberView, view: PodView, now: number): boolean {
+  if (!isFor(member.delegate, view.proxy)) return false;
+  return !isSurplus(member, view.proxy) || surplusAwaitedUntil(view, now) !== undefined;
 }
 
-/** Returns until when the end of the proxy waits for delegates beside its own; epoch ms. */
-export function surplusAwaitedUntil(view: PodView, now: number): number {
+/** Reports whether the member shows a delegate of the bound proxy that is neither in its own member nor on its record. */
+export function isSurplus({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
+  const own = memberOf(proxy);
+  if (delegate === undefined || !isFor(delegate, proxy) || own === undefined || own === name) return false;
+  return !isRecorded(delegate, proxy);
+}
+
+/** Returns until when the end of the proxy waits for surplus delegates; epoch ms. Undefined when it does not, or no longer. */
+export function surplusAwaitedUntil(view: PodView, now: number): number | undefined {
   const askedAt = deletionAskedAt(view.proxy);
   const grace = askedGrace(view.proxy) ?? 0;
-  if (askedAt === undefined || grace === 0) return now;
+  if (askedAt === undefined || grace === 0) return undefined;
   const passedMs = wallTime(view, now) - askedAt;
   const waitMs = grace * 1000 + ENDS_WITHIN_MS;
   // Clocks differ. Where they differ by more, nothing is waited for.
-  return Math.abs(passedMs) < waitMs ? now + waitMs - passedMs : now;
+  return Math.abs(passedMs) < waitMs ? now + waitMs - passedMs : undefined;
 }
 
 export function hasOtherFinalizers({ metadata: { finalizers = [] } }: Stored<Pod>): boolean {

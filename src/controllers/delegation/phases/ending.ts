@@ -15,6 +15,7 @@ import {
   isAbandoned,
   isFor,
   isRecorded,
+  isSurplus,
   surplusAwaitedUntil,
 } from "../model/delegates.ts";
 import { feedback, notReadyWrite } from "../model/feedback.ts";
@@ -35,13 +36,11 @@ export const ending: Phase = (view, now) => {
   const wall = wallTime(view, now);
   const actions = holding.flatMap((member) => endIn(member, view, now));
   const leftMs = (deletionAskedAt(proxy) ?? wall) + REPORTED_WITHIN_MS - wall;
-  const own = boundMember(view)?.name;
-  const isForSurplus = isBound(proxy) && holding.some(({ name }) => name !== own);
   return decided(
     "Ending",
     actions,
     isAwaited(proxy, wall) ? now + leftMs : undefined,
-    isForSurplus ? surplusAwaitedUntil(view, now) : undefined,
+    holding.some((member) => isSurplus(member, proxy)) ? surplusAwaitedUntil(view, now) : undefined,
     writeAgainAt(memory, actions, now),
   );
 };
@@ -62,9 +61,8 @@ function endIn(member: MemberView, view: PodView, now: number): Action[] {
     return name === boundMember(view)?.name ? notReadyWrite(view, member, now) : [];
   }
   if (delegate !== undefined && isFor(delegate, proxy)) {
-    // `sweep` deletes those of other members.
-    if (isBound(proxy) && name !== boundMember(view)?.name && !isRecorded(delegate, proxy)) return [];
-    return deleteDelegate(name, delegate, proxy, wallTime(view, now));
+    // `sweep` deletes surplus delegates.
+    return isSurplus(member, proxy) ? [] : deleteDelegate(name, delegate, proxy, wallTime(view, now));
   }
   if (memory.uncertain !== name) return [];
   return [{ type: "confirmCreated", member: name, proxyUid: proxy.metadata.uid }];

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import type { Action } from "../model/decision.ts";
-import { awaitsDelegate, isRecorded, surplusHolders, withdraw } from "../model/delegates.ts";
+import { awaitsDelegate, isSurplus, surplusHolders, withdraw } from "../model/delegates.ts";
 import { hasProxy, type View } from "../model/view.ts";
 
 /** A member that keeps what is to be swept is asked again after this long; ms. */
@@ -22,7 +22,7 @@ function surplusDelegates(view: View): Action[] {
   // While it gets its first delegate, `leaveOthers` decides.
   if (awaitsDelegate(proxy) && !isDeleting(proxy) && !isTerminal(proxy)) return [];
   return surplusHolders(view)
-    .filter(({ delegate }) => !isDeleting(proxy) || !isRecorded(delegate, proxy))
+    .filter((holder) => !isDeleting(proxy) || isSurplus(holder, proxy))
     .flatMap(withdraw)
     .map((removal) => ({ ...removal, surplus: true }));
 }

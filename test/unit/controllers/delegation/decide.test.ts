@@ -944,6 +944,16 @@ describe("a proxy that is being deleted", () => {
       expect(names(actions)).toEqual(["delete west-again"]);
       expect(outcome).toBe("Ending");
     });
+
+    test("waits for its recorded delegate under another name without reconciling again and again", () => {
+      const proxy = boundProxy(ending);
+      const again = member("west-again", {
+        delegate: delegateOf(proxy, { metadata: deleting, status: runningStatus() }),
+      });
+      const later = Date.parse(proxy.metadata.deletionTimestamp ?? "") + 60_000;
+      const { outcome, requeueAt } = decide(world(proxy, [again]), later);
+      expect({ outcome, requeueAt }).toEqual({ outcome: "Ending", requeueAt: undefined });
+    });
   });
 
   test("waits for its kubelet's end even without its finalizer", () => {
