@@ -1,4 +1,4 @@
-import { clusterOfNode, DELEGATE_UID_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { clusterOfNode, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
@@ -18,7 +18,7 @@ import { PodTraces } from "./actions/traces.ts";
 import { decide } from "./decide.ts";
 import { HostClasses } from "./host-classes.ts";
 import type { Action } from "./model/decision.ts";
-import { awaitsDelegate, endsUnstarted, isFor } from "./model/delegates.ts";
+import { awaitsDelegate, endsUnstarted, isFor, isNewlyRecorded, isSettled } from "./model/delegates.ts";
 import { type DecisionRecord, redacted } from "./model/redact.ts";
 import type { View } from "./model/view.ts";
 import { identify, Observer } from "./observe.ts";
@@ -245,7 +245,7 @@ export class DelegationController {
       if (moved && this.#leading) events.emit("placesChanged");
       // In overflow mode no delegate is created before the Binding, nor in another member.
       if (!this.#leading && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
-      if (type === "updated" && !isSameRecord(event.previous, object)) this.#settle(object);
+      if (type === "updated" && isNewlyRecorded(event.previous, object)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
       // Gates can only be removed, so no earlier leader has placed a gated pod.
@@ -258,7 +258,7 @@ export class DelegationController {
   /** Ends the search of a proxy whose delegate is on record, also where the response to that write was lost. */
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
-    if (member === undefined || !isSettled(proxy)) return;
+    if (member === undefined) return;
     if (this.placementState.reservations.settle(proxy.metadata.uid, member, proxy))
       this.#options.events.emit("roomFreed");
   }
@@ -276,14 +276,4 @@ export class DelegationController {
     for (const proxy of this.#proxies.list()) this.placementState.reader.update(proxy);
     this.#waiting.onCapacity();
   }
-}
-
-/** Reports whether the proxy is bound and its delegate on record. */
-function isSettled(proxy: Pod): boolean {
-  return isBound(proxy) && !awaitsDelegate(proxy);
-}
-
-function isSameRecord(previous: Pod, next: Pod): boolean {
-  const [before, now] = [previous, next].map(({ metadata }) => metadata?.annotations?.[DELEGATE_UID_ANNOTATION]);
-  return isSettled(previous) && before === now;
 }

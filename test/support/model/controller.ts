@@ -1,6 +1,6 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/model/decision.ts";
-import { awaitsDelegate } from "../../../src/controllers/delegation/model/delegates.ts";
+import { isNewlyRecorded, isSettled } from "../../../src/controllers/delegation/model/delegates.ts";
 import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
 import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
@@ -331,15 +331,9 @@ export function seeHost(world: World): World {
   const [next] = versions;
   if (versions.length === 0) return world;
   const gone = before !== undefined && before.metadata.uid !== next?.metadata.uid;
-  const ends =
-    gone ||
-    (before !== undefined && next !== undefined && isSettled(next) && recorded(before).uid !== recorded(next).uid);
+  const ends = gone || (before !== undefined && next !== undefined && isNewlyRecorded(before, next));
   const memory = ends ? remember(world.memory, (memories) => memories.forget(before.metadata.uid)) : world.memory;
   return { ...world, host: { versions }, memory };
-}
-
-function isSettled(proxy: Pod): boolean {
-  return isBound(proxy) && !awaitsDelegate(proxy);
 }
 
 /** Delivers the next event of a member's watch, or its list. */

@@ -6,7 +6,6 @@ import { pods } from "../../../kube/resources.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
-import { isBound } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import {
@@ -22,7 +21,7 @@ import {
 } from "../../api-refusal.ts";
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
-import { awaitsDelegate } from "../model/delegates.ts";
+import { isSettled } from "../model/delegates.ts";
 import type { BackoffGrowth } from "../model/member-backoff.ts";
 import { CREATE_ENDS_MS, MARKS } from "../model/memory.ts";
 import { isPrepared } from "../model/needs.ts";
@@ -311,7 +310,7 @@ export class Creation {
 }
 
 function isConfined(proxy: Stored<Pod> | undefined): boolean {
-  return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
+  return proxy !== undefined && isSettled(proxy);
 }
 
 function growthAfter(error: KubeError, { delegates }: Member, namespace: string): BackoffGrowth {

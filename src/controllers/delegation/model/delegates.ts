@@ -45,6 +45,17 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }
 
+/** Reports whether the proxy is bound and its delegate on record. */
+export function isSettled(proxy: Pod): boolean {
+  return isBound(proxy) && !awaitsDelegate(proxy);
+}
+
+/** Reports whether a change of the proxy put a delegate, or another one, on record. */
+export function isNewlyRecorded(previous: Pod, next: Pod): boolean {
+  const [before, now] = [previous, next].map(({ metadata }) => metadata?.annotations?.[DELEGATE_UID_ANNOTATION]);
+  return isSettled(next) && !(isSettled(previous) && before === now);
+}
+
 /** Reports whether Legation's finalizer holds the proxy until its delegate has gone. */
 export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;

@@ -150,9 +150,7 @@ export class Memories {
 
   /** The host has done the Binding, and does not show it yet: the search is over. */
   noteBound(proxyUid: string): void {
-    const { binding } = this.of(proxyUid);
-    this.forget(proxyUid);
-    if (binding !== undefined) this.noteBinding(proxyUid, binding);
+    this.#forgetAllBut(proxyUid, "binding");
   }
 
   noteRecording(proxyUid: string, recording: SentRecord): void {
@@ -165,9 +163,7 @@ export class Memories {
 
   /** The host has taken the record, and does not show it yet. */
   noteRecorded(proxyUid: string): void {
-    const { recording } = this.of(proxyUid);
-    this.forget(proxyUid);
-    if (recording !== undefined) this.noteRecording(proxyUid, recording);
+    this.#forgetAllBut(proxyUid, "recording");
   }
 
   noteMade(proxyUid: string, member: string, delegateUid: string): void {
@@ -242,6 +238,12 @@ export class Memories {
   forget(proxyUid: string): void {
     this.#memories.delete(proxyUid);
     this.writes.forget(proxyUid);
+  }
+
+  #forgetAllBut(proxyUid: string, field: "binding" | "recording"): void {
+    const { [field]: sent } = this.of(proxyUid);
+    this.forget(proxyUid);
+    if (sent !== undefined) this.#change(proxyUid, (memory) => ({ ...memory, [field]: sent }));
   }
 
   #attempt(proxyUid: string, member: string, attempt: Attempt): void {

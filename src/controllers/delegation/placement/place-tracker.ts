@@ -3,7 +3,7 @@ import type { Registry } from "../../../clusters/registry.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import { awaitsDelegate, endsUnstarted, isFor, ranUntold } from "../model/delegates.ts";
+import { endsUnstarted, isFor, isSettled, ranUntold } from "../model/delegates.ts";
 import type { PlacementState } from "./placement-state.ts";
 
 export interface PlaceTrackerOptions {
@@ -31,7 +31,7 @@ export class PlaceTracker {
       return;
     }
     if (!isBound(proxy)) this.#unplace(key, proxy);
-    if (!isBound(proxy) || awaitsDelegate(proxy)) this.#noteHolder(key, proxy);
+    if (!isSettled(proxy)) this.#noteHolder(key, proxy);
   }
 
   /** The delegate that stays counts, where there are two. */
