@@ -46,8 +46,8 @@ export class CreateThrottle {
   readonly #waiting = new Map<string, Set<Waiter>>();
   /** Creates in flight, without those that hang. */
   readonly #inFlight = new Set<Sent>();
-  /** Time of the quickest responses to creates; ms. */
-  #quickestMs = Number.POSITIVE_INFINITY;
+  /** Time of the quickest responses to creates; ms. Undefined before the first. */
+  #quickestMs: number | undefined;
   #silent = false;
   #timer: Timer | undefined;
 
@@ -95,20 +95,17 @@ export class CreateThrottle {
   #responded(sent: Sent): void {
     this.#inFlight.delete(sent);
     const tookMs = this.#clock.now() - sent.sentAt;
-    const slowerMs = tookMs - this.#quickestMs;
-    this.#quickestMs = slowerMs < 0 ? tookMs : this.#quickestMs + slowerMs * FORGETTING;
+    const quickestMs = this.#quickestMs ?? tookMs;
+    this.#quickestMs = Math.min(tookMs, quickestMs + (tookMs - quickestMs) * FORGETTING);
     this.answered();
   }
 
   #maySend(): boolean {
-    const isMeasured = Number.isFinite(this.#quickestMs);
-    return this.#inFlight.size < MOST_IN_FLIGHT + (isMeasured ? Math.floor(this.#quickestMs / DISTANCE_MS) : 0);
+    return this.#inFlight.size < MOST_IN_FLIGHT + Math.floor((this.#quickestMs ?? 0) / DISTANCE_MS);
   }
 
   #turn({ namespace, name, signal }: ThrottledCreate): Promise<Sent> {
-    if (this.#maySend()) {
-      return Promise.resolve(this.#begin());
-    }
+    if (this.#maySend()) return Promise.resolve(this.#begin());
     return new Promise((resolve, reject) => {
       const waiters = this.#waiting.get(namespace) ?? new Set();
       const waiter: Waiter = {
