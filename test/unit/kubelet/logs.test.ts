@@ -10,6 +10,7 @@ import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
 const PATH = "/containerLogs/shop/web/main";
+const READ = { cluster: "west", verb: "get", resource: "pods", namespace: "shop", objectName: "web" } as const;
 
 let asked: StreamOptions[];
 let answer: (options: StreamOptions) => Promise<StreamAnswer>;
@@ -150,30 +151,15 @@ describe("a log", () => {
   });
 
   test("is refused while the member does not answer", async () => {
-    const fields = {
-      code: "NotSent",
-      cluster: "west",
-      verb: "get",
-      resource: "pods",
-      namespace: "shop",
-      objectName: "web",
-    } as const;
-    answer = () => Promise.reject(new KubeError("connection refused", fields));
+    answer = () => Promise.reject(new KubeError("connection refused", { ...READ, code: "NotSent" }));
     expect(await read()).toEqual({ status: 500, text: "cluster west did not answer: connection refused" });
   });
 
   test("waits for its first line without a limit when it is followed, until the member is lost", async () => {
     answer = ({ signal }) =>
       new Promise((_resolve, reject) => {
-        const fields = {
-          code: "Aborted",
-          cluster: "west",
-          verb: "get",
-          resource: "pods",
-          namespace: "shop",
-          objectName: "web",
-        } as const;
-        signal?.addEventListener("abort", () => reject(new KubeError("the caller gave up", fields)));
+        const error = new KubeError("the caller gave up", { ...READ, code: "Aborted" });
+        signal?.addEventListener("abort", () => reject(error));
       });
     const answered = read(`${PATH}?follow=true`);
     await expect.poll(() => asked.length).toBe(1);

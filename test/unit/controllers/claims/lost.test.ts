@@ -1,26 +1,13 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
-import { controllersOf } from "../../../bench/scale/controllers.ts";
+import { expect, test } from "vitest";
 import type { FakeCluster, Json } from "../../../bench/scale/fake-cluster.ts";
-import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const NAMESPACE = "load";
 const CLAIMS = "persistentvolumeclaims";
 const soon = { intervalMs: 20 };
 
-let fleet: Fleet;
-let controllers: RunningControllers | undefined;
-
-beforeEach(async () => {
-  fleet = await fleetOf(1, 0);
-});
-
-afterEach(async () => {
-  await controllers?.stop();
-  controllers = undefined;
-  await fleet.close();
-});
+const running = useFleet(1, 0);
 
 /** Creates a host's claim that was seen in the member, and a pod that names it. */
 async function start(): Promise<void> {
@@ -28,15 +15,18 @@ async function start(): Promise<void> {
     "legation.dev/cluster": "member-0",
     "legation.dev/claim-status": JSON.stringify({ uid: "seen", phase: "Bound" }),
   };
-  fleet.host.put(CLAIMS, { metadata: { namespace: NAMESPACE, name: "data", uid: "host-uid", annotations }, spec: {} });
-  const pod = fleet.pod("web-0");
+  running.fleet.host.put(CLAIMS, {
+    metadata: { namespace: NAMESPACE, name: "data", uid: "host-uid", annotations },
+    spec: {},
+  });
+  const pod = running.fleet.pod("web-0");
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
-  fleet.host.put("pods", { ...pod, spec: { ...(pod.spec as object), volumes } });
-  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
+  running.fleet.host.put("pods", { ...pod, spec: { ...(pod.spec as object), volumes } });
+  await running.start();
 }
 
 function member(): FakeCluster {
-  const [only] = fleet.members;
+  const [only] = running.fleet.members;
   if (only === undefined) throw new Error("a fleet of one has a member");
   return only;
 }
@@ -46,7 +36,7 @@ function inMember(uid: string, labels: Record<string, string> = {}): void {
 }
 
 function pod(): Json | undefined {
-  return fleet.host.get("pods", NAMESPACE, "web-0");
+  return running.fleet.host.get("pods", NAMESPACE, "web-0");
 }
 
 test.each<[string, () => void, string]>([
@@ -61,7 +51,7 @@ test.each<[string, () => void, string]>([
 });
 
 test("restores the owner annotation of a claim in a member, and its pods run", async () => {
-  const hostId = String(fleet.host.get("namespaces", "", "kube-system")?.metadata.uid);
+  const hostId = String(running.fleet.host.get("namespaces", "", "kube-system")?.metadata.uid);
   inMember("seen", { "legation.dev/host": hostId, "legation.dev/copy": "true" });
   await start();
   await eventually(() => JSON.stringify(pod()?.spec).includes("legation-member-0"), soon);

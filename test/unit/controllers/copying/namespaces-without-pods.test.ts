@@ -1,8 +1,6 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
+import { expect, test } from "vitest";
 import { Metrics } from "../../../../src/telemetry/metrics.ts";
-import { controllersOf } from "../../../bench/scale/controllers.ts";
-import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const MEMBERS = 3;
@@ -12,28 +10,21 @@ const READ_ON_HOST = 12;
 const READ_IN_A_MEMBER = 12;
 const quickly = { intervalMs: 10 };
 
-let fleet: Fleet;
-let controllers: RunningControllers | undefined;
-
-beforeEach(async () => {
-  fleet = await fleetOf(MEMBERS, MEMBERS);
-});
-
-afterEach(async () => {
-  await controllers?.stop();
-  controllers = undefined;
-  await fleet.close();
-});
+const running = useFleet(MEMBERS, MEMBERS);
 
 function putService(namespace: string, name: string, port = 80): void {
   const spec = { type: "ClusterIP", clusterIP: "10.0.0.1", selector: { app: "web" }, ports: [{ port }] };
-  fleet.host.put("services", { metadata: { namespace, name }, spec });
+  running.fleet.host.put("services", { metadata: { namespace, name }, spec });
   const slice = { labels: { "endpointslice.kubernetes.io/managed-by": "me", "kubernetes.io/service-name": name } };
-  fleet.host.put("endpointslices", { metadata: { namespace, name, ...slice }, addressType: "IPv4", endpoints: [] });
+  running.fleet.host.put("endpointslices", {
+    metadata: { namespace, name, ...slice },
+    addressType: "IPv4",
+    endpoints: [],
+  });
 }
 
 function putPolicy(namespace: string, name: string): void {
-  fleet.host.put("networkpolicies", { metadata: { namespace, name }, spec: { podSelector: {} } });
+  running.fleet.host.put("networkpolicies", { metadata: { namespace, name }, spec: { podSelector: {} } });
 }
 
 async function addsTo(metrics: Metrics, queue: string): Promise<number> {
@@ -45,13 +36,13 @@ async function addsTo(metrics: Metrics, queue: string): Promise<number> {
 
 /** Counts these objects in all members. */
 function countCopies(collection: string): number {
-  return fleet.members.reduce((sum, member) => sum + member.count(collection), 0);
+  return running.fleet.members.reduce((sum, member) => sum + member.count(collection), 0);
 }
 
 /** Starts the controllers, and waits until they receive all events. */
 async function start(metrics: Metrics): Promise<void> {
-  controllers = await startControllers({ ...controllersOf(fleet), metrics }, new AbortController().signal);
-  const { host, members } = fleet;
+  await running.start({ metrics });
+  const { host, members } = running.fleet;
   const isRead = (): boolean =>
     host.openWatches >= READ_ON_HOST && members.every(({ openWatches }) => openWatches >= READ_IN_A_MEMBER);
   await eventually(isRead, quickly);
@@ -81,8 +72,8 @@ test("deletes copies with their sources, also after the last pod has gone", asyn
   putService("load", "web");
   putPolicy("load", "web");
   await eventually(() => countCopies("services") === MEMBERS && countCopies("networkpolicies") === MEMBERS, quickly);
-  for (let pod = 0; pod < MEMBERS; pod += 1) fleet.host.erase("pods", "load", `web-${pod}`);
-  await eventually(() => fleet.members.every((member) => member.count("pods") === 0), quickly);
-  fleet.host.erase("services", "load", "web");
+  for (let pod = 0; pod < MEMBERS; pod += 1) running.fleet.host.erase("pods", "load", `web-${pod}`);
+  await eventually(() => running.fleet.members.every((member) => member.count("pods") === 0), quickly);
+  running.fleet.host.erase("services", "load", "web");
   await eventually(() => countCopies("services") === 0, quickly);
 });

@@ -1,26 +1,16 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
-import { controllersOf } from "../../../bench/scale/controllers.ts";
+import { beforeEach, expect, test } from "vitest";
 import type { Json } from "../../../bench/scale/fake-cluster.ts";
-import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const NAMESPACE = "load";
 
-let fleet: Fleet;
-let controllers: RunningControllers | undefined;
+const running = useFleet(1, 0);
 /** Writes in the member, in order: `POST configmaps`. */
 let writes: string[];
 
-beforeEach(async () => {
-  fleet = await fleetOf(1, 0);
+beforeEach(() => {
   writes = [];
-});
-
-afterEach(async () => {
-  await controllers?.stop();
-  controllers = undefined;
-  await fleet.close();
 });
 
 // Pods, nodes, tokens, and the kinds of copies.
@@ -30,7 +20,7 @@ const REACTS_AFTER_MS = 100;
 
 /** Lets another client in the member answer each write on these objects of the namespace. */
 function whenWritten(answer: (collection: string, name: string) => void): void {
-  for (const member of fleet.members) {
+  for (const member of running.fleet.members) {
     member.onWrite = (method, { collection, namespace, name }, object) => {
       if (namespace !== NAMESPACE || collection === "pods") return;
       writes.push(`${method} ${collection}`);
@@ -42,22 +32,22 @@ function whenWritten(answer: (collection: string, name: string) => void): void {
 
 /** Returns a pod that mounts the ConfigMap and is the Service's endpoint. */
 function user(name: string): Json {
-  const pod = fleet.pod(name);
+  const pod = running.fleet.pod(name);
   const volumes = [{ name: "settings", configMap: { name: "settings" } }];
   return { ...pod, spec: { ...(pod.spec as object), volumes } };
 }
 
 async function start(): Promise<void> {
-  fleet.host.put("configmaps", { metadata: { namespace: NAMESPACE, name: "settings" }, data: { a: "b" } });
-  fleet.host.put("services", {
+  running.fleet.host.put("configmaps", { metadata: { namespace: NAMESPACE, name: "settings" }, data: { a: "b" } });
+  running.fleet.host.put("services", {
     metadata: { namespace: NAMESPACE, name: "web" },
     spec: { type: "ClusterIP", clusterIP: "10.0.0.1", selector: { app: "web" }, ports: [{ port: 80 }] },
   });
-  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
+  await running.start();
 }
 
 function statusOf(pod: string): string {
-  return JSON.stringify(fleet.host.get("pods", NAMESPACE, pod)?.status ?? {});
+  return JSON.stringify(running.fleet.host.get("pods", NAMESPACE, pod)?.status ?? {});
 }
 
 function made(collection: string): number {
@@ -65,15 +55,15 @@ function made(collection: string): number {
 }
 
 test("creates copies that a client in the member deletes at once five times, and later pods report that", async () => {
-  const [member] = fleet.members;
+  const [member] = running.fleet.members;
   whenWritten((collection, name) => member?.erase(collection, NAMESPACE, name));
   await start();
   // The fake sends watches no events from before they began.
   await eventually(() => (member?.openWatches ?? 0) >= READ_IN_A_MEMBER, { intervalMs: 20 });
-  fleet.host.put("pods", user("web-0"));
+  running.fleet.host.put("pods", user("web-0"));
   await eventually(() => made("configmaps") === 5 && made("services") === 5, { intervalMs: 20 });
   await eventually(() => member?.get("configmaps", NAMESPACE, "settings") === undefined, { intervalMs: 20 });
-  fleet.host.put("pods", user("web-1"));
+  running.fleet.host.put("pods", user("web-1"));
   await eventually(() => statusOf("web-1").includes("another client there keeps deleting ConfigMap settings"), {
     intervalMs: 20,
   });

@@ -1,10 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { type RunningControllers, startControllers } from "../../../../src/controllers/start-controllers.ts";
+import { expect, test } from "vitest";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { type Clock, realClock, sleepWith } from "../../../../src/runtime/clock.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
-import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const NAMESPACE = "load";
@@ -22,18 +21,7 @@ const clock: Clock = {
 };
 const quickly = { intervalMs: 10 };
 
-let fleet: Fleet;
-let controllers: RunningControllers | undefined;
-
-beforeEach(async () => {
-  fleet = await fleetOf(1, 0);
-});
-
-afterEach(async () => {
-  await controllers?.stop();
-  controllers = undefined;
-  await fleet.close();
-});
+const running = useFleet(1, 0);
 
 /** Returns the client, but loses the response to the first deletion of a Service, which may happen or not. */
 function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
@@ -54,6 +42,7 @@ function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
 }
 
 test("starts a pod with a Service's copy that stays, if it comes while the deletion of an earlier copy is uncertain", async () => {
+  const { fleet } = running;
   const { host, members } = fleet;
   const [member] = members;
   if (member === undefined) throw new Error("no member");
@@ -62,19 +51,15 @@ test("starts a pod with a Service's copy that stays, if it comes while the delet
   member.onWrite = (method, { collection }, object) => {
     if (method === "POST" && collection === "pods") foundBy.set(object?.metadata.name ?? "", copyUid());
   };
-  const options = controllersOf(fleet);
-  controllers = await startControllers(
-    {
-      ...options,
-      clock,
-      connect: (name, kubeconfig) => {
-        const connection = options.connect(name, kubeconfig);
-        const client = losingOne(connection.client, () => host.put("pods", fleet.pod("web-1")));
-        return { ...connection, client };
-      },
+  const { connect } = controllersOf(fleet);
+  await running.start({
+    clock,
+    connect: (name, kubeconfig) => {
+      const connection = connect(name, kubeconfig);
+      const client = losingOne(connection.client, () => host.put("pods", fleet.pod("web-1")));
+      return { ...connection, client };
     },
-    new AbortController().signal,
-  );
+  });
   await eventually(() => member.openWatches >= READ_IN_A_MEMBER, quickly);
   host.put("services", {
     metadata: { namespace: NAMESPACE, name: "web" },
