@@ -9,7 +9,7 @@ export interface ControllerEvents extends RegistryEvents {
   readonly proxy: [event: ReflectorEvent<Pod>];
   /** A proxy was bound to the virtual node of a Cluster, or left it. */
   readonly bound: [cluster: string, key: ObjectKey];
-  /** One more delegate that the host does not know is kept in a member. */
+  /** A member keeps one more delegate that the host does not know. */
   readonly kept: [member: string];
   /** Room that was reserved is free, or a member takes pods again that it refused. */
   readonly roomFreed: [];
@@ -17,7 +17,7 @@ export interface ControllerEvents extends RegistryEvents {
   readonly placesChanged: [];
   /** A group of pods is in another member, or in none any more. */
   readonly groupMoved: [];
-  /** What pods get by default may have changed. */
+  /** The defaults of pods may have changed. */
   readonly defaultsChanged: [];
   /** A virtual node was cordoned, uncordoned or tainted, came or went. */
   readonly nodeSpec: [];
@@ -27,7 +27,7 @@ export interface ControllerEvents extends RegistryEvents {
   readonly nodeEndpoint: [cluster: string];
   /** Pods of some member reach the host's API server another way. */
   readonly homeApi: [];
-  /** What a waiting proxy needs beside a node is there now, or will not come. */
+  /** The needs of a waiting proxy beside a node are met now, or cannot be. */
   readonly needs: [key: ObjectKey];
   /** The copies that a member has were read. */
   readonly copiesRead: [];

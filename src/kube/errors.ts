@@ -79,7 +79,7 @@ export interface StatusDetails {
 
 /** A cause of a refusal. */
 export interface StatusCause {
-  /** For programs: `NamespaceTerminating`, `FieldValueNotSupported`. */
+  /** The cause as programs read it: `NamespaceTerminating`, `FieldValueNotSupported`. */
   readonly type?: string;
   /** Path of the refused field: `spec.trafficDistribution`. */
   readonly field?: string;

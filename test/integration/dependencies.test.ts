@@ -136,7 +136,7 @@ async function deletePods(): Promise<void> {
   const left = await podsOf(host, namespace);
   const remove = ({ metadata: { name } }: Stored<Pod>): Promise<void> =>
     host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
-      // It was being deleted already.
+      // The pod was being deleted already.
       if (!isKubeError(error, "NotFound")) throw error;
     });
   await Promise.all(left.map(remove));

@@ -177,7 +177,7 @@ describe("a member that is declared lost soon", () => {
       await host.patch(pods, { namespace, name: "changes" }, labelled);
       await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
       await podThat(host, namespace, "comes", (pod) => whyNotPlaced(pod) !== undefined, patient);
-      // Its watch cache begins now: a watch from an older version must list again.
+      // The restarted API server's watch cache begins anew: a watch from an older version must list again.
       await west.apiServer.restart();
       await west.controllerManager.restart();
     } finally {

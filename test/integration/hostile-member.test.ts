@@ -155,7 +155,7 @@ describe("a member that forges delegates", () => {
     await told(forged, "about-the-forged");
     const delegate = await west.get(pods, { namespace, name: "real" });
     await told(delegate, "about-the-real");
-    // One connection carries both, in this order.
+    // Both events come by one connection, in this order.
     const forgedOn = async (where: string): Promise<number> =>
       (await host.list(events, { namespace: where, fieldSelector: "reason=Forged" })).items.length;
     await eventuallyPasses(async () => expect(await forgedOn(namespace)).toBe(1));
@@ -168,7 +168,7 @@ describe("a member that forges delegates", () => {
 describe("a member whose API server lies", () => {
   const name = "liar";
   let server: FaultServer;
-  /** Its responses to lists and watches of pods. */
+  /** The server's responses to lists and watches of pods. */
   let lie: Fault = () => false;
 
   beforeAll(async () => {

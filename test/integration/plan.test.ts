@@ -228,7 +228,7 @@ describe("a plan", () => {
     const planned = planSchema.parse(JSON.parse(stdout));
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
     const foreseen = Object.fromEntries(planned.workloads.map(({ name, pods: [first] }) => [name, first]));
-    // It waits in one member, whose scheduler gives a longer reason.
+    // The pod waits in one member, whose scheduler gives a longer reason.
     expect(foreseen.huge?.waitsIn).toMatch(/^(west|east)$/);
     const other = foreseen.huge?.waitsIn === "west" ? "east" : "west";
     const tooLarge = `${other}: cpu: 4000 requested, the largest node has 64`;

@@ -163,7 +163,7 @@ describe("a host that is restored from a backup of etcd", () => {
     expect(await host.find(persistentVolumeClaims, { namespace, name: "data" })).toBeUndefined();
     const keptClaim = await west.find(persistentVolumeClaims, { namespace, name: "data" });
     expect([keptClaim?.metadata.uid, keptClaim?.metadata.deletionTimestamp]).toEqual([claim.metadata.uid, undefined]);
-    // Its proxy has gates again. When they are removed, the proxy adopts the delegate.
+    // The proxy has gates again. When they are removed, the proxy adopts the delegate.
     await host.patch(
       pods,
       { namespace, name: "gated" },
@@ -211,7 +211,7 @@ describe("a member that is restored from a backup of etcd", () => {
     await inHost("created", isEvicted);
     expect(await podOf(west, namespace, "created")).toBeUndefined();
     await podGone(west, namespace, "deleted");
-    // It had not started, and has no controller.
+    // The pod had not started, and has no controller.
     await inWest(
       "starting",
       ({ metadata, spec }) => metadata.uid !== starting.metadata.uid && spec?.nodeName !== undefined,

@@ -90,7 +90,7 @@ afterAll(async () => {
   await seen?.stop();
   await clear(clients);
   await cleanUpFile();
-  // Their clusters end with this file, so their objects need not be awaited.
+  // The members' clusters end with this file, so their objects need not be awaited.
   const flags = ["--force", `--kubeconfig=${hostCluster().kubeconfig}`];
   for (const name of ["north", "south"]) {
     if ((await clients.host.find(clusters, { name })) !== undefined) await runLegation(["unjoin", name, ...flags]);
@@ -254,11 +254,11 @@ describe("members that return, leave and fill up", () => {
     await createIn(host, namespace, [replicated("churn", 10, { annotations, spec: { tolerations: [GOLD, SPOT] } })]);
     await settled(10, ["west", "east"]);
 
-    // One returns and one is uncordoned while the Deployment grows.
+    // The lost member returns and another one is uncordoned while the Deployment grows.
     await Promise.all([endTrouble(clients, own.get(TROUBLE.lost)), scale(16)]);
     await settled(16, MEMBER_NAMES);
 
-    // One reaches its limit and one leaves by draining while the Deployment grows.
+    // A member reaches its limit and another one leaves by draining while the Deployment grows.
     const limits = { perNamespace: { pods: "4" } };
     await host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { limits } } });
     const leave = ["unjoin", "south", "--drain", "--timeout=180s", `--kubeconfig=${hostCluster().kubeconfig}`];

@@ -476,7 +476,7 @@ test("runs pods in a member that joined without the rights to copy Services, and
   await legation.controller.start();
   await scene.service("web");
   await Promise.all(["web-0", "web-1"].map((name) => scene.run(name, { app: "web" })));
-  // One of the two has waited; the first may have been faster than the Service's event.
+  // At least one pod has waited; the first may have been faster than the Service's event.
   const placedAfterMs = async (name: string): Promise<number> => {
     const proxy = await scene.run(name, { app: "web" });
     const delegate = await west.get(pods, { namespace: scene.namespace, name });

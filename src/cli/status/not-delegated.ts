@@ -43,7 +43,7 @@ export function whyNotDelegated(
     return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
   }
   const mode = delegationModeOf(labels);
-  // Where the namespace delegates all pods, nothing need ask.
+  // A namespace that delegates all pods needs no annotation.
   const isOptional = mode !== undefined && mode !== "annotated";
   const problem = declined(metadata, workload) ?? (isOptional ? undefined : notAsked(metadata, name, workload));
   return mode === undefined ? `${noMode(namespace)}; ${problem ?? "make its pods anew"}` : (problem ?? MADE_BEFORE);

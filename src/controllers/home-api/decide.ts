@@ -5,7 +5,7 @@ import { mountsApiSecret } from "../../pods/home-api.ts";
 import { isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import type { Action, DelegateView, IssuedTokens, Observed } from "./model.ts";
 
-// As a kubelet does: at 80 % of a token's life, and after a day at the latest.
+// A kubelet renews a token at 80 % of its life, and after a day at the latest.
 const RENEWED_AFTER = 0.8;
 const OLDEST_MS = 24 * 60 * 60_000;
 // Up to a tenth earlier, so that pods that were created together do not renew together.

@@ -21,7 +21,7 @@ export interface MemberTokenOptions extends ControllerOptions {
   readonly metrics?: Metrics;
 }
 
-// As `legation join` requests. An API server may grant less.
+// `legation join` requests the same. An API server may grant less.
 const TOKEN_SECONDS = 720 * 3600;
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });

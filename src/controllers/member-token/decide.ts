@@ -1,6 +1,6 @@
 /** The claims of a service account token. Times are epoch ms. */
 export interface TokenClaims {
-  /** Its service account. */
+  /** Namespace of the service account that the token is for. */
   readonly namespace: string;
   readonly name: string;
   readonly issuedAt: number;

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
 import type { View as PlacementObserved } from "../delegation/model/view.ts";
 
-/** When this controller saw the pod schedulable or not; epoch ms by its own clock. */
+/** Times at which this controller saw the pod schedulable or not; epoch ms by its own clock. */
 export interface Seen {
   /** Last seen as one that the host's scheduler may still place. Absent: never. */
   readonly otherwiseAt?: number;
@@ -27,7 +27,7 @@ export interface Observed {
   readonly optedIn: boolean;
   readonly seen: Seen;
   readonly afterMs: number;
-  /** Its author was told why it is not delegated. */
+  /** The pod's author was told why it is not delegated. */
   readonly told: boolean;
   /** Returns the view for placement. Called only when the pod is due. */
   readonly view: () => PlacementObserved;

@@ -22,7 +22,7 @@ interface Bucket {
  */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
-  /** By member. Operators name Clusters, so there are few. */
+  /** Buckets by member. Operators name Clusters, so there are few. */
   readonly #members = new Map<string, TokenBucket>();
 
   /** Reports whether an event about a proxy may be written, and counts it then. */

@@ -4,7 +4,7 @@ import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 
-// At most a tenth of the replicas moves at a time, and one at least.
+// The share of replicas that moves at a time; at least one does.
 const MOVED_AT_A_TIME = 0.1;
 // Corrections of deletion costs are rare and never urgent.
 const COSTS_AT_A_TIME = 50;

@@ -26,7 +26,7 @@ export interface OwnedProxy {
 
 interface Owner {
   readonly uid: string;
-  /** Its Deployment or Rollout. */
+  /** The Deployment or Rollout that owns the ReplicaSet. */
   readonly family: Family | undefined;
   readonly proxies: Map<string, OwnedProxy>;
   readonly placed: Record<string, number>;
@@ -55,7 +55,7 @@ const NONE: Replicas = {};
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();
-  /** By kind and name: a Deployment and a Rollout may share a name. */
+  /** Families by kind and name: a Deployment and a Rollout may share a name. */
   readonly #families = new Map<string, Family>();
 
   /** Notes a proxy as the host shows it. */

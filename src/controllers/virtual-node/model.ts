@@ -15,7 +15,7 @@ export interface MemberFacts {
   readonly version?: string;
   /** Address of its API server. Absent: there is no connection. */
   readonly server?: string;
-  /** Its nodes have been read since this controller began, so the fields below are current. */
+  /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;
   /** Amounts in base units. */

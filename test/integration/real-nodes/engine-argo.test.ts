@@ -151,7 +151,7 @@ onEngineClusters((clusters) => {
     expect(new Set(ran.map(({ hostNodeName }) => hostNodeName))).toEqual(new Set(["legation-west"]));
     const made = await client.get(configMaps, { namespace, name: "squares" });
     expect(made.data).toEqual({ squares: "[121,144,169]" });
-    // It exists on the host alone: no pod of the member names it.
+    // The ConfigMap exists on the host alone: no pod of the member names it.
     expect(await member.find(configMaps, { namespace, name: "squares" })).toBeUndefined();
     await eventuallyPasses(async () => {
       const { items } = await client.list(pods, { namespace, labelSelector: COMPLETED });

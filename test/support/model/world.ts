@@ -21,9 +21,9 @@ export interface MemberState extends Cluster {
   readonly read: boolean;
   readonly departed?: Stored<Pod>;
   readonly outOfService: boolean;
-  /** It has only just answered: earlier requests may still happen. */
+  /** The member has only just answered: earlier requests may still happen. */
   readonly unsettled?: true;
-  /** Its Cluster is gone: the controller does not know the member. */
+  /** The member's Cluster is gone: the controller does not know the member. */
   readonly left?: true;
 }
 

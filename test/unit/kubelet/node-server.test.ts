@@ -268,7 +268,7 @@ async function stranger(): Promise<Socket> {
   const socket = connectTcp({ port, host: "127.0.0.1" });
   socket.on("error", () => {});
   await once(socket, "connect");
-  // It has been accepted once a later one was answered.
+  // The connection has been accepted once a later one was answered.
   await ask();
   return socket;
 }

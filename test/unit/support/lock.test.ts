@@ -37,7 +37,7 @@ test("puts a process that waits for any of several locks behind earlier ones at 
   expect((await first).path).toBe(at("two"));
   one.release();
   expect((await either).path).toBe(at("one"));
-  // It no longer waits for the others.
+  // The process of `either` no longer waits for the other lock.
   (await first).release();
   expect((await acquire("two")).path).toBe(at("two"));
 });

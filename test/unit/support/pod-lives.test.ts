@@ -99,7 +99,7 @@ test("finds two pods of one name at one moment, whichever was deleted, and in an
   const ended = life("west", 1, { until: moment(2.5) });
   expect(overlaps([swept, ended])).toEqual([[ended, swept]]);
   expect(overlaps([life("west", 1, { until: moment(2) }), swept])).toEqual([]);
-  // It may have gone with its namespace before the other was created.
+  // The swept pod may have gone with its namespace before the other was created.
   expect(overlaps([life("west", 1), swept])).toEqual([]);
   expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) } as never)])).toHaveLength(0);
 });

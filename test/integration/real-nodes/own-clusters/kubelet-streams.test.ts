@@ -61,7 +61,7 @@ function streams(): void {
     legation = await startLegation({
       host: home,
       members: { away },
-      // It takes over from controllers that the tests kill.
+      // This controller takes over from those that the tests kill.
       controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--lease-duration=15s", ...FLAGS],
       restart: true,
     });
@@ -415,7 +415,7 @@ function streams(): void {
     await third.start();
     await second.freeze();
     await expectServedBy(third);
-    // It finds that its lease has expired, and exits.
+    // The second controller finds that its lease has expired, and exits.
     const secondEnded = second.whenEnded();
     second.thaw();
     await expectEnded(ofSecond);

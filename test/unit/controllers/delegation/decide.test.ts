@@ -540,7 +540,7 @@ describe("a bound proxy", () => {
         action.type === "forward" ? `forward to ${action.patch.subresource}` : action.type,
       );
     expect(nextFor(delegate)).toEqual(["status", "forward to status"]);
-    // One after the other: each names the version of the delegate that it was decided on.
+    // Writes go one after the other: each names the version of the delegate that it was decided on.
     const opened = { ...delegate, status: { ...delegate.status, conditions: [gate] } };
     expect(nextFor(opened)).toEqual(["status", "forward to ephemeralcontainers"]);
     const { ephemeralContainers = [] } = changed.spec ?? {};
@@ -720,7 +720,7 @@ describe("a bound proxy", () => {
     const told = conditions.slice(0, 1);
     const keys = { labels: [], annotations: [] };
     expect(again({ ...keys, conditions: ["example.com/theirs"] }, told)).toMatchObject([withdrawn, made]);
-    // It was about to be withdrawn.
+    // The condition was about to be withdrawn.
     expect(again({ ...keys, conditions: ["example.com/theirs"] }, [])).toMatchObject([withdrawn, made]);
     // An earlier version created it.
     expect(again(keys, told)).toMatchObject([withdrawn, made]);

@@ -294,7 +294,7 @@ describe("a member's own service account, which is used in place", () => {
       list: (async (resource: never) => ({ items: only([account], resource), resourceVersion: "1", size: 0 })) as never,
     });
     const client = quietClient([], {
-      // Its watch shows copies alone.
+      // The member's watch shows copies alone.
       list: (async (resource: never, { labelSelector }: { readonly labelSelector?: string }) => {
         return { items: labelSelector === undefined ? only(there, resource) : [], resourceVersion: "1", size: 0 };
       }) as never,

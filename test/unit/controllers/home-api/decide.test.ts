@@ -89,7 +89,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
   test("gets new ones, but no first ones, while its proxy is being deleted and its containers end", () => {
     const of = proxy({ status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
     expect(decided(of, view(of, { secret: secret(NOW) })).actions).toHaveLength(1);
-    // Its Secret goes before the delegate is seen to be gone.
+    // The pod's Secret goes before the delegate is seen to be gone.
     expect(decided(of, view(of)).actions).toEqual([]);
   });
 

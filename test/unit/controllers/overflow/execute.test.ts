@@ -300,7 +300,7 @@ describe("a pod that needs a ConfigMap", () => {
     expect(writes).toEqual([]);
     expect(refusals).toEqual([FOREIGN]);
     expect(given).toEqual([uid]);
-    // Its service account is used in place.
+    // The member's service account is used in place.
     expect(asked).toEqual(["ConfigMap team metadata.name=settings"]);
   });
 

@@ -174,7 +174,7 @@ test(
   WAITS,
   async () => {
     const [member] = fleet.members;
-    // Its scheduler does not answer.
+    // The member's scheduler does not answer.
     if (member !== undefined) member.onPod = (pod) => pod;
     await start();
     await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });

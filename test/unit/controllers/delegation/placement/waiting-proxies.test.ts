@@ -49,7 +49,7 @@ describe("a proxy without a node", () => {
     expect([waiting.since(key), waiting.since(gated)]).toEqual([begun, begun + 5_000]);
     await clock.advance(1_000);
     add("b");
-    // Its gates were just removed; the metric counts from then on, too.
+    // The pod's gates were just removed; the metric counts from then on, too.
     expect(waiting.since(gated)).toBe(begun + 5_000);
     expect(waiting.summary()).toEqual({ count: 2, oldestSeconds: 6 });
     waiting.remove(key);
@@ -135,7 +135,7 @@ describe("a proxy without a node", () => {
     add("gated", GATED);
     stored.delete(add("gone"));
     waiting.onReconnected("west");
-    // It was not created anywhere yet.
+    // The gated pod was not created anywhere yet.
     expect(memories.of("gated").unproven).toBeUndefined();
     expect([...(memories.of("a").unproven ?? [])]).toEqual(["west"]);
     expect(memories.of("gone").unproven).toBeUndefined();
