@@ -3,7 +3,7 @@ import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 
 // Creates in flight become uncertain when the member stops answering.
-const MOST_IN_FLIGHT = 3;
+const MOST_IN_FLIGHT = 5;
 // A distant member gets one more in flight for each of these in its quickest responses to creates; ms.
 const DISTANCE_MS = 50;
 // A create that takes longer while the member answers hangs by itself, in an admission webhook for instance, and must not delay others.

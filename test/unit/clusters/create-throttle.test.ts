@@ -28,22 +28,25 @@ function start() {
   return { clock, throttle, sent, failed, create, names, settle };
 }
 
+/** As many creates as are in flight to a near member. */
+const FIRST = ["a", "b", "c", "d", "e"];
+
 describe("creates in a member", () => {
-  test("that does not answer stop at three, and the others reject with NotSent within two seconds", async () => {
+  test("that does not answer stop at five, and the others reject with NotSent within two seconds", async () => {
     const { clock, create, names, failed } = start();
-    for (const name of ["a", "b", "c", "d", "e"]) create(name);
+    for (const name of [...FIRST, "f", "g"]) create(name);
     await clock.advance(1_499);
-    expect([names(), failed]).toEqual([["a", "b", "c"], []]);
+    expect([names(), failed]).toEqual([FIRST, []]);
     await clock.advance(1);
-    expect(failed).toEqual(["d: NotSent", "e: NotSent"]);
-    create("f");
+    expect(failed).toEqual(["f: NotSent", "g: NotSent"]);
+    create("h");
     await clock.advance(0);
-    expect([names(), failed.at(-1)]).toEqual([["a", "b", "c"], "f: NotSent"]);
+    expect([names(), failed.at(-1)]).toEqual([FIRST, "h: NotSent"]);
   });
 
   test.each([
-    ["a near member has three in flight", 5, [3, 3, 3, 3]],
-    ["a distant member has one more in flight for each 50 ms", 200, [3, 7, 7, 7]],
+    ["a near member has five in flight", 5, [5, 5, 5, 5]],
+    ["a distant member has one more in flight for each 50 ms", 200, [5, 9, 9, 9]],
   ])("%s", async (_, latencyMs, expected) => {
     const { sent, create, settle, clock } = start();
     for (let number = 0; number < expected.reduce((sum, count) => sum + count); number += 1) create(`pod-${number}`);
@@ -71,7 +74,7 @@ describe("creates in a member", () => {
       await settle();
     }
     await clock.advance(5_000);
-    expect([sent.length, failed.length]).toEqual([43, 57]);
+    expect([sent.length, failed.length]).toEqual([45, 55]);
   });
 
   test.each([
@@ -79,50 +82,50 @@ describe("creates in a member", () => {
     { what: "an answer that never comes", error: lost, goesOn: false },
   ])("count $what as an answer: $goesOn", async ({ error, goesOn }) => {
     const { sent, create, names, settle } = start();
-    for (const name of ["a", "b", "c", "d"]) create(name);
+    for (const name of [...FIRST, "f"]) create(name);
     await settle();
     sent[0]?.answer.reject(error);
     await settle();
-    expect(names().includes("d")).toBe(goesOn);
+    expect(names().includes("f")).toBe(goesOn);
   });
 
   test("continue after a response to any other request", async () => {
     const { clock, throttle, create, names } = start();
-    for (const name of ["a", "b", "c", "d"]) create(name);
+    for (const name of [...FIRST, "f"]) create(name);
     await clock.advance(1_400);
     throttle.answered();
     await clock.advance(0);
-    expect(names()).toEqual(["a", "b", "c", "d"]);
-    for (const name of ["e", "f", "g"]) create(name);
+    expect(names()).toEqual([...FIRST, "f"]);
+    for (const name of ["g", "h", "i", "j", "k"]) create(name);
     await clock.advance(1_500);
-    create("h");
+    create("l");
     throttle.answered();
-    create("i");
+    create("m");
     await clock.advance(0);
-    expect(names()).toEqual(["a", "b", "c", "d", "e", "f", "i"]);
+    expect(names()).toEqual([...FIRST, "f", "g", "h", "i", "j", "m"]);
   });
 
   test("take turns between namespaces", async () => {
     const { clock, throttle, create, names, settle } = start();
-    for (const name of ["a", "b", "c", "d", "e"]) create(name, "hangs");
+    for (const name of [...FIRST, "f", "g"]) create(name, "hangs");
     create("x", "works");
     create("y", "works");
     await clock.advance(500);
     throttle.answered();
     await settle();
-    expect(names().slice(3)).toEqual(["d", "x", "e"]);
+    expect(names().slice(5)).toEqual(["f", "x", "g", "y"]);
   });
 
   test("are never sent after their caller aborted", async () => {
     const { clock, throttle, create, names, failed } = start();
     const caller = new AbortController();
-    for (const name of ["a", "b", "c"]) create(name);
-    create("d", "team", caller.signal);
-    create("e");
+    for (const name of FIRST) create(name);
+    create("f", "team", caller.signal);
+    create("g");
     caller.abort();
     await clock.advance(500);
     throttle.answered();
     await clock.advance(0);
-    expect([names(), failed]).toEqual([["a", "b", "c", "e"], ["d: Aborted"]]);
+    expect([names(), failed]).toEqual([[...FIRST, "g"], ["f: Aborted"]]);
   });
 });
