@@ -23,7 +23,7 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT_CODES.ok);
 });
-// Ctrl-C in `legation join … 2>&1 | tee log` closes standard error; the undo still runs.
+// Ctrl-C in `legation join … 2>&1 | tee log` closes standard error; the clean-up still runs.
 stderr.on("error", () => {});
 
 // Loaded on first use, so that help and usage errors appear at once.

@@ -3,18 +3,19 @@ import { join as joinPath } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Secret } from "../../src/api/kubernetes.ts";
 import { clusters } from "../../src/api/resources.ts";
+import { loadMemberRole } from "../../src/cli/join/grant-access.ts";
 import { join } from "../../src/cli/join/join.ts";
-import { loadMemberRole } from "../../src/cli/member/access.ts";
 import { Connections } from "../../src/cli/shared/connections.ts";
 import { packageRoot } from "../../src/cli/shared/package-root.ts";
 import type { Connection } from "../../src/cli/shared/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { KubeError } from "../../src/kube/errors.ts";
-import { namespaces, secrets } from "../../src/kube/resources.ts";
+import { secrets } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { pristine } from "../support/harness/pristine.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
 import { pretendToLead } from "../support/legation/leading.ts";
 import { legationOn } from "../support/legation/process.ts";
 
@@ -62,8 +63,8 @@ function meanwhile(plural: string, happens: (client: ClusterClient) => Promise<u
     const method: unknown = Reflect.get(target, property, target);
     if (typeof method !== "function") return method;
     if (property !== "create") return method.bind(target);
-    return async (...args: [{ readonly plural: string }, ...unknown[]]): Promise<unknown> => {
-      if (args[0].plural === plural) await happens(target);
+    return async (...args: [{ readonly plural: string }, unknown, { readonly dryRun?: boolean }]): Promise<unknown> => {
+      if (args[0].plural === plural && args[2].dryRun !== true) await happens(target);
       return method.apply(target, args);
     };
   };
@@ -113,51 +114,42 @@ afterAll(async () => {
 });
 
 describe("a join that fails", () => {
-  test.each([false, true])(
-    "leaves the member as it was when the namespace is refused (answer lost: %s)",
-    async (after) => {
-      const before = await traces(west);
-      const fault = new Fault(1, after);
-      expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
-      expect(fault.happened).toBe(true);
-      expect(await traces(west)).toEqual(before);
-    },
-  );
+  const hostTraces = async (): Promise<unknown> => [
+    await traces(host),
+    (await hostConnection.client.list(clusters)).items,
+  ];
 
-  describe("in a member that has Legation's namespace already", () => {
-    beforeAll(async () => {
-      await kubectl(west, ["create", "namespace", "legation-system"]);
-      await kubectl(west, ["-n", "legation-system", "wait", "--for=create", "serviceaccount/default"]);
-    });
-    afterAll(async () => {
-      await memberConnection.client.delete(namespaces, { name: "legation-system" });
-    });
+  // The Cluster's dry run on the host; in the member the namespace, ClusterRole, ServiceAccount, ClusterRoleBinding and token.
+  const writes = [1, 2, 3, 4, 5, 6];
+  test.each(
+    writes.flatMap(
+      (write) =>
+        [
+          [write, "is refused", false],
+          [write, "takes effect, but its answer is lost", true],
+        ] as const,
+    ),
+  )("leaves the host as it was when write %d %s, and unjoin removes the rest", async (write, _how, after) => {
+    const before = [await hostTraces(), await traces(west)];
+    const fault = new Fault(write, after);
+    expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
+    expect(fault.happened).toBe(true);
+    expect(await hostTraces()).toEqual(before[0]);
+    const left = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
+    expect(left.code, left.stderr).toBe(0);
+    await eventuallyPasses(async () => expect([await hostTraces(), await traces(west)]).toEqual(before));
+  });
 
-    // ClusterRole, ServiceAccount, ClusterRoleBinding, token, Secret, Cluster.
-    const writes = [1, 2, 3, 4, 5, 6];
-    test.each(
-      writes.flatMap(
-        (write) =>
-          [
-            [write, "is refused", false],
-            [write, "takes effect, but its answer is lost", true],
-          ] as const,
-      ),
-    )("leaves both clusters as they were when write %d %s", async (write, _how, after) => {
-      const before = await Promise.all([host, west].map(traces));
-      const fault = new Fault(write, after);
-      expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
-      expect(fault.happened).toBe(true);
-      expect(await Promise.all([host, west].map(traces))).toEqual(before);
-      expect((await hostConnection.client.list(clusters)).items).toEqual([]);
-    });
-
-    test("makes six writes and no more", async () => {
-      const fault = new Fault(7, false);
-      // Nothing makes the Cluster Ready here: the seventh write is the first of the clean-up.
-      expect(await tryJoin(fault)).toMatchObject({ exit: "notReady" });
-      expect(fault.happened).toBe(true);
-    });
+  test.each([
+    [7, "Secret", true],
+    [8, "Cluster", false],
+  ])("is removed by unjoin when write %d, that of the %s, fails (answer lost: %s)", async (write, _what, after) => {
+    const before = [await hostTraces(), await traces(west)];
+    const fault = new Fault(write, after);
+    expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
+    const left = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
+    expect(left.code, left.stderr).toBe(0);
+    await eventuallyPasses(async () => expect([await hostTraces(), await traces(west)]).toEqual(before));
   });
 });
 
@@ -194,39 +186,21 @@ describe("a join of a name that another join takes meanwhile", () => {
 
   test("keeps the other join's Secret if that was created first", async () => {
     const theirs = await theirSecret(host);
-    const untouched = await traces(west);
     const raced = meanwhile("secrets", (client) => client.create(secrets, theirs));
     expect(await tryJoin(raced)).toMatchObject({
       exit: "refused",
-      message: expect.stringContaining("taken this name"),
+      message: expect.stringContaining("another client wrote it meanwhile"),
     });
     expect((await hostConnection.client.get(secrets, ref)).data).toEqual(theirs.data);
-    expect(await traces(west)).toEqual(untouched);
   });
 
-  test.each([
-    [
-      "keeps the Cluster, the Secret and the access that both use, if the other join is for this member",
-      () => west,
-      true,
-    ],
-    [
-      "keeps the Cluster and the Secret, and removes all from this member, if the other join is for another member",
-      () => host,
-      false,
-    ],
-  ])("%s", async (_what, member, keeps) => {
-    const theirs = await theirSecret(member());
-    const untouched = await traces(west);
-    await hostConnection.client.create(secrets, theirs);
+  test("keeps the other join's Cluster", async () => {
     expect(await tryJoin(meanwhile("clusters", theirCluster))).toMatchObject({
       exit: "refused",
       message: expect.stringContaining("another `legation join` has taken this name meanwhile"),
     });
-    const { metadata, data } = await hostConnection.client.get(secrets, ref);
-    expect({ ...metadata, data }).toMatchObject({ ...theirs.metadata, data: theirs.data });
-    expect((await hostConnection.client.list(clusters)).items).toHaveLength(1);
-    if (keeps) expect((await traces(west)).join()).toContain("ServiceAccount legation-system/legation-host-");
-    else expect(await traces(west)).toEqual(untouched);
+    const { items } = await hostConnection.client.list(clusters);
+    expect(items).toMatchObject([{ metadata: { name: "west" }, spec: { credentialsSecret: { name: ref.name } } }]);
+    expect(items[0]?.metadata.annotations).toBeUndefined();
   });
 });

@@ -1,13 +1,14 @@
-import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, nodes } from "../../kube/resources.ts";
+import { nodes } from "../../kube/resources.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "../shared/apply.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
+import { refuseTerminatingNamespace } from "../shared/removal.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
@@ -75,16 +76,6 @@ async function leftOvers(
     }
   }
   return found;
-}
-
-async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSignal): Promise<void> {
-  const found = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
-  if (found?.metadata.deletionTimestamp === undefined) return;
-  throw new Failure("refused", {
-    object: `namespace ${SYSTEM_NAMESPACE}`,
-    problem: "is being deleted",
-    remedy: "wait until it is gone, then run the command again",
-  });
 }
 
 /** Refuses real nodes with Legation's prefix: only its controller may bind pods to those, so nothing else could start there. */

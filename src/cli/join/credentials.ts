@@ -1,17 +1,19 @@
 import { stringify } from "yaml";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
+import type { Secret } from "../../api/kubernetes.ts";
+import { requestToken } from "../../controllers/member-token/token.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { credentialsSecretName, requestToken } from "../member/access.ts";
-import { remove } from "../shared/removal.ts";
+import { credentialsSecretName, hostAccountName } from "../member/access.ts";
+import { storedConnection } from "../member/credentials.ts";
+import { Failure } from "../shared/failure.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
-import type { UndoStack } from "./undo.ts";
+import { findJoinSecret, type ValidJoin } from "./validate.ts";
+import { isSameServer } from "./wait.ts";
 
-/** Field manager of what `join` writes on the host. */
+/** Field manager of what `join` writes. */
 export const FIELD_MANAGER = "legation-join";
 
 export interface MemberAccess {
@@ -51,52 +53,35 @@ export function memberKubeconfig(access: MemberAccess): string {
   });
 }
 
-/** A Secret in Legation's namespace that an operator made, and the key of the kubeconfig in it. */
-export interface ForeignSecret {
-  readonly name: string;
-  readonly key: string;
-}
-
-/** The credentials that a join replaces. */
-interface Replacement {
-  readonly replaced: Stored<Secret> | undefined;
-  /** Builds the stored kubeconfig with another token. Undefined: a new kubeconfig is needed. */
-  readonly withToken?: ((token: string) => string) | undefined;
-  readonly foreign?: ForeignSecret | undefined;
-}
-
-/** Requests a token in the member, tries it, and stores it on the host. */
+/** Requests a token in the member, tries it, and stores it on the host. Resolves to the address that the controller will use. */
 export async function giveCredentials(
   { name, memberServer }: { readonly name: string; readonly memberServer?: string | undefined },
-  context: HostContext & { readonly member: Connection; readonly hostId: string; readonly undo: UndoStack },
-  { replaced, withToken, foreign }: Replacement,
-): Promise<StoredSecret> {
-  const { host, member, hostId, signal, report } = context;
-  const { token, expires } = await requestToken(member.client, hostId, signal);
+  { hostId, joined }: ValidJoin,
+  context: HostContext & { readonly member: Connection },
+): Promise<string> {
+  const { host, member, signal, report } = context;
+  const account = { namespace: SYSTEM_NAMESPACE, name: hostAccountName(hostId) };
+  const { token, expires } = await requestToken(member.client, account, signal);
+  const before = joined === undefined ? undefined : await storedConnection(context, name, joined);
+  const server = memberServer ?? before?.server ?? member.server;
+  const isElsewhere = !isSameServer(server, member.server);
   const { certificateAuthority, skipsTlsVerify, tlsServerName } = member;
-  const kubeconfig =
-    withToken?.(token) ??
-    memberKubeconfig({
-      cluster: name,
-      server: memberServer ?? member.server,
-      certificateAuthority,
-      skipsTlsVerify,
-      tlsServerName,
-      // This machine's proxy leads to the kubeconfig's address. The controller reaches another address its own way.
-      proxyUrl: memberServer === undefined ? member.proxyUrl : undefined,
-      token,
-    });
-  // The controller uses a stored address and --member-server's; this machine need not reach either.
-  const isForController = withToken !== undefined || memberServer !== undefined;
-  await tryAccess(kubeconfig, { name, isForController }, context);
-  const stored = await storeCredentials({ cluster: name, kubeconfig, expires, foreign }, { ...context, replaced });
-  report(`${host.cluster}: Secret ${stored.name} stored; its token ends ${expires} and is renewed before`);
-  return stored;
-}
-
-/** Requests what every host may read in a member. Rejects with KubeError. */
-export async function tryToken({ client }: Connection, signal: AbortSignal): Promise<void> {
-  await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+  const kubeconfig = memberKubeconfig({
+    cluster: name,
+    server,
+    certificateAuthority,
+    skipsTlsVerify,
+    tlsServerName,
+    // This machine's proxy leads to the kubeconfig's address. The controller reaches another address its own way.
+    proxyUrl: isElsewhere ? undefined : member.proxyUrl,
+    token,
+  });
+  await tryAccess(kubeconfig, { name, isElsewhere }, context);
+  await storeCredentials({ cluster: name, kubeconfig, expires }, context);
+  report(
+    `${host.cluster}: Secret ${credentialsSecretName(name)} stored; its token ends ${expires} and is renewed before`,
+  );
+  return server;
 }
 
 // A new binding takes a moment to reach the authorizer's cache.
@@ -106,99 +91,53 @@ const ACCESS_RETRY_MS = 250;
 /** Uses the new account once, so that wrong rights or a wrong address show here and not in the controller's log. */
 async function tryAccess(
   kubeconfig: string,
-  { name, isForController }: { readonly name: string; readonly isForController: boolean },
+  { name, isElsewhere }: { readonly name: string; readonly isElsewhere: boolean },
   { connectText, signal, report }: HostContext,
 ): Promise<void> {
-  const connection = await connectText(kubeconfig, name);
+  const { client, server } = await connectText(kubeconfig, name);
   for (let attempt = 1; ; attempt++) {
     try {
-      await tryToken(connection, signal);
+      await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
       return;
     } catch (error) {
       if (isKubeError(error, "Forbidden", "Unauthorized") && attempt < ACCESS_ATTEMPTS) {
         await realClock.sleep(ACCESS_RETRY_MS, signal);
         continue;
       }
-      if (!isForController || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
-      report(`${name}: ${connection.server} cannot be reached from here; the controller must reach it`);
+      // This machine need not reach the controller's address.
+      if (!isElsewhere || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
+      report(`${name}: ${server} cannot be reached from here; the controller must reach it`);
       return;
     }
   }
 }
 
-/** Credentials on the host, as one join stored them. */
-export interface StoredSecret {
-  readonly name: string;
-  /** The Secret that was replaced. */
-  readonly replaced: Stored<Secret> | undefined;
-  /** Reports whether the Secret still holds the credentials that this join stored. */
-  readonly isIn: (secret: Secret | undefined) => boolean;
-}
-
-/**
- * Stores the member's kubeconfig on the host in place of `replaced`, and restores that one on undo. Of a `foreign` Secret it writes
- * the kubeconfig alone. Rejects with AlreadyExists or Conflict when another client wrote the Secret meanwhile.
- */
+/** Stores the member's kubeconfig on the host, in place of what an earlier join stored. Rejects with `Failure` for any other Secret. */
 export async function storeCredentials(
-  options: {
-    readonly cluster: string;
-    readonly kubeconfig: string;
-    readonly expires: string;
-    readonly foreign?: ForeignSecret | undefined;
-  },
-  {
-    host,
-    undo,
-    signal,
-    replaced,
-  }: {
-    readonly host: ClusterClient;
-    readonly undo: UndoStack;
-    readonly signal: AbortSignal;
-    readonly replaced: Stored<Secret> | undefined;
-  },
-): Promise<StoredSecret> {
-  const { cluster, kubeconfig, expires, foreign } = options;
-  const { name, key } = foreign ?? { name: credentialsSecretName(cluster), key: CLUSTER_DEFAULTS.credentialsKey };
-  const ref = { namespace: SYSTEM_NAMESPACE, name };
-  const data = { [key]: Buffer.from(kubeconfig).toString("base64") };
-  const isIn: StoredSecret["isIn"] = (found) => found?.data?.[key] === data[key];
-  undo.push(`${host.cluster}: Secret ${SYSTEM_NAMESPACE}/${name}`, async (undoSignal) => {
-    const found = await host.find(secrets, ref, { signal: undoSignal });
-    // The write never arrived, or another client overwrote it.
-    if (found === undefined || !isIn(found)) return;
-    const { uid, resourceVersion } = found.metadata;
-    if (replaced === undefined) {
-      await remove(host, secrets, ref, { uid, signal: undoSignal });
-      return;
-    }
-    const labels = beforeIn(replaced.metadata.labels, VIRTUAL_NODE_LABEL);
-    const annotations = beforeIn(replaced.metadata.annotations, TOKEN_EXPIRES_ANNOTATION);
-    const marks = foreign === undefined ? { labels, annotations } : {};
-    const body = { metadata: { resourceVersion, ...marks }, data: beforeIn(replaced.data, key) };
-    await host.patch(secrets, ref, { type: "merge", body }, { signal: undoSignal });
-  });
-  const write = { fieldManager: FIELD_MANAGER, signal };
-  const resourceVersion = replaced?.metadata.resourceVersion;
-  if (replaced !== undefined && foreign !== undefined) {
-    await host.patch(secrets, ref, { type: "merge", body: { metadata: { resourceVersion }, data } }, write);
-    return { name, replaced, isIn };
-  }
+  { cluster, kubeconfig, expires }: { readonly cluster: string; readonly kubeconfig: string; readonly expires: string },
+  { host, signal }: Pick<HostContext, "host" | "signal">,
+): Promise<void> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(cluster) };
+  const before = await findJoinSecret(host, cluster, signal);
   const labels = { [VIRTUAL_NODE_LABEL]: cluster };
-  const metadata = { ...ref, labels, annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires } };
+  const annotations = { [TOKEN_EXPIRES_ANNOTATION]: expires };
+  const data = { [CLUSTER_DEFAULTS.credentialsKey]: Buffer.from(kubeconfig).toString("base64") };
+  const metadata = { ...ref, labels, annotations };
   const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data };
-  if (replaced === undefined) await host.create(secrets, secret, write);
-  else {
-    const body = { ...secret, metadata: { ...metadata, resourceVersion } };
-    await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
+  const write = { fieldManager: FIELD_MANAGER, signal };
+  try {
+    if (before === undefined) await host.create(secrets, secret, write);
+    else {
+      const body = { ...secret, metadata: { ...metadata, resourceVersion: before.metadata.resourceVersion } };
+      await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
+    }
+  } catch (error) {
+    if (!isKubeError(error, "AlreadyExists", "Conflict")) throw error;
+    throw new Failure("refused", {
+      object: `Secret ${ref.namespace}/${ref.name}`,
+      problem: "another client wrote it meanwhile, perhaps another `legation join`",
+      remedy: "look at `legation status`, and join again, under another name if this one is taken",
+      cause: error,
+    });
   }
-  return { name, replaced, isIn };
-}
-
-/** Returns the merge patch that restores a key; null removes a key that was absent. */
-function beforeIn(
-  before: Readonly<Record<string, string>> | undefined,
-  key: string,
-): Readonly<Record<string, string | null>> {
-  return { [key]: before?.[key] ?? null };
 }

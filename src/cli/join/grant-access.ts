@@ -1,104 +1,108 @@
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { z } from "zod";
+import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
-import {
-  accessObjects,
-  clusterRoleBindings,
-  clusterRoles,
-  findSystemNamespace,
-  type HostAccount,
-  ownedByRole,
-  systemNamespace,
-} from "../member/access.ts";
-import { contentsOf } from "../member/contents.ts";
-import { applyManifest } from "../shared/apply.ts";
-import { Discovery } from "../shared/discovery.ts";
+import { clusterRoleBindings, clusterRoles, hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
-import type { Manifest } from "../shared/manifests.ts";
-import { objectText, some } from "../shared/output.ts";
-import { namespaceGone, refOf, remove } from "../shared/removal.ts";
-import type { UndoStack } from "./undo.ts";
+import { loadManifests, MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import { objectText } from "../shared/output.ts";
+import { refOf, refuseTerminatingNamespace } from "../shared/removal.ts";
+import { FIELD_MANAGER } from "./credentials.ts";
+import type { JoinContext } from "./validate.ts";
 
-const NAMESPACE_GONE_WITHIN_MS = 20_000;
+const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
+const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
-export interface GrantContext {
-  readonly member: ClusterClient;
-  readonly discovery: Discovery;
-  readonly undo: UndoStack;
-  readonly signal: AbortSignal;
-  readonly report: (line: string) => void;
+/** The identity of a host in a member. */
+export interface HostAccount {
+  readonly hostId: string;
+  /** Name of the host for people who look at the member. */
+  readonly hostName: string;
+  /** Name of the Cluster on the host that stands for this member. */
+  readonly cluster: string;
 }
 
-/** Creates the host's service account and its rights in the member. Reports whether the account is a new one. */
-export async function grantAccess(
+/** Legation's namespace in a member, shared by all hosts. */
+export const systemNamespace: Manifest = {
+  apiVersion: "v1",
+  kind: "Namespace",
+  metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
+};
+
+/** Returns the objects of a host's access. The role has the manifest's rules. */
+export function accessObjects(
   role: Manifest,
-  account: HostAccount,
-  context: GrantContext,
-): Promise<{ readonly isNewAccount: boolean }> {
-  const { member, signal, report } = context;
-  let namespace = await findSystemNamespace(member, signal);
-  if (namespace?.metadata.deletionTimestamp !== undefined) {
-    report(`${member.cluster}: Namespace ${SYSTEM_NAMESPACE} is being deleted; waiting until it is gone`);
-    if (!(await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal))) {
-      throw new Failure("notReady", {
-        object: `${member.cluster}: Namespace ${SYSTEM_NAMESPACE}`,
-        problem: `is being deleted, and was not gone after ${NAMESPACE_GONE_WITHIN_MS / 1000} s`,
-        remedy: "see what holds it with `kubectl describe`, then join again",
-      });
-    }
-    namespace = undefined;
-  }
-  if (namespace === undefined) {
-    await make(namespaces, systemNamespace, context, (uid) => removeNamespaceWhenEmpty(context, account.hostId, uid));
-  }
-  const objects = accessObjects(role, account);
-  await make(clusterRoles, objects.role, context);
-  const owner = await member.get(clusterRoles, { name: objects.role.metadata.name }, { signal });
-  const isNewAccount = await make(serviceAccounts, ownedByRole(objects.user, owner), context);
-  await make(clusterRoleBindings, ownedByRole(objects.binding, owner), context);
-  return { isNewAccount };
-}
-
-/** Applies one object in the member. Returns true if the object is new; a failed join then removes it. */
-async function make(
-  resource: Resource<KubeObject>,
-  manifest: Manifest,
-  { member, discovery, undo, signal, report }: GrantContext,
-  takeBack?: (uid: string) => (signal: AbortSignal) => Promise<void>,
-): Promise<boolean> {
-  const ref = refOf(manifest.metadata);
-  const what = `${member.cluster}: ${objectText(manifest.kind, ref)}`;
-  const before = await member.find(resource, ref, { signal });
-  let made: Stored<KubeObject> | undefined;
-  if (before === undefined) {
-    // Pushed before the write: an object whose answer was lost is found by its name.
-    undo.push(what, async (undoSignal) => {
-      const found = made ?? (await member.find(resource, ref, { signal: undoSignal }));
-      if (found === undefined) return;
-      const { uid } = found.metadata;
-      if (takeBack !== undefined) await takeBack(uid)(undoSignal);
-      else await remove(member, resource, ref, { signal: undoSignal, uid });
-    });
-  }
-  const { change } = await applyManifest(member, discovery, manifest, signal);
-  if (before === undefined) made = await member.find(resource, ref, { signal });
-  report(`${what} ${change}`);
-  return before === undefined;
-}
-
-function removeNamespaceWhenEmpty(
-  { member }: GrantContext,
-  hostId: string,
-  uid: string,
-): (signal: AbortSignal) => Promise<void> {
-  return async (signal) => {
-    // The context's Discovery ended with the interruption that is being undone.
-    const discovery = new Discovery(member, signal);
-    const { foreign, unknown } = await contentsOf(member, discovery, SYSTEM_NAMESPACE, hostId, signal);
-    if (foreign.length > 0 || unknown.length > 0) throw new Error(`kept: it holds ${some([...foreign, ...unknown])}`);
-    await remove(member, namespaces, { name: SYSTEM_NAMESPACE }, { uid, signal });
-    // An empty namespace takes seconds to go; a second join would meet it terminating.
-    await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal);
+  { hostId, hostName, cluster }: HostAccount,
+): { role: Manifest; binding: Manifest; user: Manifest } {
+  const name = hostAccountName(hostId);
+  const metadata = {
+    name,
+    labels: { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster },
+    annotations: { [HOST_NAME_ANNOTATION]: hostName },
   };
+  return {
+    role: {
+      apiVersion: RBAC.apiVersion,
+      kind: "ClusterRole",
+      metadata,
+      rules: [...z.array(z.unknown()).parse(role.rules), ...ownRules(name)],
+    },
+    binding: {
+      apiVersion: RBAC.apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata,
+      roleRef: { apiGroup: RBAC.group, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }],
+    },
+    user: { apiVersion: "v1", kind: "ServiceAccount", metadata: { ...metadata, namespace: SYSTEM_NAMESPACE } },
+  };
+}
+
+/**
+ * Returns a host's rights on its own access: to renew its token, and to delete the ClusterRole. That owns the binding and the
+ * account, so a host gives up its access without an administrator of the member.
+ */
+function ownRules(name: string): object[] {
+  return [
+    { apiGroups: [RBAC.group], resources: ["clusterroles"], resourceNames: [name], verbs: ["delete"] },
+    { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [name], verbs: ["create"] },
+  ];
+}
+
+/** Applies the host's service account and its rights in the member. Safe to repeat. */
+export async function grantAccess(
+  account: HostAccount,
+  { member: { client }, role, signal, report }: JoinContext,
+): Promise<void> {
+  const apply = async (resource: Resource<KubeObject>, manifest: Manifest): Promise<Stored<KubeObject>> => {
+    const ref = refOf(manifest.metadata);
+    const patch = { type: "apply", body: manifest, force: true } as const;
+    const applied = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, signal });
+    report(`${client.cluster}: ${objectText(manifest.kind, ref)} applied`);
+    return applied;
+  };
+  await refuseTerminatingNamespace(client, signal);
+  const namespace = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  // An operator's own namespace stays as it is.
+  if (namespace === undefined) await apply(namespaces, systemNamespace);
+  const objects = accessObjects(role, account);
+  const { name, uid } = (await apply(clusterRoles, objects.role)).metadata;
+  const owner = { apiVersion: RBAC.apiVersion, kind: "ClusterRole", name, uid };
+  const owned = (manifest: Manifest): Manifest => ({
+    ...manifest,
+    metadata: { ...manifest.metadata, ownerReferences: [owner] },
+  });
+  await apply(serviceAccounts, owned(objects.user));
+  await apply(clusterRoleBindings, owned(objects.binding));
+}
+
+/** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */
+export async function loadMemberRole(folder: string): Promise<Manifest> {
+  const role = (await loadManifests(folder)).find(({ kind }) => kind === "ClusterRole");
+  if (role !== undefined) return role;
+  throw new Failure("failure", {
+    object: folder,
+    problem: "holds no ClusterRole",
+    remedy: "install the package again",
+  });
 }

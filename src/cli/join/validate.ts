@@ -1,17 +1,37 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
-import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
+import type { Secret, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, nodes, secrets } from "../../kube/resources.ts";
-import { credentialsSecretName, findAccount, hostAccountName } from "../member/access.ts";
+import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { whyForeign } from "../member/credentials.ts";
 import { type Identity, identify, identifyCommand } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
+import type { Manifest } from "../shared/manifests.ts";
 import { clusterId, notInstalled } from "../shared/reading.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
+
+export interface JoinOptions {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Address at which the controller reaches the member. Undefined: as before, or the kubeconfig's. */
+  readonly memberServer?: string | undefined;
+  /** Address at which the member's pods reach the host's API server. Undefined: as before, or the same for all members. */
+  readonly homeApiServer?: string | undefined;
+  readonly timeoutMs: number;
+  /** Name of the host, as shown in the member. */
+  readonly hostName: string;
+}
+
+export interface JoinContext extends HostContext {
+  /** The member with an administrator's rights. */
+  readonly member: Connection;
+  /** The ClusterRole of the member-side manifests. */
+  readonly role: Manifest;
+}
 
 /** The facts about a valid join. */
 export interface ValidJoin {
@@ -19,13 +39,15 @@ export interface ValidJoin {
   /** The member's identity: the uid of its kube-system namespace. */
   readonly memberUid: string;
   /** The Cluster, when this very member has joined under the name before. */
-  readonly joined?: Stored<Cluster>;
+  readonly joined: Stored<Cluster> | undefined;
+  /** The Secret that the Cluster names, when an operator made it, and why it counts as such. `join` leaves it as it is. */
+  readonly operatorsSecret: { readonly name: string; readonly why: string } | undefined;
 }
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  name: string,
-  { host, member: { client: member }, signal }: HostContext & { readonly member: Connection },
+  { name, memberServer }: JoinOptions,
+  { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
   const served = await new Discovery(host, signal).find(apiVersionOf(clusters), clusters.kind);
@@ -35,10 +57,20 @@ export async function validateJoin(
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
-  if (joined !== undefined) return { hostId, memberUid, joined };
-  await refuseTakenNode(host, name, signal);
-  await findLeftover(host, name, signal);
-  return { hostId, memberUid };
+  if (joined === undefined) {
+    await refuseTakenNode(host, name, signal);
+    await findJoinSecret(host, name, signal);
+    return { hostId, memberUid, joined, operatorsSecret: undefined };
+  }
+  const operatorsSecret = await findOperatorsSecret(host, joined, signal);
+  if (operatorsSecret !== undefined && memberServer !== undefined) {
+    throw new Failure("refused", {
+      object: `Cluster ${name}`,
+      problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${operatorsSecret.name} (${operatorsSecret.why})`,
+      remedy: "leave out --member-server, and write the address into that Secret's kubeconfig",
+    });
+  }
+  return { hostId, memberUid, joined, operatorsSecret };
 }
 
 function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, { memberUid, other }: Identity): Failure {
@@ -90,11 +122,8 @@ async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortS
   });
 }
 
-/**
- * Returns the credentials that an interrupted join of the name left, which this join may replace. Rejects with `Failure` for an
- * operator's own Secret: once overwritten, it would count as `join`'s, and go at the next unjoin.
- */
-export async function findLeftover(
+/** Returns the Secret that an earlier join of the name stored. Rejects with `Failure` for an operator's own Secret. */
+export async function findJoinSecret(
   host: ClusterClient,
   name: string,
   signal: AbortSignal,
@@ -110,45 +139,17 @@ export async function findLeftover(
   });
 }
 
-/** Returns the refusal of a join whose name a concurrent join took. */
-export function forestalled(name: string, cause: unknown): Failure {
-  return new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: "another `legation join` has taken this name meanwhile",
-    remedy: "look at `legation status`; to join this member too, choose another name",
-    cause,
-  });
-}
-
-/** Returns the refusal of a join whose member a concurrent join took under another name. */
-export function joinedMeanwhile(name: string, other: string): Failure {
-  return new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: `another \`legation join\` has joined this member meanwhile, as ${other}`,
-    remedy: `look at \`legation status\` and use ${other}; when that one was refused, too, join again`,
-  });
-}
-
-/**
- * Reports whether the credentials that another join stored lead to this very member, so that its access there is the other join's.
- * True when that is unknown: access that is left does less harm than access that is taken away.
- */
-export async function isSameMember(
-  credentials: Stored<Secret> | undefined,
-  context: Pick<HostContext, "connectText" | "signal"> & {
-    readonly member: Pick<Connection, "client">;
-    readonly hostId: string;
-    readonly name: string;
-  },
-): Promise<boolean> {
-  const { member, hostId, name, connectText, signal } = context;
-  const kubeconfig = secretText(credentials, CLUSTER_DEFAULTS.credentialsKey) ?? "";
-  try {
-    const { client } = await connectText(kubeconfig, name);
-    const theirs = await findAccount(client, hostId, signal);
-    const ours = await findAccount(member.client, hostId, signal);
-    return theirs?.metadata.uid === ours?.metadata.uid;
-  } catch {
-    return true;
-  }
+/** Returns the Secret that the Cluster names, and why it is not that of `join`. Undefined if it is. */
+async function findOperatorsSecret(
+  host: ClusterClient,
+  { metadata, spec }: Stored<Cluster>,
+  signal: AbortSignal,
+): Promise<ValidJoin["operatorsSecret"]> {
+  const { name, key = CLUSTER_DEFAULTS.credentialsKey } = spec.credentialsSecret;
+  const wanted = credentialsSecretName(metadata.name);
+  if (name !== wanted) return { name, why: `its name is not ${wanted}` };
+  if (key !== CLUSTER_DEFAULTS.credentialsKey) return { name, why: `the Cluster names its key ${key}` };
+  const found = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name }, { signal });
+  const why = found === undefined ? undefined : whyForeign(found, metadata.name);
+  return why === undefined ? undefined : { name, why };
 }

@@ -2,41 +2,34 @@ import type { Cluster } from "../../api/cluster.ts";
 import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { leases } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../shared/failure.ts";
+import { readable } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
-import { waitFor } from "../shared/wait.ts";
+import { waitFor, withoutRepeats } from "../shared/wait.ts";
 
 const LEASE = { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE };
 const LEASE_TEXT = `Lease ${LEASE.namespace}/${LEASE.name}`;
-const DEFAULT_LEASE_SECONDS = 15;
 
 /**
  * Waits until a controller leads, since no member becomes Ready without one. Rejects with `Failure` on timeout. An account that
  * may not read the Lease does not wait.
  */
-export async function waitForController(
-  host: ClusterClient,
-  {
-    timeoutMs,
-    signal,
-    report,
-  }: { readonly timeoutMs: number; readonly signal: AbortSignal; readonly report: (line: string) => void },
-): Promise<void> {
+export async function waitForController({ host, signal, report }: HostContext, timeoutMs: number): Promise<void> {
   let first: string | undefined;
-  let told = false;
+  const tell = withoutRepeats(report);
   const leads = await waitFor(
     async () => {
-      const renewed = await renewal(host, signal);
-      if (renewed === "unknown") return true;
-      // This machine's clock may be ahead of the controller's, so an observed renewal counts as well.
-      first ??= renewed?.time;
-      if (renewed?.isFresh === true || (renewed !== undefined && renewed.time !== first)) return true;
-      if (!told) report(`${host.cluster}: no controller leads yet (${LEASE_TEXT}); waiting for one`);
-      told = true;
+      const read = await readable(host.find(leases, LEASE, { signal }).then((lease) => ({ lease })));
+      if (read === undefined) return true;
+      const { holderIdentity, renewTime, leaseDurationSeconds = 15 } = read.lease?.spec ?? {};
+      if (holderIdentity && renewTime) {
+        // This machine's clock may be ahead of the controller's, so an observed renewal counts as well.
+        first ??= renewTime;
+        if (renewTime !== first || realClock.wall() - Date.parse(renewTime) <= leaseDurationSeconds * 1000) return true;
+      }
+      tell(`${host.cluster}: no controller leads yet (${LEASE_TEXT}); waiting for one`);
       return undefined;
     },
     { timeoutMs, signal },
@@ -51,61 +44,44 @@ export async function waitForController(
   });
 }
 
-/** Reads the last renewal of the Lease. Undefined without a holder. */
-async function renewal(
-  host: ClusterClient,
-  signal: AbortSignal,
-): Promise<{ readonly time: string; readonly isFresh: boolean } | "unknown" | undefined> {
-  try {
-    const { holderIdentity, renewTime, leaseDurationSeconds } =
-      (await host.find(leases, LEASE, { signal }))?.spec ?? {};
-    if (!holderIdentity || !renewTime) return undefined;
-    const heldMs = (leaseDurationSeconds ?? DEFAULT_LEASE_SECONDS) * 1000;
-    return { time: renewTime, isFresh: realClock.wall() - Date.parse(renewTime) <= heldMs };
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return "unknown";
-    throw error;
-  }
-}
-
 /** Waits until the controller reports the Cluster as Ready, at `server` if one is given. Rejects with `Failure` on timeout. */
 export async function waitReady(
   name: string,
+  server: string | undefined,
+  timeoutMs: number,
   { host, signal, report }: HostContext,
-  { timeoutMs, server }: { readonly timeoutMs: number; readonly server?: string | undefined },
 ): Promise<Stored<Cluster>> {
-  let told: string | undefined;
+  let problem: string | undefined;
+  const tell = withoutRepeats(report);
   const ready = await waitFor(
     async () => {
       const cluster = await host.get(clusters, { name }, { signal });
-      const { server: current } = cluster.status ?? {};
+      const { server: current, conditions = [] } = cluster.status ?? {};
       // Version 0.1.0 of the controller does not report its server.
       if (server !== undefined && current !== undefined && !isSameServer(current, server)) {
-        told = `the controller has not gone over to ${server} yet`;
+        problem = `the controller has not gone over to ${server} yet`;
         return undefined;
       }
-      const condition = cluster.status?.conditions?.find(({ type }) => type === "Ready");
+      const condition = conditions.find(({ type }) => type === "Ready");
       if (condition?.status === "True") return cluster;
-      if (condition !== undefined && condition.message !== told) {
-        told = condition.message;
-        report(`${name}: not ready: ${told}`);
-      }
+      problem = condition?.message ?? problem;
+      if (problem !== undefined) tell(`${name}: not ready: ${problem}`);
       return undefined;
     },
     { timeoutMs, signal },
   );
   if (ready !== undefined) return ready;
+  const seconds = timeoutMs / 1000;
   throw new Failure("notReady", {
     object: `Cluster ${name}`,
     field: "status.conditions[Ready]",
     problem:
-      told === undefined
-        ? `no controller reported on it within ${timeoutMs / 1000} s`
-        : `was not True within ${timeoutMs / 1000} s: ${told}`,
+      problem === undefined
+        ? `no controller reported on it within ${seconds} s`
+        : `was not True within ${seconds} s: ${problem}`,
     remedy:
-      told === undefined
-        ? "check that `legation controller` runs, then join again"
-        : `repair that and join again, with a longer --timeout if it is slow`,
+      `${problem === undefined ? "check that `legation controller` runs" : "repair that"}: it has joined, and becomes Ready ` +
+      `then; \`legation join\` again replaces credentials and address, \`legation unjoin ${name}\` takes it out`,
   });
 }
 

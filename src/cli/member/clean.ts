@@ -18,7 +18,8 @@ import {
 import { Discovery } from "../shared/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
 import { objectText, some } from "../shared/output.ts";
-import { namespaceGone, refOf, remove } from "../shared/removal.ts";
+import { refOf, remove } from "../shared/removal.ts";
+import { waitFor } from "../shared/wait.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { findAccess, giveUpAccess } from "./give-up-access.ts";
 
@@ -194,8 +195,14 @@ class Cleaner {
     } else {
       if ((await this.#delete(namespaces, namespace)) === "kept") return;
       this.#context.waitsFor(`Namespace ${name}`);
-      const gone = await namespaceGone(this.#client, name, NAMESPACE_GONE_WITHIN_MS, this.#signal);
-      if (gone) this.#context.removed(`Namespace ${name}`);
+      const gone = await waitFor(
+        async () => {
+          const found = await this.#client.find(namespaces, { name }, { signal: this.#signal });
+          return found === undefined ? true : undefined;
+        },
+        { timeoutMs: NAMESPACE_GONE_WITHIN_MS, signal: this.#signal },
+      );
+      if (gone === true) this.#context.removed(`Namespace ${name}`);
       else this.#remains(`Namespace ${name}`, "it is being deleted");
     }
   }

@@ -95,7 +95,7 @@ async function clusterOfAccess(
 }
 
 /** Returns another Cluster of the host that records this member's uid. */
-export async function otherWithUid(
+async function otherWithUid(
   host: ClusterClient,
   { uid, name }: { readonly uid: string; readonly name: string },
   signal: AbortSignal,

@@ -56,9 +56,7 @@ export class Connections {
     const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
     this.#clients.push(client);
     const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
-    const identity = credentials.identity();
-    // Without a plugin the identity is no promise, so an undo after an interruption can connect.
-    const { ca } = identity instanceof Promise ? await kept(identity, this.#audience?.signal) : identity;
+    const { ca } = await kept(Promise.resolve(credentials.identity()), this.#audience?.signal);
     return {
       client,
       server: credentials.server,

@@ -27,3 +27,12 @@ export async function waitFor<T>(
     await clock.sleep(Math.min(intervalMs, left), signal);
   }
 }
+
+/** Returns a reporter that leaves out a line equal to the one before. */
+export function withoutRepeats(report: (line: string) => void): (line: string) => void {
+  let last: string | undefined;
+  return (line) => {
+    if (line !== last) report(line);
+    last = line;
+  };
+}

@@ -1,18 +1,17 @@
-import { z } from "zod";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import { secretText } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { secrets, serviceAccounts } from "../../kube/resources.ts";
+import { secrets } from "../../kube/resources.ts";
 import { Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import type { ControllerEvents } from "../events.ts";
-import { tokenClaims, withToken } from "./claims.ts";
 import { type Action, decide, type Observed } from "./decide.ts";
+import { requestToken, tokenClaims, withToken } from "./token.ts";
 
 export interface MemberTokenOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -20,11 +19,6 @@ export interface MemberTokenOptions extends ControllerOptions {
   readonly events: Events<ControllerEvents>;
   readonly metrics?: Metrics;
 }
-
-// `legation join` requests the same. An API server may grant less.
-const TOKEN_SECONDS = 720 * 3600;
-
-const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
 
 /** Renews the tokens with which Legation reaches members. The key is the Cluster's name. */
 export class MemberTokenController {
@@ -86,20 +80,12 @@ export class MemberTokenController {
     const kubeconfig = this.#kubeconfig(name);
     if (cluster === undefined || secret === undefined || member === undefined || kubeconfig === undefined)
       return undefined;
-    const body = {
-      apiVersion: "authentication.k8s.io/v1",
-      kind: "TokenRequest",
-      spec: { expirationSeconds: TOKEN_SECONDS },
-    };
-    const answer = await member.client.createSubresource(serviceAccounts, { namespace, name: account }, "token", body, {
-      signal,
-    });
-    const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
+    const { token, expires } = await requestToken(member.client, { namespace, name: account }, signal);
     const { resourceVersion, name: secretName, annotations: current = {} } = secret.metadata;
     const key = cluster.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey;
     // `legation join` sets this annotation. The operator maintains a Secret without it.
     const isOurs = TOKEN_EXPIRES_ANNOTATION in current;
-    const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } } : {};
+    const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires } } : {};
     const patch = {
       metadata: { resourceVersion, ...annotations },
       data: { [key]: Buffer.from(withToken(kubeconfig, token)).toString("base64") },
@@ -112,7 +98,7 @@ export class MemberTokenController {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     this.#renewedAt.set(name, this.#options.clock.now());
-    log.info({ member: name, expires: expirationTimestamp }, "token renewed");
+    log.info({ member: name, expires }, "token renewed");
     const before = tokenClaims(kubeconfig)?.issuedAt;
     return ({ claims }) => claims?.issuedAt !== before;
   }

@@ -39,11 +39,6 @@ export class LegationRun {
     return this.#stderr;
   }
 
-  /** Reads its standard error no more, as a `tee` that has ended. */
-  closeStderr(): void {
-    this.#child.stderr?.destroy();
-  }
-
   /** Sends signals a moment apart, as npm passes on a Ctrl-C that was there already; resolves to the exit code. */
   async interrupt(...signals: readonly ("SIGTERM" | "SIGINT")[]): Promise<number | null> {
     for (const signal of signals) {

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import type { KubeNode, ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
+import type { KubeNode, Secret } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
-import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
+import { join } from "../../../../src/cli/join/join.ts";
+import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
@@ -117,11 +118,6 @@ function stored(): { cluster: Record<string, unknown>; token: string } | undefin
 
 const uidOfAccount = (): string | undefined => member.peek(serviceAccounts, ACCOUNT)?.metadata.uid;
 
-function notReady(): void {
-  const west = host.peek(clusters, { name: "west" });
-  if (west !== undefined) host.put(clusters, { ...west, status: { conditions: [] } });
-}
-
 function forgetIdentity(): void {
   const west = host.peek(clusters, { name: "west" });
   if (west !== undefined) host.put(clusters, { ...west, metadata: { ...west.metadata, annotations: {} } });
@@ -180,10 +176,38 @@ describe("a join", () => {
     expect(rest).toMatchObject({ spec: { homeAPI: { server: "https://192.0.2.9" } } });
   });
 
-  test("fails and leaves nothing when its kubeconfig does not reach the member", async () => {
+  test("leaves the host as it was when its credentials do not work, and says what remains in the member", async () => {
     given = { certificateAuthority: authorityNamed("another") };
-    await expect(joinAs("west")).rejects.toMatchObject({ code: "NotSent" });
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ code: "NotSent" });
     expect(host.peek(secrets, SECRET)).toBeUndefined();
+    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
+    expect(reported.at(-1)).toBe(
+      "west: ServiceAccount legation-system/legation-host-01234567 and its rights stay as far as they were made: " +
+        "`legation join` again completes it, `legation unjoin west --member-kubeconfig FILE` removes it",
+    );
+    given = {};
+    await expect(joinAs("west")).resolves.toBeDefined();
+  });
+
+  test("writes nothing when the host's API server would refuse the Cluster", async () => {
+    const { create } = host.client;
+    host.client.create = async (resource, object, options) => {
+      if (resource.plural !== clusters.plural) return create(resource, object, options);
+      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "create", resource: resource.plural });
+    };
+    await expect(joinAs("west")).rejects.toMatchObject({ code: "Forbidden" });
+    expect(uidOfAccount()).toBeUndefined();
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test("is refused while Legation's namespace in the member is being deleted", async () => {
+    const metadata = { name: "legation-system", deletionTimestamp: "2026-01-01T00:00:00Z" };
+    member.put(namespaces, { metadata });
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: "west: Namespace legation-system: is being deleted",
+    });
     expect(uidOfAccount()).toBeUndefined();
   });
 
@@ -199,37 +223,15 @@ describe("a join", () => {
     });
   });
 
-  test("keeps a Cluster of the name that was created since, when it is reverted", async () => {
+  test("stays joined when the Cluster is not Ready in time, and says what to do", async () => {
     host.onCreate = (object) => object;
-    const push = (line: string): number => {
-      if (line.includes("waiting until it is Ready")) host.put(clusters, { metadata: { name: "west" } });
-      return 1;
-    };
-    await expect(joinAs("west", {}, { push })).rejects.toMatchObject({ exit: "notReady" });
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "notReady",
+      message: expect.stringContaining("no controller reported on it within 0.02 s"),
+      remedy: expect.stringContaining("`legation unjoin west` takes it out"),
+    });
     expect(host.peek(clusters, { name: "west" })).toBeDefined();
-  });
-
-  /** What a join makes in the member, as far as it is there. */
-  const access = (): object[] =>
-    [
-      member.peek(serviceAccounts, ACCOUNT),
-      member.peek(clusterRoles, { name: ACCOUNT.name }),
-      member.peek(clusterRoleBindings, { name: ACCOUNT.name }),
-    ].filter((object) => object !== undefined);
-
-  test("removes all that it created, and nothing else, when the Cluster is not Ready in time", async () => {
-    host.onCreate = (object) => object;
-    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
-    expect(access()).toEqual([]);
-    expect(member.peek(namespaces, { name: "legation-system" })).toBeUndefined();
-    expect(host.peek(secrets, SECRET)).toBeUndefined();
-    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
-
-    member.put(namespaces, { metadata: { name: "legation-system" } });
-    member.put(clusterRoles, { metadata: { name: ACCOUNT.name } });
-    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
-    expect(access()).toEqual([expect.objectContaining({ kind: "ClusterRole" })]);
-    expect(member.peek(namespaces, { name: "legation-system" })).toBeDefined();
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
   });
 });
 
@@ -258,7 +260,7 @@ describe("a first join that finds a Secret of its name", () => {
     expect(uidOfAccount()).toBeUndefined();
   });
 
-  test("is refused and reverted when the Secret is created meanwhile", async () => {
+  test("is refused when the Secret is created meanwhile", async () => {
     const push = (line: string): number => {
       if (line.includes("ServiceAccount")) put({});
       return 1;
@@ -266,17 +268,11 @@ describe("a first join that finds a Secret of its name", () => {
     await expect(joinAs("west", {}, { push })).rejects.toMatchObject({ exit: "refused" });
     expect(stored).toThrow();
     expect(host.peek<Secret>(secrets, SECRET)?.metadata.labels).toBeUndefined();
-    expect(uidOfAccount()).toBeUndefined();
+    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
   });
 
-  test("replaces one that an interrupted join left, and restores it when it fails itself", async () => {
+  test("replaces one that an interrupted join left", async () => {
     put({ labels, annotations });
-    const before = host.peek<Secret>(secrets, SECRET);
-    host.onCreate = (object) => object;
-    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
-    const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
-    expect({ metadata, data }).toMatchObject({ metadata: { labels, annotations }, data: before?.data });
-    host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
     await joinAs("west");
     expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
   });
@@ -355,32 +351,33 @@ describe("a member that joins again", () => {
     for (const resource of [clusterRoles, clusterRoleBindings]) member.drop(resource, { name: ACCOUNT.name });
   };
 
-  test.each([
-    ["its service account is a new one", () => member.drop(serviceAccounts, ACCOUNT)],
-    [
-      "its token has ended",
-      () => {
-        const secret = host.peek(secrets, SECRET);
-        const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
-        if (secret !== undefined) host.put(secrets, { ...secret, metadata: { ...secret.metadata, annotations } });
-      },
-    ],
-  ])("gets a new token at an address that this machine cannot reach, since %s", async (problem, lose) => {
+  test("gets a new token, and keeps the address, also where this machine cannot reach that", async () => {
     await joinAs("west", { memberServer: INTERNAL });
-    lose();
-    notReady();
+    member.drop(serviceAccounts, ACCOUNT);
     const reported: string[] = [];
-    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
-    expect(reported).toContain(`west: new credentials, since ${problem}`);
+    await joinAs("west", {}, reported);
     expect(reported).toContain(`west: ${INTERNAL} cannot be reached from here; the controller must reach it`);
     expect(stored()).toMatchObject({ cluster: { server: INTERNAL }, token: `token-of-${uidOfAccount()}` });
+    await joinAs("west", { memberServer: SERVER });
+    expect(stored()?.cluster).toMatchObject({ server: SERVER });
   });
 
-  test.each([
-    ["labels", { labels: { tier: "gold" } }],
-    ["another address of the host", { homeApiServer: "https://192.0.2.9" }],
-  ])("is refused with %s, which would be ignored", async (_what, options) => {
-    await expect(joinAs("west", options)).rejects.toMatchObject({ exit: "refused" });
+  test("gets the given labels and home API, and keeps its others", async () => {
+    await joinAs("west", { labels: { region: "eu" } });
+    await joinAs("west", { labels: { tier: "gold" }, homeApiServer: "https://192.0.2.9" });
+    const west = host.peek(clusters, { name: "west" });
+    expect(west?.metadata.labels).toEqual({ region: "eu", tier: "gold" });
+    const spec = { credentialsSecret: { name: "member-west" }, homeAPI: { server: "https://192.0.2.9" } };
+    expect(west).toMatchObject({ spec });
+  });
+
+  test("says how to complete it when it fails, and that alone", async () => {
+    const before = stored();
+    given = { certificateAuthority: authorityNamed("another") };
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ code: "NotSent" });
+    expect(stored()).toEqual(before);
+    expect(reported.at(-1)).toMatch(/`legation join` again completes it$/);
   });
 
   test("is not Ready at a new address before the controller uses it", async () => {
@@ -448,151 +445,56 @@ describe("a member that joins again", () => {
     expect(uidOfAccount()).toBeDefined();
   });
 
-  test("gets the certificate authority of the given kubeconfig when the stored one differs and fails", async () => {
+  test("gets the certificate authority of the given kubeconfig", async () => {
     authority = authorityNamed("second");
-    const reported: string[] = [];
-    await joinAs("west", {}, reported);
+    await joinAs("west");
     const data = Buffer.from(authority).toString("base64");
     expect(stored()?.cluster).toMatchObject({ "certificate-authority-data": data });
-    expect(reported.join("\n")).toContain("with a certificate-authority other than that of --member-kubeconfig");
   });
 
-  test("keeps credentials that work, whatever the given kubeconfig has", async () => {
-    const before = stored();
-    given = { certificateAuthority: authorityNamed("first, in a bundle"), proxyUrl: "http://localhost:3128" };
+  test("gets credentials in place of ones that cannot be used", async () => {
+    const found = host.peek(secrets, SECRET);
+    if (found !== undefined) host.put(secrets, Object.assign(found, { data: { kubeconfig: btoa("no kubeconfig") } }));
     await joinAs("west");
-    expect(stored()).toEqual(before);
-  });
-
-  test("keeps new credentials and access in place of lost ones, also when it is not Ready in time", async () => {
-    loseAll();
-    notReady();
-    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
-    expect(uidOfAccount()).toBeDefined();
-    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
-  });
-
-  test("gets its former address back when it is not Ready at the new one in time", async () => {
-    notReady();
-    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({ exit: "notReady" });
-    expect(stored()?.cluster).toMatchObject({ server: SERVER });
+    expect(stored()).toMatchObject({ cluster: { server: SERVER }, token: `token-of-${uidOfAccount()}` });
   });
 });
 
 describe("a member that joins again with an operator's Secret", () => {
-  const PAST = "2020-01-01T00:00:00Z";
-  const OWN_SECRET = { ...SECRET, name: "made-by-gitops" };
+  const spec = { credentialsSecret: { name: "made-by-gitops", key: "config" } };
+  const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
 
-  /** A token of a service account; `endsInMs` from now. */
-  function tokenFor({ sub = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`, endsInMs = 0 }): string {
-    const now = Math.floor(Date.now() / 1000);
-    const claims = { sub, iat: now - 3600, exp: now + Math.floor(endsInMs / 1000) };
-    return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.signature`;
-  }
-
-  const contentOf = (ref: ObjectRef, key: string): string =>
-    Buffer.from(host.peek<Secret>(secrets, ref)?.data?.[key] ?? "", "base64").toString("utf8");
-
-  /** Puts a kubeconfig with this token, or text, in place of what `legation join` stored. */
-  function storeByManifests(token: string, { ref = SECRET, key = "kubeconfig" } = {}): void {
-    const kubeconfig = contentOf(SECRET, "kubeconfig").replace(/token-of-\S+/, token);
-    host.drop(secrets, SECRET);
-    const data = { [key]: Buffer.from(kubeconfig).toString("base64"), other: "b3RoZXI=" };
-    host.put(secrets, Object.assign({ metadata: { ...ref, labels: { app: "gitops" } } }, { data }));
-    const west = host.peek(clusters, { name: "west" });
-    if (west !== undefined)
-      host.put(clusters, { ...west, spec: { credentialsSecret: { name: ref.name, key } } } as never);
-  }
-
-  const tokenIn = (ref: ObjectRef, key: string): string => parse(contentOf(ref, key)).users[0].user.token;
-
-  test.each([
-    ["its token has ended", {}, SERVER],
-    ["its token has ended", {}, INTERNAL],
-    ["its token is refused", { endsInMs: 3_600_000 }, SERVER],
-  ])("gets a new token in it and no other change, since %s (%o, %s)", async (problem, token, server) => {
-    await joinAs("west", server === INTERNAL ? { memberServer: server } : {});
-    storeByManifests(tokenFor(token));
-    notReady();
-    const reported: string[] = [];
-    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
-    expect(reported).toContain(`west: new credentials, since ${problem}`);
-    expect(stored()).toMatchObject({ cluster: { server }, token: `token-of-${uidOfAccount()}` });
-    const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
-    expect(metadata).toMatchObject({ labels: { app: "gitops" } });
-    expect(metadata?.annotations ?? {}).toEqual({});
-    expect(data).toMatchObject({ other: "b3RoZXI=" });
-  });
-
-  test("gets the token under any name and key of the Secret", async () => {
+  beforeEach(async () => {
     await joinAs("west");
-    storeByManifests(tokenFor({}), { ref: OWN_SECRET, key: "config" });
-    await joinAs("west");
-    expect(tokenIn(OWN_SECRET, "config")).toBe(`token-of-${uidOfAccount()}`);
-    expect(host.peek(secrets, SECRET)).toBeUndefined();
   });
 
   test.each([
-    ["in which the controller of 0.1.0 renewed a token", { annotations: { "legation.dev/token-expires": PAST } }],
-    ["that has lost its annotation", { labels: { "legation.dev/cluster": "west" } }],
-  ])("gets the token alone in one %s", async (_which, marks) => {
-    await joinAs("west");
-    storeByManifests(tokenFor({}));
-    const found = host.peek<Secret>(secrets, SECRET);
-    if (found !== undefined) host.put(secrets, { ...found, metadata: { ...SECRET, ...marks } });
-    await joinAs("west");
-    const { metadata } = host.peek<Secret>(secrets, SECRET) ?? {};
-    expect({ labels: {}, annotations: {}, ...metadata }).toMatchObject({ labels: {}, annotations: {}, ...marks });
-    expect(Object.keys({ ...metadata?.labels, ...metadata?.annotations })).toHaveLength(1);
-    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
-    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow(
-      /credentials of your own, in .*\(it has no /,
-    );
-  });
-
-  test("keeps its address, and refuses --member-server", async () => {
-    await joinAs("west");
-    storeByManifests(tokenFor({}));
-    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow("has credentials of your own");
-    expect(stored()?.cluster).toMatchObject({ server: SERVER });
-  });
-
-  test("gets the token when the service account is a new one", async () => {
-    await joinAs("west", { memberServer: INTERNAL });
-    storeByManifests(tokenFor({ endsInMs: 3_600_000 }));
-    member.drop(serviceAccounts, ACCOUNT);
-    await joinAs("west");
-    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
-  });
-
-  test.each([
-    ["another account's token", tokenFor({ sub: "system:serviceaccount:ops:legation" })],
+    ["has another name", { name: "made-by-gitops" }, { spec }, "its name is not member-west"],
+    ["has no marks", {}, {}, "it has no label legation.dev/cluster=west"],
+    ["has the annotation of 0.1.0", { annotations }, {}, "it has no label legation.dev/cluster=west"],
     [
-      "the token of another account in that namespace",
-      tokenFor({ sub: `system:serviceaccount:${ACCOUNT.namespace}:x` }),
+      "has lost its annotation",
+      { labels: { "legation.dev/cluster": "west" } },
+      {},
+      "no annotation legation.dev/token-ex",
     ],
-    ["a token that does not say when it ends", "static"],
-    ["a token that ends later, at an address that cannot be reached from here", tokenFor({ endsInMs: 3_600_000 })],
-  ])("keeps %s", async (_what, token) => {
-    await joinAs("west", { memberServer: INTERNAL });
-    storeByManifests(token);
-    await joinAs("west");
-    expect(stored()?.token).toBe(token);
-  });
-});
-
-test("refuses one of two concurrent joins of a member under two names, and keeps the access of the other", async () => {
-  host.beforeCreate = async (object) => {
-    if (object.kind !== "Cluster") return;
-    host.beforeCreate = () => {};
-    await joinAs("east");
-  };
-  await expect(joinAs("west")).rejects.toMatchObject({
-    exit: "refused",
-    message: expect.stringContaining("another `legation join` has joined this member meanwhile, as east"),
-  });
-  expect(host.peek(clusters, { name: "east" })).toBeDefined();
-  expect(host.peek(clusters, { name: "west" })).toBeUndefined();
-  expect(host.peek(secrets, SECRET)).toBeUndefined();
-  expect(uidOfAccount()).toBeDefined();
+  ])(
+    "gets its rights and keeps the Secret that %s, and refuses --member-server",
+    async (_which, marks, change, why) => {
+      const ref = { ...SECRET, ...marks };
+      host.drop(secrets, SECRET);
+      host.put(secrets, Object.assign({ metadata: ref }, { data: { kubeconfig: btoa("own"), config: btoa("own") } }));
+      const west = host.peek(clusters, { name: "west" });
+      if (west !== undefined) host.put(clusters, { ...west, ...change });
+      member.drop(clusterRoles, { name: ACCOUNT.name });
+      const before = host.peek<Secret>(secrets, ref);
+      const reported: string[] = [];
+      await joinAs("west", {}, reported);
+      expect(reported.join()).toMatch(new RegExp(`Secret ${ref.name} stays: .*${why}.*, so it is your own`));
+      expect(host.peek<Secret>(secrets, ref)).toEqual(before);
+      expect(member.peek(clusterRoles, { name: ACCOUNT.name })).toBeDefined();
+      await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow(/credentials of your own, in .*\(it/);
+      expect(host.peek<Secret>(secrets, ref)).toEqual(before);
+    },
+  );
 });

@@ -40,15 +40,17 @@ export class MemoryCluster {
       get: async (resource, ref) => this.peek(resource, ref) ?? fail("NotFound", resource.plural),
       find: async (resource, ref) => this.peek(resource, ref),
       list: async (resource, options) => this.#list(resource, options),
-      create: async (resource, object) => {
-        await this.beforeCreate(object);
+      create: async (resource, object, { dryRun } = {}) => {
+        if (dryRun !== true) await this.beforeCreate(object);
         const ref = refOf(object);
         if (this.peek(resource, ref) !== undefined) fail("AlreadyExists", resource.plural);
+        if (dryRun === true)
+          return { ...object, metadata: { ...object.metadata, uid: "", resourceVersion: "" } } as never;
         this.put(resource, this.onCreate(object));
         return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
       },
-      patch: async (resource, ref, patch) => {
-        this.#patch(resource, ref, patch);
+      patch: async (resource, ref, patch, { dryRun } = {}) => {
+        if (dryRun !== true) this.#patch(resource, ref, patch);
         return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
       },
       delete: async (resource, ref, { uid } = {}) => {

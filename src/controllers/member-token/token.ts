@@ -1,5 +1,8 @@
 import { parse } from "yaml";
 import { z } from "zod";
+import type { ObjectRef } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { serviceAccounts } from "../../kube/resources.ts";
 import type { TokenClaims } from "./decide.ts";
 
 const kubeconfig = z.looseObject({
@@ -29,6 +32,24 @@ export function withToken(text: string, token: string): string {
   const earlier = readToken(text);
   // The token occurs once, so the rest of the operator's text stays.
   return earlier === undefined ? text : text.replaceAll(earlier, token);
+}
+
+// Thirty days, the usual maximum of API servers, which may grant less.
+const TOKEN_SECONDS = 720 * 3600;
+
+const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
+
+/** Requests a token of the host's service account in a member. `expires` is in RFC 3339. */
+export async function requestToken(
+  member: ClusterClient,
+  account: ObjectRef,
+  signal: AbortSignal,
+): Promise<{ readonly token: string; readonly expires: string }> {
+  const spec = { expirationSeconds: TOKEN_SECONDS };
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec };
+  const answer = await member.createSubresource(serviceAccounts, account, "token", body, { signal });
+  const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
+  return { token, expires: expirationTimestamp };
 }
 
 function readToken(text: string): string | undefined {

@@ -3,12 +3,8 @@ import fastJsonPatch from "fast-json-patch";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
-import {
-  accessObjects,
-  credentialsSecretName,
-  loadMemberRole,
-  systemNamespace,
-} from "../../../../src/cli/member/access.ts";
+import { accessObjects, loadMemberRole, systemNamespace } from "../../../../src/cli/join/grant-access.ts";
+import { credentialsSecretName } from "../../../../src/cli/member/access.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 import { MANIFESTS } from "../../../support/harness/installed.ts";
 
