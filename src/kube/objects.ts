@@ -20,7 +20,6 @@ import type {
   V1PodSpec,
   V1PodStatus,
   V1PriorityClass,
-  V1ResourceQuota,
   V1RuntimeClass,
   V1Secret,
   V1Service,
@@ -80,7 +79,6 @@ export type PersistentVolumeClaim = Wire<V1PersistentVolumeClaim>;
 export type Lease = Wire<V1Lease>;
 export type CertificateSigningRequest = Wire<V1CertificateSigningRequest>;
 export type KubeEvent = Wire<CoreV1Event>;
-export type ResourceQuota = Wire<V1ResourceQuota>;
 export type PriorityClass = Wire<V1PriorityClass>;
 export type RuntimeClass = Wire<V1RuntimeClass>;
 /** A ServiceExport of the Multi-Cluster Services API (KEP-1645), as far as it is read. */

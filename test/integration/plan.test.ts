@@ -452,7 +452,7 @@ describe("a plan", () => {
     expect(workloads[1]?.message).toContain('"West" is not a DNS label');
   });
 
-  test("knows pods of the host, whose quota is free for the pods that replace them", async () => {
+  test("says where the pods of a workload are now, and ignores a quota that they fill", async () => {
     const { host } = clients();
     const web = (annotations: object): string => {
       const { metadata, ...rest } = Object(workload("Deployment", "hosted", {}));
@@ -469,17 +469,17 @@ describe("a plan", () => {
     await eventuallyPasses(async () => {
       expect(JSON.stringify(await host.raw({ method: "GET", path }))).toContain('"used":{"pods":"2"}');
     }, patient);
-    const replaced = await plan(web({ "legation.dev/delegate": "true" }), "-o", "json");
-    const { workloads } = planSchema.parse(JSON.parse(replaced.stdout));
+    const { code, stdout } = await plan(web({ "legation.dev/delegate": "true" }), "-o", "json");
+    const { workloads, notChecked } = planSchema.parse(JSON.parse(stdout));
     const member = { cluster: expect.stringMatching(/^(west|east)$/) };
     expect(workloads[0]?.pods).toEqual([member, member]);
-    expect(replaced.code).toBe(0);
+    expect(notChecked).toEqual([expect.stringMatching(/exceeded quota: small, .*, with the pods that it has now$/)]);
+    expect(code).toBe(0);
     const all = ["label", "--overwrite", "namespace", namespace, "legation.dev/delegation=all"];
     await kubectl(hostCluster(), all);
-    const kept = await plan(web({}));
-    expect(kept.stdout).toContain("2 of its pods are there already, and stay");
-    expect(kept.stdout).toContain("on this cluster, and stay there: hosted-");
-    expect(kept.code).toBe(0);
+    const told = await plan(web({}));
+    expect(told.stdout).toContain("has 2 pods now (2 on this cluster); here all that it wants are placed anew");
+    expect(told.code).toBe(0);
   });
 
   test("has the webhook's words for objects that it would refuse, also as text", async () => {

@@ -6,13 +6,13 @@ import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
-import { type Answer, dryRunNamespace, dryRunPod } from "./admission.ts";
-import { planNamespaces } from "./namespaces.ts";
+import { readHost } from "../simulation/host-state.ts";
+import { servedVersion } from "../simulation/workloads.ts";
+import { type Answer, dryRunNamespace, dryRunPod, planNamespaces } from "./dry-run.ts";
+import { readManifestState, workloadsOf } from "./manifest.ts";
 import { isWaiting, type Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";
-import { readHost, readManifestState } from "./read-host.ts";
 import { planText } from "./text.ts";
-import { servedVersion, workloadKind } from "./workloads.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -42,35 +42,27 @@ export const planCommand: Subcommand<PlanInput> = {
   input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
+    const objects = await readDocuments(filename, stdin, signal);
+    for (const object of objects) check(object, namespace);
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
-    const objects = inNamespace(await readDocuments(filename, stdin, signal), namespace);
-    for (const object of objects) {
-      const version = servedVersion(object);
-      if (version === undefined) continue;
-      throw new Failure("failure", {
-        object: `${object.kind} ${object.metadata.name ?? object.metadata.generateName}`,
-        field: "apiVersion",
-        problem: `${object.apiVersion} is not served`,
-        remedy: `write ${version}`,
-      });
-    }
-    if (!objects.some((object) => workloadKind(object) !== undefined)) {
+    const { client, namespace: contextNamespace } = await session.connect(options, "host");
+    const current = namespace ?? contextNamespace;
+    const workloads = workloadsOf(objects, current);
+    if (workloads.length === 0) {
       throw new Failure("failure", {
         object: sources,
         problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
         remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
       });
     }
-    const { client, namespace: contextNamespace } = await session.connect(options, "host");
-    const current = namespace ?? contextNamespace;
     const [host, found] = await asViewer(
-      Promise.all([readHost(client, signal), readManifestState(client, objects, current, signal)]),
+      Promise.all([readHost(client, signal), readManifestState(client, objects, workloads, current, signal)]),
     );
     const namespaces = await planNamespaces(host.namespaces, objects, (one, isNew) =>
       dryRunNamespace(client, one, isNew, signal),
     );
     const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
-    const plan = await planOf({ objects, host, namespaces, found, current, now: Date.now(), ask });
+    const plan = await planOf({ workloads, host, namespaces, found, now: Date.now(), ask });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     const passedOver = customKinds(objects);
     if (passedOver.length > 0) {
@@ -80,21 +72,29 @@ export const planCommand: Subcommand<PlanInput> = {
   },
 };
 
-/** As kubectl: what a manifest says must not be another namespace than the one that was asked for. */
-function inNamespace(objects: readonly WrittenObject[], namespace: string | undefined): readonly WrittenObject[] {
-  for (const { kind, metadata } of objects) {
-    if (namespace === undefined || metadata.namespace === undefined || metadata.namespace === namespace) continue;
+/** Checks an object's apiVersion; and its namespace, which must not be another one than was asked for, as with kubectl. */
+function check(object: WrittenObject, namespace: string | undefined): void {
+  const { kind, apiVersion, metadata } = object;
+  const subject = `${kind} ${metadata.name ?? metadata.generateName}`;
+  if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace) {
     throw new Failure("usage", {
-      object: `${kind} ${metadata.name ?? metadata.generateName}`,
+      object: subject,
       field: "metadata.namespace",
       problem: `is ${metadata.namespace}, and -n says ${namespace}`,
       remedy: "leave out one of them",
     });
   }
-  return objects;
+  const version = servedVersion(object);
+  if (version === undefined) return;
+  throw new Failure("failure", {
+    object: subject,
+    field: "apiVersion",
+    problem: `${apiVersion} is not served`,
+    remedy: `write ${version}`,
+  });
 }
 
-/** Kinds that no API server has of its own: whether they make pods, and which, is not known here. */
+/** Returns the kinds of custom resources, whose controllers may make pods. */
 function customKinds(objects: readonly WrittenObject[]): string[] {
   const custom = objects.filter(
     ({ apiVersion }) => /^[^/]*\.[^/]*\//.test(apiVersion) && !/^[^/]*\.k8s\.io\//.test(apiVersion),

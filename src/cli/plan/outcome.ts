@@ -1,4 +1,4 @@
-import type { Place } from "./simulation.ts";
+import type { Declined, Place } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
@@ -33,31 +33,24 @@ export type PlanOutcome =
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 
-/** The lists of a workload none of whose pods is placed. */
-export const NOTHING: Pick<WorkloadPlan, "warnings" | "notes" | "pods" | "clusters"> = {
-  warnings: [],
-  notes: [],
-  pods: [],
-  clusters: [],
-};
+/** Returns the plan of an object without pods. */
+export function emptyPlan({ kind, namespace, name }: Pick<WorkloadPlan, "kind" | "namespace" | "name">): WorkloadPlan {
+  return { kind, namespace, name, outcome: "fits", warnings: [], notes: [], pods: [], clusters: [] };
+}
 
 /** A pod of a workload, and the member that it goes to. */
-export type PlannedPod = {
-  readonly name: string;
-  /** The host has the pod already. */
-  readonly kept?: true;
-  /** The pod existed before delegation was asked for, and stays with the host's own scheduler. */
-  readonly onHost?: true;
-} & Omit<Place, "others">;
+export type PlannedPod = { readonly name: string } & Omit<Place, "others">;
 
 /** Reports whether a pod would have no place. */
-export function isWaiting({ cluster, onHost }: PlannedPod): boolean {
-  return cluster === undefined && onHost === undefined;
+export function isWaiting({ cluster }: PlannedPod): boolean {
+  return cluster === undefined;
 }
 
 /** A member's share of a workload. */
 export interface PlannedMember {
   readonly cluster: string;
+  /** How many of its pods are there now. */
+  readonly now: number;
   /** How many of the pods run there. */
   readonly pods: number;
   /** How many wait there for room. */
@@ -66,23 +59,30 @@ export interface PlannedMember {
   readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
 }
 
-/** Sums up a workload's pods by member, in order, with names that are no member's. `others` say why pods do not go elsewhere. */
+/** Sums up a workload's pods by member, in order, with names that are no member's. `present` are the members of its pods now. */
 export function plannedMembers(
-  clusters: readonly string[],
+  members: readonly string[],
+  present: readonly (string | undefined)[],
   pods: readonly PlannedPod[],
-  others: Place["others"],
+  declined: readonly Declined[],
 ): PlannedMember[] {
-  const names = new Set([...clusters, ...others.map(({ cluster }) => cluster)]);
-  return [...names].sort().map((cluster) => ({
-    cluster,
-    pods: pods.filter((pod) => pod.cluster === cluster).length,
-    waiting: pods.filter(({ waitsIn }) => waitsIn === cluster).length,
-    // Room of a member changes with each pod: the last message stands.
-    whyNot: [
-      ...Map.groupBy(
-        others.filter((other) => other.cluster === cluster),
-        ({ reason }) => reason,
-      ),
-    ].map(([reason, those]) => ({ reason, message: those.at(-1)?.message ?? "", pods: those.length })),
-  }));
+  const names = new Set([...members, ...declined.map(({ cluster }) => cluster)]);
+  return [...names].sort().map((cluster) => {
+    const reasons = Map.groupBy(
+      declined.filter((one) => one.cluster === cluster),
+      ({ reason }) => reason,
+    );
+    return {
+      cluster,
+      now: present.filter((member) => member === cluster).length,
+      pods: pods.filter((pod) => pod.cluster === cluster).length,
+      waiting: pods.filter(({ waitsIn }) => waitsIn === cluster).length,
+      // Room of a member changes with each pod: the last message stands.
+      whyNot: [...reasons].map(([reason, those]) => ({
+        reason,
+        message: those.at(-1)?.message ?? "",
+        pods: those.length,
+      })),
+    };
+  });
 }

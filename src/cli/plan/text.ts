@@ -1,58 +1,53 @@
-import { counted, table } from "../shared/output.ts";
+import { counted, table, thatWait } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type WorkloadPlan } from "./outcome.ts";
+import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
 /** Returns the plan as text. */
 export function planText({ workloads, guesses, notChecked }: Plan, terminal: Terminal): string {
-  const parts = workloads.map((workload) => workloadText(workload, terminal));
-  if (guesses.length > 0) {
-    const lines = guesses.map(({ cluster, message }) => `  ${cluster}: ${message}`);
-    parts.push([terminal.paint("yellow", "guesses, since the host cannot tell:"), ...lines].join("\n"));
-  }
-  if (notChecked.length > 0) {
-    parts.push([terminal.paint("yellow", "not checked:"), ...notChecked.map((what) => `  ${what}`)].join("\n"));
-  }
-  return parts.join("\n\n");
+  const list = (title: string, lines: readonly string[]): string[] =>
+    lines.length === 0 ? [] : [[terminal.paint("yellow", title), ...lines.map((line) => `  ${line}`)].join("\n")];
+  return [
+    ...workloads.map((workload) => workloadText(workload, terminal)),
+    ...list(
+      "guesses, since the host cannot tell:",
+      guesses.map(({ cluster, message }) => `${cluster}: ${message}`),
+    ),
+    ...list("not checked:", notChecked),
+  ].join("\n\n");
 }
 
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods } = workload;
   const what = terminal.paint(COLOURS[outcome], summary(workload));
   const subject = kind === "Namespace" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
-  const lines = [`${subject}: ${what}${message === undefined ? "" : `: ${message}`}`];
-  for (const note of notes) lines.push(`  ${note}`);
-  for (const warning of warnings) lines.push(`  ${terminal.paint("yellow", "warning:")} ${warning}`);
-  if (clusters.length > 0 && pods.length > 0) {
+  const lines = [...notes, ...warnings.map((warning) => `${terminal.paint("yellow", "warning:")} ${warning}`)];
+  if (clusters.length > 0) {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
-    lines.push(indented(table(["CLUSTER", "PODS", "WHY NOT MORE"], rows)));
+    lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows).split("\n"));
   }
   const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
-  for (const [why, those] of waiting) {
-    const names = those.length === 1 ? `${those[0]?.name} waits` : `${those.length} pods wait (${those[0]?.name}, …)`;
-    lines.push(`  ${names}: ${why}`);
-  }
-  return lines.join("\n");
+  for (const [why, those] of waiting) lines.push(`${thatWait(those.map((pod) => pod.name))}: ${why}`);
+  return [
+    `${subject}: ${what}${message === undefined ? "" : `: ${message}`}`,
+    ...lines.map((line) => `  ${line}`),
+  ].join("\n");
 }
 
 function summary({ outcome, pods }: WorkloadPlan): string {
-  const waiting = pods.filter(isWaiting).length;
-  const words: Readonly<Record<PlanOutcome, string>> = {
-    fits: fitting(pods),
-    waits: `${waiting} of ${pods.length} pods would wait`,
-    refused: "would be refused",
-    notDelegated: "not delegated",
-  };
-  return words[outcome];
-}
-
-function fitting(pods: WorkloadPlan["pods"]): string {
-  const [only] = pods;
-  if (pods.length === 0) return "no pod comes";
-  return only === undefined || pods.length > 1
-    ? `${pods.length} pods fit`
-    : `fits, ${only.cluster === undefined ? "on this cluster" : `in ${only.cluster}`}`;
+  const [first] = pods;
+  switch (outcome) {
+    case "refused":
+      return "would be refused";
+    case "notDelegated":
+      return "not delegated";
+    case "waits":
+      return `${pods.filter(isWaiting).length} of ${pods.length} pods would wait`;
+    case "fits":
+      if (first === undefined) return "no pod comes";
+      return pods.length > 1 ? `${pods.length} pods fit` : `fits, in ${first.cluster}`;
+  }
 }
 
 function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {
@@ -62,8 +57,4 @@ function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: numb
   );
   const [first = "", ...rest] = reasons;
   return [[cluster, count, first], ...rest.map((reason) => ["", "", reason])];
-}
-
-function indented(text: string): string {
-  return text.replaceAll(/^/gm, "  ");
 }

@@ -64,6 +64,11 @@ export function counted(number: number, noun = "pod"): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+/** Formats pods that wait for one reason: `web-0 waits`, `3 pods wait (web-0, …)`. */
+export function thatWait(names: readonly string[]): string {
+  return names.length === 1 ? `${names[0]} waits` : `${names.length} pods wait (${names[0]}, …)`;
+}
+
 /** Formats an object: `ConfigMap shop/settings`, `Namespace shop`. */
 export function objectText(
   kind: string,

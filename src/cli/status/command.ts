@@ -1,10 +1,10 @@
 import { Argument } from "commander";
 import { z } from "zod";
-import type { WorkloadKind } from "../plan/workloads.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import type { Outcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
+import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";

@@ -5,15 +5,22 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
-import { admitPod, isDelegated } from "../plan/admission.ts";
-import { isMakerOf, isPodOf, makerOf, missingOrdinal, type NamedWorkload, podOf } from "../plan/controller-pods.ts";
-import { readClaims, readHost } from "../plan/read-host.ts";
-import type { HostState } from "../plan/simulation.ts";
-import { outerMetadata, podsOf, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
-import { objectOf, readFields, type WrittenObject } from "../shared/documents.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Outcome } from "../shared/output.ts";
 import type { Session } from "../shared/session.ts";
+import { admitPod, isDelegated } from "../simulation/admission.ts";
+import {
+  claimsOf,
+  isMakerOf,
+  isPodOf,
+  makerOf,
+  missingOrdinal,
+  type NamedWorkload,
+  podOf,
+} from "../simulation/controller-pods.ts";
+import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
+import { outerMetadata, podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { timeOf } from "./trouble.ts";
 import { type WorkloadFacts, workloadStatus } from "./workload.ts";
 import { workloadText } from "./workload-text.ts";
@@ -25,7 +32,7 @@ export async function readWorkload(
   { signal, terminal }: Session,
 ): Promise<Outcome> {
   const { namespace, kind } = workload;
-  const object = await readObject(client, workload, signal);
+  const object = await readWorkloadObject(client, workload, signal);
   if (object === undefined) {
     throw new Failure("failure", {
       object: `${kind} ${namespace}/${workload.name}`,
@@ -33,15 +40,15 @@ export async function readWorkload(
       remedy: "check its name and namespace (-n)",
     });
   }
+  const spec = podsOf(object, kind);
   const [runs, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
     listAll(client, podResource, { namespace, signal }),
     listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
     readHost(client, signal),
-    readClaims(client, [object], namespace, signal),
+    readClaims(client, [{ namespace, pods: spec }], signal),
   ]);
   const host = { ...known, claims };
-  const spec = podsOf(object, kind);
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const facts = {
     ...workload,
@@ -56,15 +63,6 @@ export async function readWorkload(
   return { document: status, text: workloadText(status, terminal) };
 }
 
-async function readObject(
-  client: ClusterClient,
-  { kind, namespace, name }: NamedWorkload,
-  signal: AbortSignal,
-): Promise<WrittenObject | undefined> {
-  const stored = await client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
-  return stored === undefined ? undefined : objectOf(stored, `${kind} ${namespace}/${name}`);
-}
-
 /** Returns a CronJob's active Jobs; none for any other workload. */
 async function readRuns(
   client: ClusterClient,
@@ -73,7 +71,7 @@ async function readRuns(
   signal: AbortSignal,
 ): Promise<WrittenObject[]> {
   const names = kind === "CronJob" ? runsOf(object) : [];
-  const found = names.map((name) => readObject(client, { kind: "Job", namespace, name }, signal));
+  const found = names.map((name) => readWorkloadObject(client, { kind: "Job", namespace, name }, signal));
   return (await Promise.all(found)).filter((run) => run !== undefined);
 }
 
@@ -106,9 +104,7 @@ function nextPod(
   const index = workload.kind === "StatefulSet" ? missingOrdinal(pods, spec.firstOrdinal) : pods.length;
   const admitted = admitPod(podOf(workload, spec, index, maker), mode);
   if (admitted.denied !== undefined || !isDelegated(admitted.object)) return {};
-  const { claims = [] } = spec;
-  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${index}` }));
-  return { next: admitted.object, nextClaims: own };
+  return { next: admitted.object, nextClaims: claimsOf(workload, spec, index) };
 }
 
 const cronJobState = z.looseObject({

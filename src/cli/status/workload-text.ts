@@ -1,4 +1,4 @@
-import { counted, table } from "../shared/output.ts";
+import { counted, table, thatWait } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { troubleText } from "./trouble.ts";
 import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts";
@@ -54,6 +54,8 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
 }
 
 function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
-  const who = pods.length === 1 ? `${pods[0]} waits` : `${pods.length} pods wait (${pods[0]}, …)`;
-  return [`${terminal.paint("red", who)}: ${reason}`, ...message.split("; ").map((line) => `  ${line}`)].join("\n");
+  return [
+    `${terminal.paint("red", thatWait(pods))}: ${reason}`,
+    ...message.split("; ").map((line) => `  ${line}`),
+  ].join("\n");
 }

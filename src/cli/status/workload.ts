@@ -8,8 +8,9 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import type { ClaimSpec } from "../plan/claims.ts";
-import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
+import type { HostState } from "../simulation/host-state.ts";
+import { type Place, Simulation } from "../simulation/simulation.ts";
+import type { ClaimTemplate } from "../simulation/workloads.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { gatesOf, UNREPORTED } from "./pod.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
@@ -31,7 +32,7 @@ export interface WorkloadFacts {
   /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
   /** Claims that the controller creates before that pod. */
-  readonly nextClaims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
+  readonly nextClaims?: readonly ClaimTemplate[];
 }
 
 /** A member's share of a workload. */
@@ -158,7 +159,7 @@ function placeOf(
   now: number,
 ): Place {
   const simulation = new Simulation(host, now);
-  for (const { name, spec } of nextClaims) simulation.addClaim(namespace, name, spec);
+  simulation.addClaims(namespace, nextClaims);
   return simulation.place(next);
 }
 

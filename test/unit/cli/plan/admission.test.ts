@@ -1,33 +1,21 @@
 import { describe, expect, test } from "vitest";
 import type { DelegationMode } from "../../../../src/api/delegation-mode.ts";
-import type { KubeObject, Pod, ResourceQuota, Stored } from "../../../../src/api/kubernetes.ts";
-import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/admission.ts";
-import { type ManifestState, readManifestState } from "../../../../src/cli/plan/read-host.ts";
+import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/plan/dry-run.ts";
+import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
-import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
-import { deployment, host, namespace, plan, planWith, webhookAlone } from "./host.ts";
+import { host, namespace } from "../simulation/host.ts";
+import { deployment, plan, planWith, webhookAlone } from "./plan-with.ts";
 
 const members = { east: {}, west: {} };
 const key = (kind: DependencyKind, name: string): ReturnType<typeof dependencyKey> =>
   dependencyKey({ kind, namespace: kind.endsWith("Class") ? "" : "team", name });
-
-function quota(
-  hard: Record<string, string>,
-  used: Record<string, string> = {},
-  spec: ResourceQuota["spec"] = {},
-): Stored<ResourceQuota> {
-  const metadata = { name: "team", namespace: "team", uid: "quota", resourceVersion: "1" };
-  return { metadata, spec: { hard, ...spec }, status: { used } };
-}
-
-/** A Deployment whose one container has these resources. */
-const resourced = (resources: object, spec: object = {}): WrittenObject =>
-  deployment(3, {}, { containers: [{ name: "main", image: "web:1", resources }], ...spec });
 
 const bare: WrittenObject = {
   apiVersion: "v1",
@@ -214,7 +202,8 @@ describe("a ConfigMap that the host lacks", () => {
 describe("an object that pods of a manifest name", () => {
   const found = async (objects: WrittenObject[], find: ClusterClient["find"]): Promise<ManifestState> => {
     const list = async (): Promise<ListPage<never>> => ({ items: [], resourceVersion: "1", size: 0 });
-    return readManifestState(fakeClient({ find, list }), objects, "team", AbortSignal.timeout(1000));
+    const workloads = workloadsOf(objects, "team");
+    return readManifestState(fakeClient({ find, list }), objects, workloads, "team", AbortSignal.timeout(1000));
   };
   const nothing = async (): Promise<undefined> => undefined;
   const named = deployment(1, {}, { ...uses(false), serviceAccountName: "robot", priorityClassName: "high" });
@@ -236,6 +225,13 @@ describe("an object that pods of a manifest name", () => {
     expect([...some.coming].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
   });
 
+  test("is listed as not checked if it limits pods, which are asked about before it exists", async () => {
+    const limits = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "limits" } };
+    expect((await found([named, limits], nothing)).notChecked).toEqual([
+      "LimitRange team/limits of the manifest: pods are checked by those that the host has now",
+    ]);
+  });
+
   test("is listed as not checked where the account may not read it, unless the API server checks it", async () => {
     const forbidden = async (resource: Resource<KubeObject>): Promise<undefined> => {
       if (resource.plural === "deployments") return undefined;
@@ -244,120 +240,6 @@ describe("an object that pods of a manifest name", () => {
     const { missing, notChecked } = await found([named], forbidden);
     expect([...missing]).toEqual([]);
     expect(notChecked).toEqual(["configmaps of namespace team that pods name: you may not get configmaps"]);
-  });
-});
-
-describe("a quota of the host", () => {
-  const refusals = async (
-    quotas: readonly Stored<ResourceQuota>[],
-    ...objects: WrittenObject[]
-  ): Promise<(string | undefined)[]> =>
-    (await planWith(host(members), objects, { found: { quotas } })).workloads.flatMap(({ pods }) =>
-      pods.filter(({ reason }) => reason === "FailedCreate").map(({ message }) => message),
-    );
-
-  test("admits pods up to its limit, and refuses the rest in the API server's words", async () => {
-    const quotas = [quota({ pods: "4", cpu: "10" }, { pods: "2", cpu: "2" })];
-    const planned = await planWith(host(members), [deployment(3)], { found: { quotas } });
-    expect(planned.workloads[0]?.pods.map(({ cluster, reason }) => cluster ?? reason)).toEqual([
-      "east",
-      "west",
-      "FailedCreate",
-    ]);
-    expect(planned.workloads[0]?.pods[2]?.message).toBe(
-      "exceeded quota: team, requested: pods=1, used: pods=4, limited: pods=4",
-    );
-  });
-
-  test.each<[string, Record<string, string>, object, object, string | undefined]>([
-    [
-      "cores",
-      { "requests.cpu": "2500m" },
-      { requests: { cpu: "1" } },
-      {},
-      "requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2500m",
-    ],
-    [
-      "tenths of cores, whose sum is not exact",
-      { "requests.cpu": "300m" },
-      { requests: { cpu: "100m" } },
-      {},
-      undefined,
-    ],
-    [
-      "limits",
-      { "limits.memory": "1Gi" },
-      { limits: { memory: "512Mi" } },
-      {},
-      "requested: limits.memory=512Mi, used: limits.memory=1Gi, limited: limits.memory=1Gi",
-    ],
-    [
-      "GPUs",
-      { "requests.nvidia.com/gpu": "2" },
-      { limits: { "nvidia.com/gpu": "1" } },
-      {},
-      "requested: requests.nvidia.com/gpu=1",
-    ],
-    [
-      "limits of the pod as a whole",
-      { cpu: "4" },
-      {},
-      { resources: { limits: { cpu: "3", memory: "1Gi" } } },
-      "requested: cpu=3, used: cpu=3, limited: cpu=4",
-    ],
-    ["what is not asked for", { "requests.nvidia.com/gpu": "0", services: "0" }, {}, {}, undefined],
-  ])("counts %s", async (_what, hard, resources, podSpec, words) => {
-    const refused = await refusals([quota(hard)], resourced(resources, podSpec));
-    if (words === undefined) expect(refused).toEqual([]);
-    else expect(refused.at(-1)).toContain(words);
-  });
-
-  test("counts pods of the manifest that stay on the host", async () => {
-    const silent = { ...deployment(2), metadata: { name: "silent" } };
-    expect(await refusals([quota({ pods: "3" })], silent, deployment(2))).toHaveLength(1);
-  });
-
-  test("does not count for another namespace", async () => {
-    const other = quota({ pods: "0" });
-    expect(await refusals([{ ...other, metadata: { ...other.metadata, namespace: "other" } }], deployment(3))).toEqual(
-      [],
-    );
-  });
-
-  test("is listed as not checked if it has scopes or is in the manifest", async () => {
-    const quotas = [quota({ pods: "0" }, {}, { scopes: ["BestEffort"] })];
-    const written = { apiVersion: "v1", kind: "LimitRange", metadata: { name: "limits" } };
-    expect(await planWith(host(members), [written, deployment(3)], { found: { quotas } })).toMatchObject({
-      fits: true,
-      notChecked: [
-        "LimitRange team/limits of the manifest: pods are checked by those that the host has now",
-        "ResourceQuota team/team for more than one pod: it has scopes",
-      ],
-    });
-  });
-
-  test("counts the room of replaced pods as free, also when the API server finds it full", async () => {
-    const old = proxyPod({
-      name: "web-6d4cf56db6-aaaaa",
-      uid: "old",
-      metadata: {
-        labels: { "legation.dev/proxy": "true", "pod-template-hash": "6d4cf56db6" },
-        ownerReferences: [
-          { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-6d4cf56db6", uid: "rs", controller: true },
-        ],
-      },
-    });
-    const state = host(members, { proxies: [old] });
-    const quotas = [quota({ pods: "1" }, { pods: "1" })];
-    const full: Answer<never> = { is: "refused", message: "exceeded quota: team", ofQuota: true };
-    const before = deployment(1, {}, { containers: [{ name: "main", image: "web:0" }] });
-    const existing = [{ ...before, metadata: { ...before.metadata, namespace: "team" } }];
-    const replaced = await planWith(state, [deployment(1)], { found: { existing, quotas }, answer: () => full });
-    expect(replaced.fits).toBe(true);
-    expect(replaced.notChecked).toEqual([
-      expect.stringContaining("exceeded quota: team, until the pods that go have gone"),
-    ]);
-    expect((await planWith(state, [deployment(1)], { found: { quotas }, answer: () => full })).fits).toBe(false);
   });
 });
 

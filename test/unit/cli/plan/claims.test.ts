@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
-import { deployment, division, host, plan, whyNot } from "./host.ts";
+import { host } from "../simulation/host.ts";
+import { deployment, division, plan, whyNot } from "./plan-with.ts";
 
 function claim(name: string, cluster?: string, spec?: PersistentVolumeClaim["spec"]): Stored<PersistentVolumeClaim> {
   return {

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { Namespace, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/admission.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
-import { deployment, division, host, type MemberParts, namespace, plan, planWithNamespaces, whyNot } from "./host.ts";
+import { host, type MemberParts, namespace } from "../simulation/host.ts";
+import { deployment, division, plan, planWithNamespaces, whyNot } from "./plan-with.ts";
 
 const preferences = (clusters: object): Record<string, string> => ({
   "legation.dev/scheduling-preferences": JSON.stringify({ clusters }),

@@ -10,7 +10,8 @@ import { MEMBER_NAMES, MEMBERS, type MemberName } from "../../../support/scenari
 import type { Expected, Scenario } from "../../../support/scenarios/scenario.ts";
 import { SCENARIOS } from "../../../support/scenarios/table.ts";
 import { SCHEDULER } from "../../../support/scenarios/words.ts";
-import { namespace, planWith } from "./host.ts";
+import { namespace } from "../simulation/host.ts";
+import { planWith } from "./plan-with.ts";
 
 /** What only members know, and no plan can: that one's answer decides is in the scenario's words, or in its name. */
 const ONLY_MEMBERS_KNOW = /its API server refused|nodes are available/;

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { Answer } from "../../../../src/cli/plan/admission.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
-import { endedStatus, pod } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
-import { deployment, host, plan, planWith, planWithNamespaces } from "./host.ts";
+import { host } from "../simulation/host.ts";
+import { deployment, plan, planWith, planWithNamespaces } from "./plan-with.ts";
 
 const { terminal } = recordedSession();
 
@@ -61,22 +60,6 @@ test("names a refused namespace", async () => {
   expect(planText(planned, terminal)).toMatch(/^Namespace kube-system: would be refused: label /);
 });
 
-test("names a pod that stays on the host, and a workload without a new pod", async () => {
-  const web = { apiVersion: "v1", kind: "Pod", metadata: { name: "web" }, spec: { containers: [{ name: "main" }] } };
-  const existing = [{ ...web, metadata: { name: "web", namespace: "team" } }];
-  const told = async (present: Stored<Pod>): Promise<string> => {
-    const annotations = { "legation.dev/delegate": "true" };
-    const object = { ...web, metadata: { name: "web", annotations } };
-    return planText(
-      await planWith(host({ west: {} }), [object], { found: { existing, hostPods: [present] } }),
-      terminal,
-    );
-  };
-  expect(await told(pod({ name: "web", spec: { nodeName: "worker-1" } }))).toContain(
-    "Pod team/web: fits, on this cluster\n",
-  );
-  expect((await told(pod({ name: "web", status: endedStatus(1) }))).split("\n")).toEqual([
-    "Pod team/web: no pod comes",
-    "  has ended (Failed), and does not run again",
-  ]);
+test("names a workload without a new pod", async () => {
+  expect(planText(await plan(host({ west: {} }), deployment(0)), terminal)).toBe("Deployment team/web: no pod comes");
 });

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/plan/workloads.ts";
 import { parseDocuments, readDocuments } from "../../../../src/cli/shared/documents.ts";
+import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/simulation/workloads.ts";
 import { processorMs } from "../../../support/harness/processor-time.ts";
 
 const { signal } = new AbortController();

@@ -7,8 +7,8 @@ import type { Resource } from "../../../../src/kube/resources.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
-import { host } from "../plan/host.ts";
 import { type RecordedSession, recordedSession } from "../session.ts";
+import { host } from "../simulation/host.ts";
 
 /** What the host has, by resource, beside its members east and west. */
 type Objects = Record<string, readonly object[]>;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
-import { namespace } from "../plan/host.ts";
+import { namespace } from "../simulation/host.ts";
 
 const annotated = namespace("team");
 const all = namespace("team", { labels: { "legation.dev/delegation": "all" } });

@@ -6,8 +6,8 @@ import { memberTroubles } from "../../../../src/cli/status/trouble.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
-import { host, type MemberParts } from "../plan/host.ts";
 import { recordedSession } from "../session.ts";
+import { host, type MemberParts } from "../simulation/host.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s", controller: true };
 const since = "2026-01-01T10:00:00Z";

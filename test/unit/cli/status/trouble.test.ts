@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { KubeEvent, Pod, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
-import { isMakerOf } from "../../../../src/cli/plan/controller-pods.ts";
 import { type Trouble, type TroubleFacts, troublesOf } from "../../../../src/cli/status/trouble.ts";
 import { containerStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { host, type MemberParts } from "../plan/host.ts";
+import { host, type MemberParts } from "../simulation/host.ts";
 
 const lost: MemberParts = {
   status: {
@@ -126,16 +125,4 @@ describe("the troubles of a workload", () => {
       },
     ]);
   });
-});
-
-test.each([
-  ["Deployment", { kind: "ReplicaSet", name: "web-6d4cf56db6" }, true],
-  ["Deployment", { kind: "ReplicaSet", name: "web-api-6d4cf56db6" }, false],
-  ["Deployment", { kind: "Job", name: "web-1" }, false],
-  ["CronJob", { kind: "Job", name: "web-29000000" }, true],
-  ["CronJob", { kind: "Job", name: "web-once" }, false],
-  ["StatefulSet", { kind: "StatefulSet", name: "web" }, true],
-  ["Job", { kind: "Job", name: "web-2" }, false],
-] as const)("knows the maker of pods of a %s named web: %j: %s", (kind, maker, makes) => {
-  expect(isMakerOf({ kind, namespace: "shop", name: "web" }, maker)).toBe(makes);
 });

@@ -1,11 +1,10 @@
 import { expect, test } from "vitest";
 import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { isPodOf } from "../../../../src/cli/plan/controller-pods.ts";
 import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/status/workload.ts";
 import { workloadText } from "../../../../src/cli/status/workload-text.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { host, type MemberParts } from "../plan/host.ts";
 import { recordedSession } from "../session.ts";
+import { host, type MemberParts } from "../simulation/host.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "rs", controller: true };
 
@@ -140,20 +139,6 @@ test("shows no division that the workload does not ask for, and counts pods of t
   expect(shown).not.toHaveProperty("rebalance");
   expect(shown).toMatchObject({ onHost: 1, pending: [{ pods: ["gated"], reason: "NotPlaced" }] });
   expect(shown.clusters).toEqual([{ cluster: "west", has: 0, ready: 0, phases: {} }]);
-});
-
-test.each([
-  ["Deployment", "web", owner, { "pod-template-hash": "abc" }, true],
-  ["Deployment", "web", { ...owner, name: "web-x-abc" }, { "pod-template-hash": "abc" }, false],
-  ["ReplicaSet", "web-abc", owner, {}, true],
-  ["ReplicaSet", "web", owner, {}, false],
-  ["Job", "once", { ...owner, kind: "Job", name: "once" }, {}, true],
-  ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-29000001" }, {}, true],
-  ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-x-29000001" }, {}, false],
-] as const)("knows a pod of %s %s by its owner (%#)", (kind, name, reference, labels, expected) => {
-  const found = pod({ metadata: { ownerReferences: [{ ...reference }], labels } });
-  expect(isPodOf({ kind, namespace: "team", name }, found)).toBe(expected);
-  expect(isPodOf({ kind, namespace: "other", name }, found)).toBe(false);
 });
 
 test("says why pods are not delegated, also by annotations of the workload alone", () => {

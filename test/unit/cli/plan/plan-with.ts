@@ -1,72 +1,12 @@
-import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
-import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type Answer, admitPod } from "../../../../src/cli/plan/admission.ts";
-import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { type Answer, type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/dry-run.ts";
+import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
-import type { ManifestState } from "../../../../src/cli/plan/read-host.ts";
-import type { HostState } from "../../../../src/cli/plan/simulation.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
-
-/** What a built member has in place of the defaults: one kind of two nodes with 8 cores each. */
-export interface MemberParts {
-  readonly labels?: Readonly<Record<string, string>>;
-  readonly spec?: Partial<Cluster["spec"]>;
-  readonly status?: Partial<ClusterStatus>;
-  readonly node?: KubeNode["spec"];
-}
-
-const AT = "2026-01-01T00:00:00Z";
-
-function cluster(name: string, { labels = {}, spec, status }: MemberParts): Stored<Cluster> {
-  const allocatable = { cpu: "8", memory: "32Gi", pods: "110" };
-  return {
-    metadata: { name, labels: { ...labels }, uid: `uid-of-${name}`, resourceVersion: "1" },
-    spec: { credentialsSecret: { name: `member-${name}` }, ...spec },
-    status: {
-      nodes: 2,
-      allocatable: { cpu: "16", memory: "64Gi", pods: "220" },
-      largestNode: allocatable,
-      nodeKinds: [{ count: 2, labels: { disk: "ssd" }, allocatable }],
-      unlistedNodeLabels: ["kubernetes.io/hostname"],
-      requestedByOthers: {},
-      conditions: [
-        { type: "Ready", status: "True", reason: "R", message: "its API server answers", lastTransitionTime: AT },
-      ],
-      ...status,
-    },
-  };
-}
-
-function virtualNode(name: string, spec: KubeNode["spec"] = {}): Stored<KubeNode> {
-  return {
-    metadata: { name: `legation-${name}`, uid: `node-${name}`, resourceVersion: "1" },
-    spec,
-    status: { conditions: [{ type: "Ready", status: "True" }] },
-  };
-}
-
-/** A namespace of the host; opted in as `annotated` unless its labels say otherwise. */
-export function namespace(name: string, parts: Partial<Namespace["metadata"]> = {}): Stored<Namespace> {
-  const metadata = { labels: { "legation.dev/delegation": "annotated" }, ...parts };
-  return { metadata: { ...metadata, name, uid: `uid-of-${name}`, resourceVersion: "1" } };
-}
-
-/** A host with these members, and the opted-in namespace `team`. */
-export function host(
-  members: Readonly<Record<string, MemberParts>>,
-  rest: Partial<HostState> & { readonly proxies?: readonly Stored<Pod>[] } = {},
-): HostState {
-  return {
-    clusters: Object.entries(members).map(([name, parts]) => cluster(name, parts)),
-    nodes: Object.entries(members).map(([name, { node }]) => virtualNode(name, node)),
-    proxies: [],
-    namespaces: [namespace("team")],
-    defaults: [],
-    ...rest,
-  };
-}
+import { admitPod } from "../../../../src/cli/simulation/admission.ts";
+import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
 
 /** A Deployment `web` that asks for delegation. */
 export function deployment(
@@ -91,39 +31,39 @@ export function deployment(
 
 /** The answers that a plan meets beside the host's state. */
 export interface PlanParts {
-  readonly found?: Partial<ManifestState>;
+  readonly found?: Partial<Omit<ManifestState, "existing">>;
+  /** The workload as the host has it, by kind and name, and its pods. */
+  readonly existing?: Existing;
   readonly namespaces?: PlannedNamespaces;
   /** The API server's answer; default: it runs no admission but Legation's webhook. */
   readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>> | Promise<Answer<Stored<Pod>>>;
   readonly now?: number;
 }
 
-/** The plan for objects in namespace `team`. */
-export function planWith(
+/** The plan for objects in namespace `team`; the first one may exist already. */
+export async function planWith(
   state: HostState,
   objects: readonly WrittenObject[],
-  { found, answer = webhookAlone, now = Date.parse("2026-01-02T00:00:00Z"), ...parts }: PlanParts = {},
+  { found, existing, answer = webhookAlone, now = Date.parse("2026-01-02T00:00:00Z"), ...parts }: PlanParts = {},
 ): Promise<Plan> {
-  const untouched = { namespaces: state.namespaces, refused: new Map(), changed: new Set<string>(), notChecked: [] };
+  const untouched = { after: state.namespaces, refused: new Map(), changed: new Set<string>(), notChecked: [] };
   const namespaces = parts.namespaces ?? untouched;
-  const modes = new Map(
-    namespaces.namespaces.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]),
-  );
+  const modes = new Map(namespaces.after.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]));
+  const workloads = workloadsOf(objects, "team");
+  const [first] = workloads;
   return planOf({
-    objects,
+    workloads,
     host: state,
     namespaces,
     found: {
-      existing: [],
-      hostPods: [],
+      existing: new Map(first === undefined || existing === undefined ? [] : [[first, existing]]),
       claims: state.claims ?? new Map(),
-      quotas: [],
+      writtenClaims: claimsAmong(objects, "team"),
       missing: new Set<never>(),
       coming: new Set<never>(),
       notChecked: [],
       ...found,
     },
-    current: "team",
     now,
     ask: async (pod) => answer(pod, modes.get(pod.metadata?.namespace ?? "") ?? "annotated"),
   });

@@ -2,7 +2,13 @@ import { createHash } from "node:crypto";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { apiVersionOf } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
-import { isWorkloadKind, WORKLOAD_RESOURCES, type WorkloadKind, type WorkloadPods } from "./workloads.ts";
+import {
+  type ClaimTemplate,
+  isWorkloadKind,
+  WORKLOAD_RESOURCES,
+  type WorkloadKind,
+  type WorkloadPods,
+} from "./workloads.ts";
 
 /** A workload by its name. */
 export interface NamedWorkload {
@@ -24,20 +30,21 @@ const HASH = "planned";
 /** Makes pod `index` of a workload as its controller `owner` would. */
 export function podOf(
   workload: NamedWorkload,
-  { metadata, spec, claims = [], indexed = false }: WorkloadPods,
+  pods: WorkloadPods,
   index: number,
   owner: Owner = ownerOf(workload),
 ): Stored<Pod> {
   const { kind, namespace } = workload;
+  const { metadata, spec, indexed = false } = pods;
   const name = podName(workload, owner.name, index, indexed);
   const apiVersion = isWorkloadKind(owner.kind) ? apiVersionOf(WORKLOAD_RESOURCES[owner.kind]) : "v1";
   const controller = { apiVersion, blockOwnerDeletion: true, controller: true, ...owner };
-  const own = claims.map((claim) => ({
+  const written = (spec.volumes ?? []).filter((volume) => !pods.claims?.some((claim) => claim.name === volume.name));
+  const claimed = (pods.claims ?? []).map((claim) => ({
     name: claim.name,
-    persistentVolumeClaim: { claimName: `${claim.name}-${workload.name}-${index}` },
+    persistentVolumeClaim: { claimName: claimName(workload, claim, index) },
   }));
-  const written = spec.volumes ?? [];
-  const volumes = [...written.filter((volume) => !claims.some(({ name: claim }) => claim === volume.name)), ...own];
+  const volumes = [...written, ...claimed];
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -54,6 +61,15 @@ export function podOf(
   };
 }
 
+/** Returns the claims that the StatefulSet controller creates before pod `index`. */
+export function claimsOf(workload: NamedWorkload, { claims = [] }: WorkloadPods, index: number): ClaimTemplate[] {
+  return claims.map((claim) => ({ ...claim, name: claimName(workload, claim, index) }));
+}
+
+function claimName({ name }: NamedWorkload, claim: ClaimTemplate, index: number): string {
+  return `${claim.name}-${name}-${index}`;
+}
+
 function ownerOf({ kind, namespace, name }: NamedWorkload): Owner {
   // A Job's controller writes its uid into a label of pods, where no slash may stand.
   const uid = createHash("sha256").update(`${kind}/${namespace}/${name}`).digest("hex").slice(0, 36);
@@ -61,23 +77,14 @@ function ownerOf({ kind, namespace, name }: NamedWorkload): Owner {
   return kind === "CronJob" ? { kind: "Job", name: `${name}-${HASH}`, uid } : { kind, name, uid };
 }
 
-function podName(
-  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
-  owner: string,
-  index: number,
-  indexed: boolean,
-): string {
+function podName({ kind, name }: NamedWorkload, owner: string, index: number, indexed: boolean): string {
   if (kind === "Pod") return name;
   if (kind === "StatefulSet") return `${name}-${index}`;
   return indexed ? `${owner}-${index}-*` : `${owner}-*${index}`;
 }
 
 /** Returns the labels that a controller adds to its pods. */
-function controllerLabels(
-  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
-  owner: { readonly name: string; readonly uid: string },
-  index: number,
-): Record<string, string> {
+function controllerLabels({ kind, name }: NamedWorkload, owner: Owner, index: number): Record<string, string> {
   switch (kind) {
     case "Deployment":
       return { "pod-template-hash": owner.name.slice(name.length + 1) };
@@ -102,9 +109,8 @@ function controllerLabels(
 /** Reports whether a controller makes the workload's pods, by the names that Kubernetes' controllers give. */
 export function isMakerOf(
   { kind, name }: NamedWorkload,
-  maker: { readonly kind?: string; readonly name?: string },
+  { kind: makerKind, name: makerName = "" }: { readonly kind?: string; readonly name?: string },
 ): boolean {
-  const { kind: makerKind, name: makerName = "" } = maker;
   if (makerKind === kind) return makerName === name;
   const suffix = makerName.startsWith(`${name}-`) ? makerName.slice(name.length + 1) : "";
   if (kind === "Deployment") return makerKind === "ReplicaSet" && /^[a-z0-9]{1,10}$/.test(suffix);
@@ -124,26 +130,20 @@ export function isPodOf(workload: NamedWorkload, pod: Stored<Pod>): boolean {
 
 /** Returns the controller that makes the workload's next pod, by its present pods; undefined without any. */
 export function makerOf(pods: readonly Stored<Pod>[]): Owner | undefined {
-  const newest = [...pods].sort(byYouth)[0];
+  const newest = pods.toSorted(byYouth)[0];
   const owner = newest === undefined ? undefined : controllerOf(newest);
   return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
 }
 
 /** Returns the first ordinal that no pod of a StatefulSet has. */
 export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal = 0): number {
-  const there = new Set(pods.map(ordinalOf));
+  const there = new Set(pods.map(({ metadata: { name } }) => Number(name.slice(name.lastIndexOf("-") + 1))));
   let ordinal = firstOrdinal;
   while (there.has(ordinal)) ordinal += 1;
   return ordinal;
 }
 
-/** Returns the ordinal of a StatefulSet's pod. */
-export function ordinalOf({ metadata: { name } }: Stored<Pod>): number {
-  return Number(name.slice(name.lastIndexOf("-") + 1));
-}
-
-/** Sorts the youngest pod first. */
-export function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
+function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
   const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
   return first === second ? 0 : first < second ? 1 : -1;
 }

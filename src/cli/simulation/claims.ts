@@ -32,18 +32,18 @@ export function writtenClaim(object: WrittenObject): ClaimSpec {
   return readFields(claimFields, object).spec ?? {};
 }
 
-/** The members of claims, and those to which the pods of a simulation take them. */
+/** The claims of each namespace whose claims were read. */
+export type ClaimsByNamespace = ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
+
+/** The host's claims, and the member to which each goes with the first pod that names it. */
 export class SimulatedClaims {
   readonly #namespaces: ReadonlySet<string>;
+  readonly #isMember: (cluster: string) => boolean;
   readonly #claims = new Map<ObjectKey, Stored<PersistentVolumeClaim>>();
   readonly #homes = new Map<ObjectKey, string>();
-  readonly #joined: (cluster: string) => boolean;
 
-  constructor(
-    claims: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]> = new Map(),
-    joined: (cluster: string) => boolean,
-  ) {
-    this.#joined = joined;
+  constructor(claims: ClaimsByNamespace = new Map(), isMember: (cluster: string) => boolean) {
+    this.#isMember = isMember;
     this.#namespaces = new Set(claims.keys());
     for (const claim of [...claims.values()].flat()) {
       const key = objectKey(claim.metadata);
@@ -60,7 +60,7 @@ export class SimulatedClaims {
     this.#claims.set(key, { metadata: { namespace, name, uid: `planned/${key}`, resourceVersion: "0" }, spec });
   }
 
-  /** Returns the needs of a pod's claims; undefined if it has none, or those of its namespace were not read. */
+  /** Returns the needs of a pod's claims. Undefined if it has none, or those of its namespace were not read. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const keys = claimKeys(proxy);
     if (keys.length === 0 || !this.#namespaces.has(proxy.metadata.namespace ?? "")) return undefined;
@@ -72,12 +72,12 @@ export class SimulatedClaims {
         // The controller makes the claim there when the pod comes.
         return home === undefined || home === member
           ? "ready"
-          : { refused: claimElsewhere(claim, home, this.#joined(home)) };
+          : { refused: claimElsewhere(claim, home, this.#isMember(home)) };
       },
     );
   }
 
-  /** Takes the pod's claims to its member. */
+  /** Moves the pod's claims to its member. */
   place(proxy: Stored<Pod>, member: string): void {
     for (const key of claimKeys(proxy)) if (!this.#homes.has(key)) this.#homes.set(key, member);
   }

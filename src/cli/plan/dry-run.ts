@@ -1,9 +1,4 @@
-import fastJsonPatch from "fast-json-patch";
-import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
-import { mutatePod } from "../../../webhook/mutate-pod.ts";
-import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
-import type { Verdict } from "../../../webhook/responses.ts";
-import type { DelegationMode } from "../../api/delegation-mode.ts";
+import { isDeepStrictEqual } from "node:util";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { failedAdmission, isOfQuota } from "../../controllers/api-refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
@@ -11,42 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { withoutObjectName } from "../../kube/messages.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
-import { isOverflow } from "../../pods/overflow.ts";
-import { isProxy } from "../../pods/proxy.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-
-/** An object as Legation's webhook leaves it, or its refusal. */
-export type Admitted<T> =
-  | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
-  | { readonly denied: string; readonly warnings?: never };
-
-/** Runs the webhook's code on a workload. */
-export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
-  const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];
-  return admitted(object, mutateWorkload({ ...request(group, object.kind), object }, mode));
-}
-
-/** Runs the webhook's code on a pod: it becomes a proxy where it is delegated, and is marked where the host is asked first. */
-export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Stored<Pod>> {
-  const { finalizers: _, ...metadata } = pod.metadata;
-  return admitted(pod, mutatePod({ ...request("", "Pod"), object: { ...pod, metadata } }, mode));
-}
-
-/** Reports whether admission has marked the pod for Legation. */
-export function isDelegated(pod: Stored<Pod>): boolean {
-  return isProxy(pod) || isOverflow(pod);
-}
-
-function request(group: string, kind: string): Omit<AdmissionRequest, "object"> {
-  return { uid: "plan", operation: "CREATE", kind: { group, kind }, oldObject: undefined };
-}
-
-function admitted<T>(object: T, verdict: Verdict): Admitted<T> {
-  if (verdict.kind === "denied") return { denied: verdict.message };
-  const { warnings } = verdict;
-  if (verdict.kind === "allowed") return { object, warnings };
-  return { object: fastJsonPatch.applyPatch(structuredClone(object), verdict.patch).newDocument, warnings };
-}
 
 /** The answer of the host's API server to a dry-run. */
 export type Answer<T> =
@@ -90,4 +50,48 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
     const message = withoutObjectName(error.detail);
     return { is: "refused", message, ofQuota: isOfQuota(error.detail) };
   }
+}
+
+/** The host's namespaces and those of a manifest. */
+export interface PlannedNamespaces {
+  /** All of them once the manifest is applied. */
+  readonly after: readonly Stored<Namespace>[];
+  /** Why the API server refuses a namespace of the manifest, by name: it stays as it is. */
+  readonly refused: ReadonlyMap<string, string>;
+  /** Names that the manifest creates or changes: a dry-run of their pods would go by what they are now. */
+  readonly changed: ReadonlySet<string>;
+  readonly notChecked: readonly string[];
+}
+
+/** Applies the namespaces of a manifest, wherever in it they stand. `ask` asks the API server about one that is new or changes. */
+export async function planNamespaces(
+  stored: readonly Stored<Namespace>[],
+  objects: readonly WrittenObject[],
+  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<Answer<Stored<Namespace>>>,
+): Promise<PlannedNamespaces> {
+  const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
+  const refused = new Map<string, string>();
+  const changed = new Set<string>();
+  const notChecked: string[] = [];
+  for (const { apiVersion, kind, metadata } of objects) {
+    const { name, labels, annotations } = metadata;
+    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
+    const before = all.get(name);
+    const known = before?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "" };
+    const after = {
+      ...known,
+      ...(labels === undefined ? {} : { labels: { ...known.labels, ...labels } }),
+      ...(annotations === undefined ? {} : { annotations: { ...known.annotations, ...annotations } }),
+    };
+    if (before !== undefined && isDeepStrictEqual(known, after)) continue;
+    const answer = await ask({ metadata: after }, before === undefined);
+    if (answer.is === "refused") {
+      refused.set(name, answer.message);
+      continue;
+    }
+    if (answer.is === "notChecked") notChecked.push(`namespace ${name}: ${answer.why}`);
+    all.set(name, answer.is === "admitted" ? answer.object : { metadata: after });
+    changed.add(name);
+  }
+  return { after: [...all.values()], refused, changed, notChecked };
 }

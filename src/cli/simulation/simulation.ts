@@ -1,14 +1,5 @@
-import type { Cluster } from "../../api/cluster.ts";
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
-import {
-  type KubeNode,
-  type Namespace,
-  objectKey,
-  type PersistentVolumeClaim,
-  type Pod,
-  type Stored,
-} from "../../api/kubernetes.ts";
-import type { PlacementDefaults } from "../../api/placement-defaults.ts";
+import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import { decide } from "../../controllers/delegation/decide.ts";
 import { type Needs, needsState, readinessIn } from "../../controllers/delegation/model/needs.ts";
@@ -27,22 +18,10 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isGated, isLive, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { Store } from "../../runtime/store.ts";
-import { type ClaimSpec, SimulatedClaims } from "./claims.ts";
-import { HostedMember } from "./member.ts";
-
-/** The host's objects that placement depends on. */
-export interface HostState {
-  readonly clusters: readonly Stored<Cluster>[];
-  /** Virtual nodes. */
-  readonly nodes: readonly Stored<KubeNode>[];
-  readonly proxies: readonly Stored<Pod>[];
-  readonly namespaces: readonly Stored<Namespace>[];
-  readonly defaults: readonly Stored<PlacementDefaults>[];
-  /** Claims by namespace. Absent: claims are ignored. */
-  readonly claims?: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
-  /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
-  readonly missing?: ReadonlySet<DependencyKey>;
-}
+import { SimulatedClaims } from "./claims.ts";
+import type { HostState } from "./host-state.ts";
+import { SimulatedMember } from "./simulated-member.ts";
+import type { ClaimTemplate } from "./workloads.ts";
 
 /** The place of one pod. */
 export interface Place {
@@ -53,8 +32,14 @@ export interface Place {
   /** Why it waits, as its condition and event would say. */
   readonly reason?: string;
   readonly message?: string;
-  /** Why it does not go to each of the others. */
-  readonly others: readonly (Pick<Refusal, "cluster" | "message"> & { readonly reason: string })[];
+  readonly others: readonly Declined[];
+}
+
+/** A member that does not get the pod. */
+export interface Declined {
+  readonly cluster: string;
+  readonly reason: string;
+  readonly message: string;
 }
 
 // The controller waits quietly for younger pods.
@@ -62,56 +47,37 @@ const CREATED_AGO_MS = 3_600_000;
 
 /** Runs the controller's own placement over the host's state, with one pod after another. */
 export class Simulation {
-  readonly #members: ReadonlyMap<string, HostedMember>;
+  readonly #members: ReadonlyMap<string, SimulatedMember>;
   readonly #proxies = new Store<Pod>(PLACEMENT_INDEXES);
   readonly #placementState: PlacementState;
   readonly #now: number;
-  readonly #waiting = new Map<string, Place>();
   readonly #claims: SimulatedClaims;
   readonly #missing: ReadonlySet<DependencyKey>;
 
-  constructor(state: HostState, now: number) {
+  constructor({ clusters, nodes, proxies, namespaces, defaults, claims, missing = new Set() }: HostState, now: number) {
     this.#now = now;
-    this.#missing = state.missing ?? new Set();
-    this.#claims = new SimulatedClaims(state.claims, (name) => this.#members.has(name));
-    const nodes = new Map(state.nodes.map((node) => [node.metadata.name, node]));
-    this.#members = new Map(
-      state.clusters.map((cluster) => {
-        const { name } = cluster.metadata;
-        return [name, new HostedMember(cluster, nodes.get(virtualNodeName(name)))];
-      }),
-    );
-    const namespaces = storeOf(
-      state.namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined),
-    );
-    const defaults = storeOf(state.defaults);
-    const registry = {
-      members: () => [...this.#members.values()],
-      member: (name: string) => this.#members.get(name),
-      unconnected: () => [],
-    };
+    this.#missing = missing;
+    const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
+    const members = clusters.map((each) => new SimulatedMember(each, nodeOf.get(virtualNodeName(each.metadata.name))));
+    this.#members = new Map(members.map((member) => [member.name, member]));
+    this.#claims = new SimulatedClaims(claims, (name) => this.#members.has(name));
     this.#placementState = new PlacementState({
-      registry,
-      namespaces,
-      defaults,
+      registry: { members: () => members, member: (name) => this.#members.get(name), unconnected: () => [] },
+      namespaces: storeOf(namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined)),
+      defaults: storeOf(defaults),
       proxies: this.#proxies,
       // Only the controller knows the way to the host.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },
     });
-    for (const proxy of state.proxies) this.#proxies.set(proxy);
-    for (const proxy of state.proxies) this.#add(proxy);
+    for (const proxy of proxies) this.#proxies.set(proxy);
+    for (const proxy of proxies) this.#add(proxy);
     // Pods that wait already come first.
-    const waiting = state.proxies.filter((pod) => !isBound(pod) && isLive(pod));
-    for (const proxy of waiting.sort(byAge)) this.#waiting.set(proxy.metadata.uid, this.place(proxy));
+    const waiting = proxies.filter((pod) => !isBound(pod) && isLive(pod));
+    for (const proxy of waiting.sort(byAge)) this.place(proxy);
   }
 
-  /** Returns the place of a pod that waits on the host; undefined if it does not wait. */
-  placeOfWaiting(uid: string): Place | undefined {
-    return this.#waiting.get(uid);
-  }
-
-  get members(): readonly HostedMember[] {
+  get members(): readonly SimulatedMember[] {
     return [...this.#members.values()];
   }
 
@@ -120,17 +86,9 @@ export class Simulation {
     return this.#placementState.view.sharing(proxy);
   }
 
-  /** Adds a claim that is made before the pods that name it. */
-  addClaim(namespace: string, name: string, spec: ClaimSpec): void {
-    this.#claims.add(namespace, name, spec);
-  }
-
-  /** Forgets a pod that goes. */
-  remove(proxy: Stored<Pod>): void {
-    const { uid } = proxy.metadata;
-    for (const member of this.#members.values()) member.load.release(uid);
-    this.#placementState.remove(proxy);
-    this.#proxies.delete(objectKey(proxy.metadata));
+  /** Adds claims that are made before the pods that name them. */
+  addClaims(namespace: string, claims: readonly ClaimTemplate[]): void {
+    for (const { name, spec } of claims) this.#claims.add(namespace, name, spec);
   }
 
   /** Gives the pod its place, and leaves it there. */
@@ -231,7 +189,7 @@ function notOverflowed(refusals: readonly Refusal[]): Place {
 }
 
 /** Explains why the other members that fit do not get the pod. */
-function behindBest(input: RankInput, { fitting }: Ranking, best: string): Place["others"] {
+function behindBest(input: RankInput, { fitting }: Ranking, best: string): Declined[] {
   const better = input.candidates.find(({ name }) => name === best);
   return input.candidates.flatMap((candidate) => {
     const { name: cluster } = candidate;
@@ -240,7 +198,7 @@ function behindBest(input: RankInput, { fitting }: Ranking, best: string): Place
   });
 }
 
-function viewOf(member: HostedMember, now: number, needs: Needs | undefined): MemberView {
+function viewOf(member: SimulatedMember, now: number, needs: Needs | undefined): MemberView {
   const { name } = member;
   return {
     name,
@@ -253,7 +211,7 @@ function viewOf(member: HostedMember, now: number, needs: Needs | undefined): Me
   };
 }
 
-function storeOf<T extends Namespace | PlacementDefaults>(objects: readonly Stored<T>[]): Store<T> {
+function storeOf<T extends KubeObject>(objects: readonly Stored<T>[]): Store<T> {
   const store = new Store<T>();
   for (const object of objects) store.set(object);
   store.synced = true;
@@ -261,6 +219,6 @@ function storeOf<T extends Namespace | PlacementDefaults>(objects: readonly Stor
 }
 
 function byAge(a: Stored<Pod>, b: Stored<Pod>): number {
-  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
-  return first === second ? (a.metadata.name < b.metadata.name ? -1 : 1) : first < second ? -1 : 1;
+  const ageOf = ({ metadata }: Stored<Pod>): string => `${metadata.creationTimestamp ?? ""} ${metadata.name}`;
+  return ageOf(a) < ageOf(b) ? -1 : 1;
 }

@@ -11,7 +11,7 @@ import { isNodeReady } from "../../placement/node-fit.ts";
 import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
 
 /** A member as the host knows it, without a connection. */
-export class HostedMember implements PlacementMember {
+export class SimulatedMember implements PlacementMember {
   readonly name: string;
   // No connection fills gaps later.
   readonly read = true;

@@ -1,0 +1,167 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { DEPENDENCIES } from "../../copies/dependencies.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { apiVersionOf, pods as podResource } from "../../kube/resources.ts";
+import {
+  CLASS_KINDS,
+  type DependencyKey,
+  dependencyKey,
+  dependencyKeys,
+  dependencyRef,
+  isClass,
+  NAMESPACED_KINDS,
+} from "../../pods/dependencies.ts";
+import { isLive } from "../../pods/pod-state.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { type ClaimsByNamespace, writtenClaim } from "../simulation/claims.ts";
+import { isPodOf, type NamedWorkload } from "../simulation/controller-pods.ts";
+import { readClaims, readWorkloadObject } from "../simulation/host-state.ts";
+import { type ClaimTemplate, podsOf, type WorkloadPods, workloadKind } from "../simulation/workloads.ts";
+
+/** A workload of a manifest. */
+export interface WrittenWorkload extends NamedWorkload {
+  readonly object: WrittenObject;
+  /** Its pods, as written. */
+  readonly pods: WorkloadPods;
+}
+
+/** A workload that the host has already. */
+export interface Existing {
+  readonly stored: WrittenObject;
+  /** Its pods that have neither ended nor are terminating. */
+  readonly pods: readonly Stored<Pod>[];
+}
+
+/** The host's objects that a manifest meets. */
+export interface ManifestState {
+  readonly existing: ReadonlyMap<WrittenWorkload, Existing>;
+  /** Claims of the host. */
+  readonly claims: ClaimsByNamespace;
+  /** Claims of the manifest. */
+  readonly writtenClaims: readonly { readonly namespace: string; readonly claim: ClaimTemplate }[];
+  /** Objects that pods name and that neither the host nor the manifest has. */
+  readonly missing: ReadonlySet<DependencyKey>;
+  /** Objects that pods name and that the manifest creates. */
+  readonly coming: ReadonlySet<DependencyKey>;
+  readonly notChecked: readonly string[];
+}
+
+/** Returns the workloads of a manifest; `current` is the namespace of objects that name none. Throws a `Failure` that names a wrong field. */
+export function workloadsOf(objects: readonly WrittenObject[], current: string): WrittenWorkload[] {
+  // The API server gives each generated name another end.
+  const generated = new Map<string, number>();
+  return objects.flatMap((object) => {
+    const kind = workloadKind(object);
+    if (kind === undefined) return [];
+    const { namespace = current, generateName = "" } = object.metadata;
+    const prefix = `${kind}/${namespace}/${generateName}`;
+    const earlier = generated.get(prefix) ?? 0;
+    if (object.metadata.name === undefined) generated.set(prefix, earlier + 1);
+    const { name = `${generateName}*${earlier === 0 ? "" : earlier + 1}` } = object.metadata;
+    return [{ kind, namespace, name, object, pods: podsOf(object, kind) }];
+  });
+}
+
+/** Returns the claims of a manifest. Throws a `Failure` that names a wrong field. */
+export function claimsAmong(objects: readonly WrittenObject[], current: string): ManifestState["writtenClaims"] {
+  return objects.flatMap((object) => {
+    const { name, namespace = current } = object.metadata;
+    if (object.apiVersion !== "v1" || object.kind !== "PersistentVolumeClaim" || name === undefined) return [];
+    return [{ namespace, claim: { name, spec: writtenClaim(object) } }];
+  });
+}
+
+/** Reads what the workloads of a manifest meet. Objects that the asker may not read are told in `notChecked`. */
+export async function readManifestState(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  workloads: readonly WrittenWorkload[],
+  current: string,
+  signal: AbortSignal,
+): Promise<ManifestState> {
+  const planned = workloads.filter(({ kind }) => kind !== "DaemonSet");
+  const [existing, claims, absent] = await Promise.all([
+    readExisting(host, planned, signal),
+    readClaims(host, planned, signal),
+    readAbsent(host, planned, signal),
+  ]);
+  const written = dependenciesAmong(objects, current);
+  const limits = objects.filter(
+    ({ apiVersion, kind }) => apiVersion === "v1" && /^(ResourceQuota|LimitRange)$/.test(kind),
+  );
+  return {
+    existing,
+    claims,
+    writtenClaims: claimsAmong(objects, current),
+    missing: new Set(absent.missing.filter((key) => !written.has(key))),
+    coming: new Set(absent.missing.filter((key) => written.has(key))),
+    notChecked: [
+      ...absent.unreadable,
+      ...limits.map(
+        ({ kind, metadata: { name, namespace = current } }) =>
+          `${kind} ${namespace}/${name} of the manifest: pods are checked by those that the host has now`,
+      ),
+    ],
+  };
+}
+
+async function readExisting(
+  host: ClusterClient,
+  workloads: readonly WrittenWorkload[],
+  signal: AbortSignal,
+): Promise<Map<WrittenWorkload, Existing>> {
+  const found = new Map<WrittenWorkload, WrittenObject>();
+  const read = workloads.map(async (workload) => {
+    // Each run of a CronJob has pods of its own, and a generated name is new.
+    if (workload.kind === "CronJob" || workload.object.metadata.name === undefined) return;
+    const stored = await readWorkloadObject(host, workload, signal);
+    if (stored !== undefined) found.set(workload, stored);
+  });
+  await Promise.all(read);
+  const namespaces = [...new Set([...found.keys()].map(({ namespace }) => namespace))];
+  const pods = (
+    await Promise.all(namespaces.map((namespace) => listAll(host, podResource, { namespace, signal })))
+  ).flat();
+  const ownPods = (workload: WrittenWorkload): Stored<Pod>[] =>
+    pods.filter((pod) => isPodOf(workload, pod) && isLive(pod));
+  return new Map([...found].map(([workload, stored]) => [workload, { stored, pods: ownPods(workload) }]));
+}
+
+/** Reads which of the objects that pods name the host lacks, and which the asker may not read. */
+async function readAbsent(
+  host: ClusterClient,
+  workloads: readonly WrittenWorkload[],
+  signal: AbortSignal,
+): Promise<{ readonly missing: readonly DependencyKey[]; readonly unreadable: readonly string[] }> {
+  const missing: DependencyKey[] = [];
+  const unreadable = new Set<string>();
+  const keys = workloads.flatMap(({ namespace, pods: { spec } }) => dependencyKeys({ metadata: { namespace }, spec }));
+  const read = [...new Set(keys)].map(async (key) => {
+    const { kind, namespace, name } = dependencyRef(key);
+    const { resource } = DEPENDENCIES[kind];
+    try {
+      const found = await host.find(resource, isClass(kind) ? { name } : { namespace, name }, { signal });
+      if (found === undefined) missing.push(key);
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      // The API server itself looks for accounts and classes.
+      if (kind !== "ConfigMap" && kind !== "Secret") return;
+      const { plural } = resource;
+      unreadable.add(`${plural} of namespace ${namespace} that pods name: you may not get ${plural}`);
+    }
+  });
+  await Promise.all(read);
+  return { missing, unreadable: [...unreadable].sort() };
+}
+
+/** Returns the keys of the manifest's objects that pods may name. */
+function dependenciesAmong(objects: readonly WrittenObject[], current: string): ReadonlySet<DependencyKey> {
+  const keys = objects.flatMap(({ apiVersion, kind: written, metadata: { name = "", namespace = current } }) => {
+    const kind = [...NAMESPACED_KINDS, ...CLASS_KINDS].find((known) => known === written);
+    if (kind === undefined || apiVersionOf(DEPENDENCIES[kind].resource) !== apiVersion) return [];
+    return [dependencyKey({ kind, namespace: isClass(kind) ? "" : namespace, name })];
+  });
+  return new Set(keys);
+}

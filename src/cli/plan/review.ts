@@ -1,0 +1,200 @@
+import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
+import { isJsonObject } from "../../api/json.ts";
+import { DELEGATION_LABEL } from "../../api/keys.ts";
+import type { Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
+import { isOverflow } from "../../pods/overflow.ts";
+import { isBound } from "../../pods/pod-state.ts";
+import { memberOf } from "../../pods/proxy.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { counted } from "../shared/output.ts";
+import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
+import { claimsOf, podOf } from "../simulation/controller-pods.ts";
+import { type ClaimTemplate, podsOf, type WorkloadPods } from "../simulation/workloads.ts";
+import type { Answer, PlannedNamespaces } from "./dry-run.ts";
+import type { ManifestState, WrittenWorkload } from "./manifest.ts";
+import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
+
+/** A workload after admission. */
+export interface Reviewed {
+  /** The plan, without places of pods. */
+  readonly plan: WorkloadPlan;
+  /** The pods to place. */
+  readonly pods: readonly Stored<Pod>[];
+  readonly claims: readonly ClaimTemplate[];
+  /** The pods that it has now. */
+  readonly present: readonly Stored<Pod>[];
+  /** Why the API server creates none of the pods. Undefined: it creates them. */
+  readonly failedCreate?: string | undefined;
+  /** The check that was not made, with the reason. */
+  readonly notChecked?: string | undefined;
+}
+
+/** The facts by which workloads are reviewed, and the way to ask the API server about a pod. */
+export interface ReviewInput {
+  readonly namespaces: PlannedNamespaces;
+  readonly found: ManifestState;
+  readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
+}
+
+/** Has a workload and the first of its pods admitted: the other pods differ by name only. */
+export async function review(workload: WrittenWorkload, input: ReviewInput): Promise<Reviewed> {
+  const { kind, namespace, object } = workload;
+  const existing = input.found.existing.get(workload);
+  const present = existing?.pods ?? [];
+  const ended = (more: Partial<WorkloadPlan>): Reviewed => ({
+    plan: { ...emptyPlan(workload), ...more },
+    pods: [],
+    claims: [],
+    present,
+  });
+  const mode = modeOf(namespace, input.namespaces);
+  if (typeof mode !== "string") return ended(mode);
+  // Legation's webhook reviews a Pod when the pod itself is asked about.
+  const admitted = kind === "Pod" ? { object, warnings: [] } : admitWorkload(object, mode);
+  if (admitted.denied !== undefined) return ended({ outcome: "refused", message: admitted.denied });
+  const { warnings } = admitted;
+  if (kind === "DaemonSet") {
+    return ended({ outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself", warnings });
+  }
+  if (kind === "Pod" && existing !== undefined) return ended({ notes: [barePodNote(present)] });
+
+  const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
+  const notes = [...pods.notes, ...presentNotes(present)];
+  if (pods.replicas === 0) return ended({ warnings, notes });
+  const { firstOrdinal = 0 } = pods;
+  const first = podOf(workload, pods, firstOrdinal);
+  const own = admitPod(first, mode);
+  if (own.denied !== undefined) return ended({ outcome: "refused", message: own.denied, warnings });
+  const answer = await reviewPod(workload, first, present.length > 0, input);
+  const told = { warnings: [...new Set([...warnings, ...own.warnings])], notes };
+  if (kind === "Pod" && answer.refused !== undefined) {
+    return ended({ outcome: "refused", message: answer.refused, ...told });
+  }
+
+  const { metadata, spec = { containers: [] } } = own.object;
+  const template = { ...pods, metadata, spec, ...answer.admitted };
+  const ordinals = Array.from({ length: pods.replicas }, (_, index) => firstOrdinal + index);
+  const all = ordinals.map((ordinal) => podOf(workload, template, ordinal));
+  const { notChecked, refused: failedCreate } = answer;
+  if (!all.some(isDelegated)) {
+    const message = "its pods do not ask for delegation: they run on the host";
+    return { ...ended({ outcome: "notDelegated", message, ...told }), notChecked };
+  }
+  if (all.some(isOverflow)) notes.push(HOST_FIRST);
+  const claims = ordinals.flatMap((ordinal) => claimsOf(workload, pods, ordinal));
+  return { ...ended(told), pods: all, claims, failedCreate, notChecked };
+}
+
+const HOST_FIRST = "the host's own scheduler is asked first: this is for pods that it has no room for";
+
+/** Returns the namespace's mode of delegation, or why none of the pods is delegated there. */
+function modeOf(
+  name: string,
+  { after, refused }: PlannedNamespaces,
+): DelegationMode | Pick<WorkloadPlan, "outcome" | "message"> {
+  const namespace = after.find(({ metadata }) => metadata.name === name);
+  if (namespace === undefined) {
+    const message = refused.has(name)
+      ? `namespace ${name} would be refused itself`
+      : `namespace ${name} is neither on the host nor in the manifest; create it, or choose another with -n`;
+    return { outcome: "refused", message };
+  }
+  if (namespace.metadata.deletionTimestamp !== undefined) {
+    return { outcome: "refused", message: `namespace ${name} is being deleted: nothing new is let in` };
+  }
+  const message = `namespace ${name} has no label ${DELEGATION_LABEL}: its pods run on the host`;
+  return delegationModeOf(namespace.metadata.labels) ?? { outcome: "notDelegated", message };
+}
+
+/** Returns the workload with the host's number of replicas, if the manifest has none, and with the progress of its Job. */
+function asApplied(written: WrittenObject, stored: WrittenObject | undefined): WrittenObject {
+  const { status: _, ...object } = written;
+  if (stored === undefined) return object;
+  const replicas = isJsonObject(stored.spec) ? stored.spec.replicas : undefined;
+  const spec = isJsonObject(object.spec) && replicas !== undefined ? { replicas, ...object.spec } : object.spec;
+  return { ...object, spec, ...(stored.status === undefined ? {} : { status: stored.status }) };
+}
+
+/** Says where the pods of a workload are now. */
+function presentNotes(present: readonly Stored<Pod>[]): string[] {
+  if (present.length === 0) return [];
+  const places = [...Map.groupBy(present, placeNow)].map(([place, pods]) => `${pods.length} ${place}`);
+  return [`has ${counted(present.length)} now (${places.sort().join(", ")}); here all that it wants are placed anew`];
+}
+
+function barePodNote([pod]: readonly Stored<Pod>[]): string {
+  if (pod === undefined) return "has ended or is being deleted: nothing comes in its place";
+  return `is there already (${placeNow(pod)}): a pod keeps its place`;
+}
+
+function placeNow(pod: Stored<Pod>): string {
+  if (!isBound(pod)) return "without a node";
+  const member = memberOf(pod);
+  return member === undefined ? "on this cluster" : `in ${member}`;
+}
+
+/** The API server's verdict on a pod. */
+interface PodReview {
+  readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
+  readonly refused?: string;
+  readonly notChecked?: string;
+}
+
+/** Asks the API server about a pod. A quota that only the present pods of the workload fill refuses nothing: they may be replaced. */
+async function reviewPod(
+  { kind, namespace, name, object }: WrittenWorkload,
+  pod: Stored<Pod>,
+  hasPods: boolean,
+  { namespaces, found: { coming }, ask }: ReviewInput,
+): Promise<PodReview> {
+  const checks = "defaults, LimitRanges, quotas, Pod Security, policies and webhooks";
+  if (namespaces.changed.has(namespace)) {
+    return { notChecked: `${checks} in namespace ${namespace}: the manifest creates or changes the namespace` };
+  }
+  const withheld = comingNames(pod, coming);
+  const answer = await ask(questionOf(pod, kind === "Pod" ? object.metadata : {}, withheld));
+  const subject = `${kind} ${namespace}/${name}`;
+  if (answer.is === "notChecked") return { notChecked: `${checks} for ${subject}: ${answer.why}` };
+  if (answer.is === "refused") {
+    if (!answer.ofQuota || !hasPods) return { refused: answer.message };
+    return { notChecked: `${checks} for ${subject}: ${answer.message}, with the pods that it has now` };
+  }
+  const { metadata, spec } = answer.object;
+  const names = Object.values(withheld).join(" and ");
+  const leftOut = `pods of ${subject} with ${names}: created by the manifest, so left out of the dry-run`;
+  return {
+    admitted: { metadata, spec: { containers: [], ...spec, ...withheld } },
+    ...(names === "" ? {} : { notChecked: leftOut }),
+  };
+}
+
+// The API server refuses a pod that names one that it does not have.
+const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
+  ServiceAccount: "serviceAccountName",
+  PriorityClass: "priorityClassName",
+  RuntimeClass: "runtimeClassName",
+};
+
+/** Returns the fields of the pod that name an account or class which the manifest creates. */
+function comingNames(pod: Stored<Pod>, coming: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
+  const named = allDependenciesOf(pod).filter((dependency) => coming.has(dependencyKey(dependency)));
+  return Object.fromEntries(
+    named.flatMap(({ kind, name }) => {
+      const field = NAMING_FIELDS[kind];
+      return field === undefined ? [] : [[field, name]];
+    }),
+  );
+}
+
+/** Returns the pod as its controller or author sends it, without the `withheld` fields. */
+function questionOf(
+  { metadata, spec, ...pod }: Stored<Pod>,
+  { name, generateName = metadata.name.replace(/\*?\d*$/, "") }: WrittenObject["metadata"],
+  withheld: Readonly<Record<string, string>>,
+): Pod {
+  const { name: _, uid: __, resourceVersion: ___, ...sent } = metadata;
+  const asked = Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !(field in withheld)));
+  const named = name === undefined ? { generateName } : { name };
+  return { ...pod, metadata: { ...sent, ...named }, spec: { containers: [], ...asked } };
+}

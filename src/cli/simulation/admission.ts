@@ -1,0 +1,43 @@
+import fastJsonPatch from "fast-json-patch";
+import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
+import { mutatePod } from "../../../webhook/mutate-pod.ts";
+import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import type { Verdict } from "../../../webhook/responses.ts";
+import type { DelegationMode } from "../../api/delegation-mode.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { isOverflow } from "../../pods/overflow.ts";
+import { isProxy } from "../../pods/proxy.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+
+/** An object as Legation's webhook leaves it, or its refusal. */
+export type Admitted<T> =
+  | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
+  | { readonly denied: string; readonly warnings?: never };
+
+/** Runs the webhook's code on a workload. */
+export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
+  const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];
+  return admitted(object, mutateWorkload({ ...request(group, object.kind), object }, mode));
+}
+
+/** Runs the webhook's code on a pod: it becomes a proxy where it is delegated, and is marked where the host is asked first. */
+export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Stored<Pod>> {
+  const { finalizers: _, ...metadata } = pod.metadata;
+  return admitted(pod, mutatePod({ ...request("", "Pod"), object: { ...pod, metadata } }, mode));
+}
+
+/** Reports whether admission has marked the pod for Legation. */
+export function isDelegated(pod: Stored<Pod>): boolean {
+  return isProxy(pod) || isOverflow(pod);
+}
+
+function request(group: string, kind: string): Omit<AdmissionRequest, "object"> {
+  return { uid: "plan", operation: "CREATE", kind: { group, kind }, oldObject: undefined };
+}
+
+function admitted<T>(object: T, verdict: Verdict): Admitted<T> {
+  if (verdict.kind === "denied") return { denied: verdict.message };
+  const { warnings } = verdict;
+  if (verdict.kind === "allowed") return { object, warnings };
+  return { object: fastJsonPatch.applyPatch(structuredClone(object), verdict.patch).newDocument, warnings };
+}

@@ -1,0 +1,77 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import type { PlacementDefaults } from "../../api/placement-defaults.ts";
+import { placementDefaults } from "../../api/resources.ts";
+import { claimNames } from "../../copies/claims.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import { namespaces, nodes, persistentVolumeClaims } from "../../kube/resources.ts";
+import type { DependencyKey } from "../../pods/dependencies.ts";
+import { objectOf, type WrittenObject } from "../shared/documents.ts";
+import { listClusters, listProxies } from "../shared/reading.ts";
+import type { ClaimsByNamespace } from "./claims.ts";
+import type { NamedWorkload } from "./controller-pods.ts";
+import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
+
+/** The host's objects that placement depends on. */
+export interface HostState {
+  readonly clusters: readonly Stored<Cluster>[];
+  /** Virtual nodes. */
+  readonly nodes: readonly Stored<KubeNode>[];
+  readonly proxies: readonly Stored<Pod>[];
+  readonly namespaces: readonly Stored<Namespace>[];
+  readonly defaults: readonly Stored<PlacementDefaults>[];
+  /** Absent: claims are ignored. */
+  readonly claims?: ClaimsByNamespace;
+  /** Objects that pods name and that the host lacks. Absent: nothing is missing. */
+  readonly missing?: ReadonlySet<DependencyKey>;
+}
+
+/** Reads what placement depends on, but for claims and missing objects. */
+export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
+  const [clusters, virtualNodes, proxies, known, defaults] = await Promise.all([
+    listClusters(host, signal),
+    listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+    listProxies(host, { signal }),
+    listAll(host, namespaces, { signal }),
+    listDefaults(host, signal),
+  ]);
+  return { clusters, nodes: virtualNodes, proxies, namespaces: known, defaults };
+}
+
+/** Lists PlacementDefaults, which an installation of an earlier version lacks. */
+async function listDefaults(host: ClusterClient, signal: AbortSignal): Promise<Stored<PlacementDefaults>[]> {
+  try {
+    return await listAll(host, placementDefaults, { signal });
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return [];
+    throw error;
+  }
+}
+
+/** Reads the claims of the namespaces in which some of the pods have claims. */
+export async function readClaims(
+  host: ClusterClient,
+  workloads: readonly { readonly namespace: string; readonly pods: WorkloadPods }[],
+  signal: AbortSignal,
+): Promise<ClaimsByNamespace> {
+  const claiming = workloads.filter(
+    ({ pods: { claims = [], spec } }) => claims.length > 0 || claimNames({ spec }).length > 0,
+  );
+  const read = [...new Set(claiming.map(({ namespace }) => namespace))].map(
+    async (namespace) => [namespace, await listAll(host, persistentVolumeClaims, { namespace, signal })] as const,
+  );
+  return new Map(await Promise.all(read));
+}
+
+/** Reads a workload as the host has it. Resolves to undefined if there is none. */
+export async function readWorkloadObject(
+  host: ClusterClient,
+  { kind, namespace, name }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<WrittenObject | undefined> {
+  const stored = await host.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+  return stored === undefined ? undefined : objectOf(stored, `${kind} ${namespace}/${name}`);
+}

@@ -1,0 +1,165 @@
+import { z } from "zod";
+import type { KubeObject, ObjectMeta, PodSpec } from "../../api/kubernetes.ts";
+import { apiVersionOf, deployments, pods, type Resource } from "../../kube/resources.ts";
+import { podSpec } from "../../pods/spec-shape.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
+import { type ClaimSpec, claimSpec } from "./claims.ts";
+
+/** A kind of Kubernetes' own workloads. */
+export type WorkloadKind =
+  | "Pod"
+  | "Deployment"
+  | "ReplicaSet"
+  | "StatefulSet"
+  | "ReplicationController"
+  | "Job"
+  | "CronJob"
+  | "DaemonSet";
+
+const core = { group: "", version: "v1", namespaced: true } as const;
+const apps = { group: "apps", version: "v1", namespaced: true } as const;
+const batch = { group: "batch", version: "v1", namespaced: true } as const;
+
+/** The API resource of each kind of workload. */
+export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObject>>> = {
+  Pod: pods,
+  Deployment: deployments,
+  ReplicaSet: { ...apps, plural: "replicasets", kind: "ReplicaSet" },
+  StatefulSet: { ...apps, plural: "statefulsets", kind: "StatefulSet" },
+  DaemonSet: { ...apps, plural: "daemonsets", kind: "DaemonSet" },
+  ReplicationController: { ...core, plural: "replicationcontrollers", kind: "ReplicationController" },
+  Job: { ...batch, plural: "jobs", kind: "Job" },
+  CronJob: { ...batch, plural: "cronjobs", kind: "CronJob" },
+};
+
+type ObjectKind = Pick<WrittenObject, "apiVersion" | "kind">;
+
+/** Reports whether a kind is one of Kubernetes' own workloads. */
+export function isWorkloadKind(kind: string): kind is WorkloadKind {
+  return Object.hasOwn(WORKLOAD_RESOURCES, kind);
+}
+
+/** Returns the kind of an object that makes pods, or is one; undefined for all others. */
+export function workloadKind({ apiVersion, kind }: ObjectKind): WorkloadKind | undefined {
+  return isWorkloadKind(kind) && apiVersionOf(WORKLOAD_RESOURCES[kind]) === apiVersion ? kind : undefined;
+}
+
+/** Returns the apiVersion to write in place of one that no API server serves any more; undefined if it is served. */
+export function servedVersion({ apiVersion, kind }: ObjectKind): string | undefined {
+  // A group with a dot is of a custom resource.
+  if (!isWorkloadKind(kind) || /^[^/]*\./.test(apiVersion)) return undefined;
+  const served = apiVersionOf(WORKLOAD_RESOURCES[kind]);
+  return served === apiVersion ? undefined : served;
+}
+
+const stringMap = z.record(z.string(), z.string());
+const podMetadata = z.object({ labels: stringMap.exactOptional(), annotations: stringMap.exactOptional() });
+const template = z.object({ metadata: podMetadata.default({}), spec: podSpec });
+const count = z.number().int().min(0);
+
+const replicatedFields = z.looseObject({
+  spec: z.looseObject({
+    replicas: count.default(1),
+    ordinals: z.looseObject({ start: count.default(0) }).default({ start: 0 }),
+    volumeClaimTemplates: z
+      .array(z.looseObject({ metadata: z.looseObject({ name: z.string() }), spec: claimSpec.default({}) }))
+      .default([]),
+    template,
+  }),
+});
+const jobSpec = z.looseObject({
+  parallelism: count.default(1),
+  completions: count.optional(),
+  suspend: z.boolean().default(false),
+  completionMode: z.string().optional(),
+  template,
+});
+const jobStatus = z.looseObject({
+  active: count.default(0),
+  succeeded: count.default(0),
+  uncountedTerminatedPods: z.looseObject({ succeeded: z.array(z.string()).default([]) }).default({ succeeded: [] }),
+  conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).default([]),
+});
+const jobFields = z.looseObject({ spec: jobSpec, status: jobStatus.prefault({}) });
+const cronJobFields = z.looseObject({
+  spec: z.looseObject({
+    suspend: z.boolean().default(false),
+    jobTemplate: z.looseObject({ metadata: podMetadata.default({}), spec: jobSpec }),
+  }),
+});
+
+/** The pods that a workload has at one time. */
+export interface WorkloadPods {
+  readonly replicas: number;
+  /** Labels and annotations of the pod template. */
+  readonly metadata: Pick<ObjectMeta, "labels" | "annotations" | "finalizers">;
+  readonly spec: PodSpec;
+  /** Remarks for the plan. */
+  readonly notes: readonly string[];
+  /** Claim templates: each pod has a claim of its own from each. */
+  readonly claims?: readonly ClaimTemplate[];
+  /** The Job has an index per pod. */
+  readonly indexed?: boolean;
+  /** The Job is suspended: none of the pods is there yet. */
+  readonly suspended?: boolean;
+  /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
+  readonly firstOrdinal?: number;
+}
+
+/** A claim that a StatefulSet's controller creates for a pod. */
+export interface ClaimTemplate {
+  readonly name: string;
+  readonly spec: ClaimSpec;
+}
+
+/** Reads a workload's pods. Throws a `Failure` that names a wrong field. */
+export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
+  switch (kind) {
+    case "Pod":
+      return { replicas: 1, ...readFields(template, object), notes: [] };
+    case "Job": {
+      const { spec, status } = readFields(jobFields, object);
+      return jobPods(spec, status);
+    }
+    case "CronJob": {
+      const { suspend, jobTemplate } = readFields(cronJobFields, object).spec;
+      const pods = jobPods(jobTemplate.spec, jobStatus.parse({}));
+      const note = suspend ? "is suspended: none starts before that ends" : "for one run of it";
+      return { ...pods, notes: [...pods.notes, note] };
+    }
+    default: {
+      const { replicas, template: own, ordinals, volumeClaimTemplates } = readFields(replicatedFields, object).spec;
+      const claims = volumeClaimTemplates.map(({ metadata, spec }) => ({ name: metadata.name, spec }));
+      return { replicas, metadata: own.metadata, spec: own.spec, notes: [], firstOrdinal: ordinals.start, claims };
+    }
+  }
+}
+
+/** Returns a workload's metadata with all annotations that admission copies into its pod template, those of a Job template included. */
+export function outerMetadata(object: WrittenObject, kind: WorkloadKind): WrittenObject["metadata"] {
+  if (kind !== "CronJob") return object.metadata;
+  const { metadata } = readFields(cronJobFields, object).spec.jobTemplate;
+  return { ...object.metadata, annotations: { ...object.metadata.annotations, ...metadata.annotations } };
+}
+
+// The Job controller makes no more pods once one of them is True (pkg/controller/job).
+const ENDED: ReadonlySet<string> = new Set(["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"]);
+
+function jobPods(
+  { parallelism, completions, suspend, completionMode, template: own }: z.output<typeof jobSpec>,
+  { active, succeeded, uncountedTerminatedPods, conditions }: z.output<typeof jobStatus>,
+): WorkloadPods {
+  const { metadata, spec } = own;
+  const pods = { metadata, spec, indexed: completionMode === "Indexed", suspended: suspend };
+  const ended = conditions.find(({ type, status }) => ENDED.has(type) && status === "True");
+  if (ended !== undefined) return { ...pods, replicas: 0, notes: [`has ended (${ended.type}): no more pods come`] };
+  const done = succeeded + uncountedTerminatedPods.succeeded.length;
+  // Without a number of completions, the first success means that no work is left.
+  const left = completions === undefined && done > 0 ? active : Math.max(0, (completions ?? parallelism) - done);
+  const replicas = Math.min(parallelism, left);
+  const notes = [
+    ...(suspend ? ["is suspended: no pod starts before that ends"] : []),
+    ...(left > replicas ? [`${left - replicas} more pods come as those end`] : []),
+  ];
+  return { ...pods, replicas, notes };
+}
