@@ -3,12 +3,12 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { nodes } from "../../kube/resources.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
-import { type Applied, applyManifest, removeManifest, waitEstablished } from "../shared/apply.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/removal.ts";
+import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 

@@ -1,7 +1,11 @@
 import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { objectText } from "../shared/output.ts";
+import { readable } from "../shared/reading.ts";
+import { remove } from "../shared/removal.ts";
 
 // Tells the hosts of one member apart. The label legation.dev/host holds the whole uid.
 const SHORT_ID_LENGTH = 8;
@@ -47,4 +51,84 @@ export async function findAccount(
   const fieldSelector = `metadata.name=${hostAccountName(hostId)}`;
   const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
   return items[0];
+}
+
+/** An observed object. Without `uid` if the credentials may not read it. */
+interface Found {
+  readonly uid?: string;
+  readonly object?: Stored<KubeObject>;
+}
+
+/** A host's access in a member. A missing part is undefined. */
+export interface HostAccess {
+  readonly role: Found | undefined;
+  readonly binding: Found | undefined;
+  readonly account: Found | undefined;
+}
+
+/** Reads a host's access in a member, so that access granted later is not removed with it. Rejects with KubeError. */
+export async function findAccess(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<HostAccess> {
+  const ref = { name: hostAccountName(hostId) };
+  const account = await found(findAccount(client, hostId, signal));
+  const role = await found(client.find(clusterRoles, ref, { signal }));
+  const binding = await found(client.find(clusterRoleBindings, ref, { signal }));
+  // The host's own credentials may not read the ClusterRole, which owns the account.
+  const owner = account?.object?.metadata.ownerReferences?.find(({ kind }) => kind === clusterRoles.kind);
+  const isUnread = role !== undefined && role.uid === undefined;
+  return { role: isUnread && owner !== undefined ? { uid: owner.uid } : role, binding, account };
+}
+
+async function found(reading: Promise<Stored<KubeObject> | undefined>): Promise<Found | undefined> {
+  const read = await readable(reading.then((object) => ({ object })));
+  if (read === undefined) return {};
+  const { object } = read;
+  return object === undefined ? undefined : { uid: object.metadata.uid, object };
+}
+
+/** Removes a host's access by uid. Reports what remains because the credentials do not permit its removal. */
+export async function giveUpAccess(
+  client: ClusterClient,
+  hostId: string,
+  { role, binding, account }: HostAccess,
+  {
+    signal,
+    report,
+    remains,
+  }: {
+    readonly signal: AbortSignal;
+    readonly report: (line: string) => void;
+    readonly remains: (what: string) => void;
+  },
+): Promise<void> {
+  const name = hostAccountName(hostId);
+  const system = { namespace: SYSTEM_NAMESPACE, name };
+  const removed = (what: string): void => report(`${client.cluster}: ${what} removed`);
+  const removeFound = (resource: Resource<KubeObject>, ref: ObjectRef, { uid }: Found): Promise<boolean> =>
+    remove(client, resource, ref, { signal, ...(uid === undefined ? {} : { uid }) });
+  if (role !== undefined) {
+    try {
+      if (await removeFound(clusterRoles, { name }, role)) removed(`ClusterRole ${name}`);
+      // The role is gone with what it owns, or belongs to a new join.
+      else if (role.uid !== undefined) return;
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      remains(`ClusterRole ${name}, its ClusterRoleBinding and ServiceAccount: ${error.detail}`);
+      return;
+    }
+  }
+  // Kubernetes removes these two with the ClusterRole that owns them. Deletes them at once where the rights permit.
+  const owned = [
+    { resource: clusterRoleBindings, ref: { name }, object: binding },
+    { resource: serviceAccounts, ref: system, object: account },
+  ];
+  for (const { resource, ref, object } of owned) {
+    if (object === undefined) continue;
+    const what = objectText(resource.kind, ref);
+    try {
+      if (await removeFound(resource, ref, object)) removed(what);
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
+      removed(`${what} (with its ClusterRole)`);
+    }
+  }
 }

@@ -1,14 +1,12 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { DEPENDENCIES } from "../../copies/dependencies.ts";
-import { NETWORK_POLICY } from "../../copies/network-policies.ts";
-import { SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
 import {
   namespaces,
   persistentVolumeClaims,
+  pods,
   priorityClasses,
   type Resource,
   runtimeClasses,
@@ -20,29 +18,18 @@ import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
 import { objectText, some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
+import { findAccess, giveUpAccess } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";
-import { findAccess, giveUpAccess } from "./give-up-access.ts";
 
-/** Callbacks that report progress while a member is cleaned. */
 export interface CleaningContext {
   readonly signal: AbortSignal;
-  readonly removed: (what: string) => void;
-  /** Reports a deletion that may take up to a minute. */
-  readonly waitsFor: (what: string) => void;
-  /** Reports an object that remains, and why. */
+  readonly report: (line: string) => void;
+  /** Records and reports an object that remains in the member, and why. */
   readonly remains: (what: string) => void;
   /** No later attempt follows: unreadable objects remain, and the access is removed all the same. */
   readonly isLast?: boolean;
   /** Rejects if another Cluster took the name. Called repeatedly, since cleaning takes minutes. */
   readonly refuseSuccessor?: () => Promise<void>;
-}
-
-/** Returns callbacks that report each as a line about the member. */
-export function reportsOf(name: string, report: (line: string) => void): Pick<CleaningContext, "removed" | "waitsFor"> {
-  return {
-    removed: (what) => report(`${name}: ${what} removed`),
-    waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
-  };
 }
 
 /**
@@ -58,26 +45,13 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
   await giveUpAccess(client, hostId, access, context);
 }
 
+/** Reports whether the API server itself serves a group, or Legation makes objects in it: none of these may be overlooked. */
+function mustAnswer(group: string): boolean {
+  return !group.includes(".") || group.endsWith(".k8s.io") || group === serviceExports.group;
+}
+
 // A new Cluster of the same name gets no pods within this time.
-const ASKED_EACH_MS = 1000;
-const COPIED = [...Object.values(DEPENDENCIES), ...Object.values(SERVICES), NETWORK_POLICY];
-// API groups of the objects that Legation makes in members.
-const OWN_GROUPS: ReadonlySet<string> = new Set([
-  "",
-  serviceExports.group,
-  ...COPIED.map(({ resource }) => resource.group),
-]);
-
-function mayHold({ group }: Resource<KubeObject>): boolean {
-  return OWN_GROUPS.has(group);
-}
-
-/** Reports whether an apiVersion belongs to one of these groups. */
-function isOwnVersion(apiVersion: string): boolean {
-  const [, group = ""] = apiVersion.split("/").reverse();
-  return OWN_GROUPS.has(group);
-}
-
+const SUCCESSOR_CHECK_MS = 1000;
 // Concurrent deletions of namespaces. Each waits for its delegates' grace periods.
 const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
@@ -88,7 +62,7 @@ class Cleaner {
   readonly #context: CleaningContext;
   readonly #signal: AbortSignal;
   readonly #discovery: Discovery;
-  #askedAt = Number.NEGATIVE_INFINITY;
+  #checkedAt = Number.NEGATIVE_INFINITY;
 
   constructor(client: ClusterClient, hostId: string, context: CleaningContext) {
     const { signal } = context;
@@ -103,67 +77,63 @@ class Cleaner {
     const { resources, unknown } = await this.#discovery.removable();
     let failed: KubeError | undefined;
     for (const [apiVersion, error] of unknown) {
+      const [, group = ""] = apiVersion.split("/").reverse();
       // A vanished resource holds nothing, and a forbidden one counts as a missing right.
-      if (!isOwnVersion(apiVersion) || isKubeError(error, "Forbidden", "NotFound")) {
-        this.#remains(`objects in ${apiVersion}`, "that API does not answer");
-      } else failed ??= error;
+      if (mustAnswer(group) && !isKubeError(error, "Forbidden", "NotFound")) failed ??= error;
+      else this.#remains(`objects in ${apiVersion}`, "that API does not answer");
     }
-    const forbidden: string[] = [];
     for (const resource of [...resources, priorityClasses, runtimeClasses]) {
       try {
-        for (const object of await this.#own(resource)) {
-          // This client may use the service account, which goes last with the rest of the access.
-          if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
-          // Claims hold data.
-          if (resource.plural === persistentVolumeClaims.plural) {
-            this.#keepClaim(object);
-            continue;
-          }
-          await this.#refuseSuccessorSometimes();
-          await this.#remove(resource, object);
-        }
+        await this.#sweep(resource);
       } catch (error) {
-        if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
-        else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
+        if (isKubeError(error, "Forbidden")) {
+          // A host without rights on pods has created none, but its administrator may want to know.
+          if (resource.plural === pods.plural) this.#remains("delegate pods", "the credentials may not list pods");
+        } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
           // A failing aggregated API must not keep all other objects in the member.
-          if (!mayHold(resource)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
+          if (!mustAnswer(resource.group)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
           // A member that does not answer would time out for each kind.
           else if (error.code === "AnswerLost") throw error;
           else failed ??= error;
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
+    if (failed === undefined) return;
     // Fails before the access goes, which the next attempt needs.
-    if (failed !== undefined) {
-      if (this.#context.isLast !== true) throw failed;
-      this.#remains("objects that could not be looked for", failed.message);
+    if (this.#context.isLast !== true) throw failed;
+    this.#remains("objects that could not be looked for", failed.message);
+  }
+
+  async #sweep(resource: Resource<KubeObject>): Promise<void> {
+    for (const object of await this.#own(resource)) {
+      const { namespace = "", name } = object.metadata;
+      // This client may use the service account, which goes last with the rest of the access.
+      if (resource.plural === serviceAccounts.plural && namespace === SYSTEM_NAMESPACE) continue;
+      if (resource.plural === persistentVolumeClaims.plural) {
+        const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
+        const why = `it holds data; when nothing needs it: ${remedy}`;
+        this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, why);
+        continue;
+      }
+      // Not before each of thousands of objects.
+      if (performance.now() - this.#checkedAt >= SUCCESSOR_CHECK_MS) {
+        await this.#context.refuseSuccessor?.();
+        this.#checkedAt = performance.now();
+      }
+      if (await this.#delete(resource, object)) this.#tell(`${objectText(resource.kind, object.metadata)} removed`);
     }
-    // A host without rights on pods has created none, but its administrator may want to know.
-    if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
-  }
-
-  /** Checks for a successor at most once per interval, since there may be thousands of objects. */
-  async #refuseSuccessorSometimes(): Promise<void> {
-    if (performance.now() - this.#askedAt < ASKED_EACH_MS) return;
-    await this.#context.refuseSuccessor?.();
-    this.#askedAt = performance.now();
-  }
-
-  #keepClaim({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
-    const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
-    this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, `it holds data; when nothing needs it: ${remedy}`);
   }
 
   async sweepNamespaces(): Promise<void> {
     try {
       const own = await this.#own(namespaces);
+      const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
       // Each takes seconds to terminate.
       for (let first = 0; first < own.length; first += NAMESPACES_AT_ONCE) {
         await this.#context.refuseSuccessor?.();
         const batch = own.slice(first, first + NAMESPACES_AT_ONCE);
         await Promise.all(batch.map((namespace) => this.#removeNamespace(namespace)));
       }
-      const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
       if (system?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return;
       await this.#context.refuseSuccessor?.();
       await this.#removeNamespace(system);
@@ -187,45 +157,35 @@ class Cleaner {
 
   async #removeNamespace(namespace: Stored<KubeObject>): Promise<void> {
     const { name } = namespace.metadata;
+    const what = `Namespace ${name}`;
     const { foreign, unknown } = await contentsOf(this.#client, this.#discovery, name, this.#hostId, this.#signal);
-    if (foreign.length > 0) {
-      this.#remains(`Namespace ${name}`, `it holds ${some(foreign)}`);
-    } else if (unknown.length > 0) {
-      this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
-    } else {
-      if ((await this.#delete(namespaces, namespace)) === "kept") return;
-      this.#context.waitsFor(`Namespace ${name}`);
-      const gone = await waitFor(
-        async () => {
-          const found = await this.#client.find(namespaces, { name }, { signal: this.#signal });
-          return found === undefined ? true : undefined;
-        },
-        { timeoutMs: NAMESPACE_GONE_WITHIN_MS, signal: this.#signal },
-      );
-      if (gone === true) this.#context.removed(`Namespace ${name}`);
-      else this.#remains(`Namespace ${name}`, "it is being deleted");
+    if (foreign.length > 0) return this.#remains(what, `it holds ${some(foreign)}`);
+    if (unknown.length > 0) {
+      return this.#remains(what, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
     }
+    if ((await this.#delete(namespaces, namespace)) === undefined) return;
+    this.#tell(`${what} is being deleted; waiting until it is gone`);
+    const options = { signal: this.#signal };
+    const isGone = async (): Promise<true | undefined> =>
+      (await this.#client.find(namespaces, { name }, options)) === undefined ? true : undefined;
+    if (await waitFor(isGone, { timeoutMs: NAMESPACE_GONE_WITHIN_MS, ...options })) this.#tell(`${what} removed`);
+    else this.#remains(what, "it is being deleted");
   }
 
-  async #remove(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<void> {
-    if ((await this.#delete(resource, object)) === "deleted")
-      this.#context.removed(objectText(resource.kind, object.metadata));
-  }
-
-  /** Deletes an object. Reports it as remaining when the right is missing. */
-  async #delete(
-    resource: Resource<KubeObject>,
-    object: Stored<KubeObject>,
-  ): Promise<"deleted" | "gone before" | "kept"> {
+  /** Deletes an object. Resolves to false if it was gone before, and to undefined if it remains for lack of a right. */
+  async #delete(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<boolean | undefined> {
     const { uid } = object.metadata;
     try {
-      const isDeleted = await remove(this.#client, resource, refOf(object.metadata), { uid, signal: this.#signal });
-      return isDeleted ? "deleted" : "gone before";
+      return await remove(this.#client, resource, refOf(object.metadata), { uid, signal: this.#signal });
     } catch (error) {
       if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
       this.#remains(objectText(resource.kind, object.metadata), error.detail);
-      return "kept";
+      return undefined;
     }
+  }
+
+  #tell(line: string): void {
+    this.#context.report(`${this.#client.cluster}: ${line}`);
   }
 
   #remains(what: string, why: string): void {

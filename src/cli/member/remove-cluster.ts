@@ -5,7 +5,7 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
-import { waitFor } from "../shared/wait.ts";
+import { waitFor, withoutRepeats } from "../shared/wait.ts";
 
 /** Namespace of the nodes' leases. */
 export const NODE_LEASE_NAMESPACE = "kube-node-lease";
@@ -31,14 +31,13 @@ export async function removeCluster(
 ): Promise<Removed> {
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });
-  let told: string | undefined;
+  const tell = withoutRepeats(onKept);
   const gone = await waitFor(
     async () => {
       const found = await host.find(clusters, { name }, { signal });
       if (found === undefined || found.metadata.uid !== uid) return true;
       const why = found.status?.conditions?.find(({ type }) => type === RELEASED_CONDITION)?.message;
-      if (why !== undefined && why !== told) onKept(why);
-      told = why;
+      if (why !== undefined) tell(why);
       return undefined;
     },
     { timeoutMs: patienceMs, signal },

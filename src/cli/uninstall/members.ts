@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
-import { cleanMember, reportsOf } from "../member/clean.ts";
+import { cleanMember } from "../member/clean.ts";
 import { storedConnection } from "../member/credentials.ts";
 import { clusterId } from "../shared/reading.ts";
 import type { HostContext } from "../shared/session.ts";
@@ -50,7 +50,7 @@ async function leaveMember(
       signal,
       // The uninstallation deletes the credentials next.
       isLast: true,
-      ...reportsOf(name, report),
+      report,
       remains: (what) => remains(`${name}: ${what}`),
     });
   } catch (error) {

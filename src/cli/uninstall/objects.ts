@@ -10,7 +10,7 @@ import type { Discovery } from "../shared/discovery.ts";
 import { INSTALLED_LABELS, type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
-import { waitFor } from "../shared/wait.ts";
+import { waitFor, withoutRepeats } from "../shared/wait.ts";
 
 export interface RemovalContext {
   readonly host: ClusterClient;
@@ -47,12 +47,11 @@ export async function removeAndWait(
   const what = `${resource.kind} ${name}`;
   await remove(host, resource, ref, { uid, signal });
   const isGone = async (): Promise<boolean> => (await host.find(resource, ref, { signal }))?.metadata.uid !== uid;
-  let told = false;
+  const tell = withoutRepeats(report);
   const gone = await waitFor(
     async () => {
       if (await isGone()) return true;
-      if (!told) report(`${what} is being deleted; waiting until it is gone`);
-      told = true;
+      tell(`${what} is being deleted; waiting until it is gone`);
       return undefined;
     },
     { timeoutMs: GONE_WITHIN_MS, signal, ...options },

@@ -29,19 +29,17 @@ export interface UnjoinContext extends HostContext {
   readonly asController: () => Promise<ClusterClient>;
 }
 
-/** Sets or clears a node's cordon. Returns false if there is no such node. */
+/** Sets or clears a node's cordon, if there is such a node. */
 async function setCordon(
   host: ClusterClient,
   node: string,
   unschedulable: boolean,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<void> {
   try {
     await host.patch(nodes, { name: node }, { type: "merge", body: { spec: { unschedulable } } }, { signal });
-    return true;
   } catch (error) {
-    if (isKubeError(error, "NotFound")) return false;
-    throw error;
+    if (!isKubeError(error, "NotFound")) throw error;
   }
 }
 
@@ -135,22 +133,12 @@ function isOfThisPod(error: KubeError): boolean {
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
-/** Returns the failure of a drain that timed out. */
-export function drainTimedOut(cluster: string, rest: readonly Stored<Pod>[], timeoutMs: number): Failure {
-  return new Failure("notReady", {
-    object: `Cluster ${cluster}`,
-    problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
-    remedy:
-      "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
-  });
-}
-
 /**
  * Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods, and takes its cordon back. Resolves to
  * true if the node of that name is not Legation's, which stays as it is.
  */
 export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<boolean> {
-  const { name, drain, force, timeoutMs } = options;
+  const { name, drain, force } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
@@ -161,13 +149,11 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
     );
     return true;
   }
-  const wasCordoned = found?.spec?.unschedulable === true;
   let rest: readonly Stored<Pod>[];
   try {
     rest = await cordonAndDrain(node, options, context);
-    if (rest.length > 0 && !force) throw drainTimedOut(name, rest, timeoutMs);
   } catch (error) {
-    if (!wasCordoned && !drain && !force) await takeBackCordon(node, context);
+    if (found?.spec?.unschedulable !== true && !drain && !force) await takeBackCordon(node, context);
     throw error;
   }
   if (rest.length === 0) return false;
@@ -178,19 +164,20 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
   return false;
 }
 
-/** Resolves to the pods that are left on timeout. */
+/** Resolves to the pods that are left on timeout. Without `force` that is a `Failure`. */
 async function cordonAndDrain(
   node: string,
   { name, drain, force, timeoutMs }: UnjoinOptions,
   { host, signal, report }: UnjoinContext,
 ): Promise<readonly Stored<Pod>[]> {
+  const object = `Cluster ${name}`;
   // Cordons before it lists, so that no new pod is missed.
   await setCordon(host, node, true, signal);
   const proxies = await listProxies(host, { node, signal });
   const running = unfinished(proxies);
   if (running.length > 0 && !drain && !force) {
     throw new Failure("refused", {
-      object: `Cluster ${name}`,
+      object,
       problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
       remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
     });
@@ -199,11 +186,14 @@ async function cordonAndDrain(
   if (left > 0) {
     report(`${host.cluster}: waiting until ${counted(left)} on Node ${node} ${left === 1 ? "is" : "are"} gone`);
   }
-  return await drainNode(host, node, {
-    timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
-    force,
-    signal,
-    report,
+  const patienceMs = force ? Math.min(timeoutMs, 10_000) : timeoutMs;
+  const rest = await drainNode(host, node, { timeoutMs: patienceMs, force, signal, report });
+  if (rest.length === 0 || force) return rest;
+  throw new Failure("notReady", {
+    object,
+    problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
+    remedy:
+      "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
   });
 }
 

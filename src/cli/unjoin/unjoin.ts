@@ -5,7 +5,7 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { hostAccountName } from "../member/access.ts";
-import { type CleaningContext, cleanMember, reportsOf } from "../member/clean.ts";
+import { cleanMember } from "../member/clean.ts";
 import { findCredentials, foreignCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
 import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
@@ -67,10 +67,9 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   return { name, remained, kept };
 }
 
-interface CleanUpContext
-  extends UnjoinContext,
-    Required<Pick<CleaningContext, "refuseSuccessor">>,
-    Pick<Unjoined, "kept"> {}
+interface CleanUpContext extends UnjoinContext, Pick<Unjoined, "kept"> {
+  readonly refuseSuccessor: () => Promise<void>;
+}
 
 async function cleanUp(
   member: Connection | undefined,
@@ -88,7 +87,7 @@ async function cleanUp(
     await cleanMember(member.client, hostId, {
       signal,
       refuseSuccessor,
-      ...reportsOf(name, report),
+      report,
       remains: (what) => {
         remained.push(what);
         report(`${name}: remains: ${what}`);

@@ -91,8 +91,7 @@ function member(
   const context = {
     signal,
     isLast,
-    removed: (what: string) => void told.removed.push(what),
-    waitsFor: () => {},
+    report: (line: string) => void told.removed.push(line.replace(/^fake: (.*) removed$/, "$1")),
     remains: (what: string) => void told.remained.push(what),
   };
   return { run: cleanMember(client, HOST, context).then(() => told) };
@@ -184,11 +183,14 @@ test("reports a namespace before it waits for it, and as removed when it is gone
   });
   await cleanMember(client, HOST, {
     signal,
-    removed: (what) => told.push(`${what} removed`),
-    waitsFor: (what) => told.push(`waits for ${what}`),
+    report: (line) => told.push(line),
     remains: (what) => told.push(`${what} remains`),
   });
-  expect(told).toEqual(["waits for Namespace shop", "looks", "Namespace shop removed"]);
+  expect(told).toEqual([
+    "fake: Namespace shop is being deleted; waiting until it is gone",
+    "looks",
+    "fake: Namespace shop removed",
+  ]);
 });
 
 describe("the access in a member", () => {
@@ -220,7 +222,7 @@ describe("the access in a member", () => {
         return cluster.client.find(resource, ref, options);
       },
     });
-    await cleanMember(client, HOST, { signal, removed: () => {}, waitsFor: () => {}, remains: () => {} });
+    await cleanMember(client, HOST, { signal, report: () => {}, remains: () => {} });
     return cluster;
   }
 

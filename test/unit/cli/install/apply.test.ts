@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject } from "../../../../src/api/kubernetes.ts";
-import { keepSizes } from "../../../../src/cli/shared/apply.ts";
+import { keepSizes } from "../../../../src/cli/install/apply.ts";
 import type { Manifest } from "../../../../src/cli/shared/manifests.ts";
 
 const metadata = { namespace: "legation-system", name: "legation-webhook" };

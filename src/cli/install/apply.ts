@@ -4,10 +4,10 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { Discovery } from "./discovery.ts";
-import { Failure } from "./failure.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "./manifests.ts";
-import { waitFor } from "./wait.ts";
+import type { Discovery } from "../shared/discovery.ts";
+import { Failure } from "../shared/failure.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import { waitFor } from "../shared/wait.ts";
 
 const FIELD_MANAGER = "legation-install";
 
