@@ -1,6 +1,6 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 UV_THREADPOOL_SIZE=64 node --max-semi-space-size=8 --heap-growing-percent=40 --optimize-for-size
 // The controller's objects live long. V8's defaults would let its heap grow to several times their size, and glibc's would keep
-// memory that a burst of requests freed. Half of libuv's threads resolve names of members: see kube/name-lookup.ts.
+// memory that a burst of requests freed. Half of libuv's threads resolve names of members: see kube/internal/dns-lookup.ts.
 
 import { runProgram } from "./program.ts";
 import type { Connections } from "./shared/connections.ts";

@@ -165,7 +165,7 @@ test("removes Legation's namespace from the member with the last host, and all o
   expect(gone.stdout).toContain("remains: east: Namespaces that Legation made there");
   expect(await accounts(east)).toEqual([]);
   await leave(east);
-  // Of all kinds that the clusters serve.
+  // Counts objects of all kinds that the clusters serve.
   for (const cluster of [host, west, east]) {
     await eventuallyPasses(async () => expect(await tracesOf(cluster), cluster.name).toEqual([]));
   }
@@ -187,7 +187,7 @@ test("repairs an interrupted uninstallation by installing again, and names what 
   await again.controller.stop();
   await east.proxy.blackhole();
   const cut = new LegationRun(host, ["uninstall", "--force"]);
-  await eventuallyPasses(() => expect(cut.stderr).toContain("ClusterRoleBinding legation-controller removed"));
+  await cut.untilStderr("ClusterRoleBinding legation-controller removed");
   expect(await cut.interrupt("SIGINT")).toBe(130);
   await east.proxy.heal();
   const url = `--webhook-url=https://127.0.0.1:${again.webhookPort}`;

@@ -11,6 +11,7 @@ import type { Connection } from "../../src/cli/shared/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { KubeError } from "../../src/kube/errors.ts";
 import { secrets } from "../../src/kube/resources.ts";
+import { kubeError } from "../support/builders/kube-error.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -45,8 +46,7 @@ class Fault {
           if (!fails) return method.apply(target, args);
           this.happened = true;
           if (this.#after) await method.apply(target, args);
-          throw new KubeError(this.#after ? "the answer was lost" : "refused", {
-            code: this.#after ? "AnswerLost" : "Forbidden",
+          throw kubeError(this.#after ? "AnswerLost" : "Forbidden", this.#after ? "the answer was lost" : "refused", {
             cluster: target.cluster,
             verb: String(property),
             resource: "anything",

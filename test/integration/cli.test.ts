@@ -221,12 +221,12 @@ describe("legation join while no controller runs", () => {
   test.each([
     [["SIGINT"], 130],
     [["SIGTERM"], 143],
-    // One Ctrl-C under npm run.
+    // A Ctrl-C under npm run arrives twice.
     [["SIGINT", "SIGINT"], 130],
   ] as const)("ends on %j with %d before it writes anything", async (signals, code) => {
     const before = await tracesOfAll(host, west);
     const process = new LegationRun(host, ["join", "west", "--member-kubeconfig", west.kubeconfig]);
-    await eventually(() => process.stderr.includes("no controller leads yet"));
+    await process.untilStderr("no controller leads yet");
     expect(await process.interrupt(...signals)).toBe(code);
     expect(await tracesOfAll(host, west)).toEqual(before);
   });

@@ -179,7 +179,7 @@ test("has a workload replace at once a pod whose running delegate was deleted be
   const first = await eventually(async () => (await podsOf(west, namespace)).find(inPhase("Running")), patient);
   // The Binding is held back until the delegate runs.
   await killed.promise;
-  // As on a node that no longer answers.
+  // A kubelet that no longer answers gives the same result.
   const { name } = first.metadata;
   const held = { metadata: { finalizers: ["example.com/kept"] } };
   await west.patch(pods, { namespace, name }, { type: "merge", body: held });

@@ -321,7 +321,7 @@ describe("a delegate that is deleted in its member", () => {
       { timeoutMs: 60_000 },
     );
     expect([first?.metadata.name, second?.metadata.name]).toContain(other.metadata.name);
-    // As on a drained node: it ends with the grace period of its deletion there.
+    // A pod of a drained node, too, ends with the grace period of its deletion there.
     const ending = await podOf(clients()[member], namespace, name);
     expect(ending?.metadata.deletionTimestamp).toBeDefined();
     const proxy = await podOf(clients().host, namespace, name);

@@ -36,7 +36,7 @@ beforeEach(async () => {
 /** Creates pods as fast as the host accepts them. */
 async function burst(names: readonly string[]): Promise<void> {
   const left = names.values();
-  // In batches: a request that waits for a slot of the client for too long fails.
+  // Batches: a request that waits too long for a slot of the client fails.
   const create = async (): Promise<void> => {
     for (const name of left) await clients().host.create(pods, delegatedPod(namespace, name));
   };

@@ -281,7 +281,7 @@ describe("a change of a running proxy", () => {
       await kubectl(west, ["taint", "nodes", ...reserved, `${taint}-`]);
     });
     await kubectl(west, ["taint", "nodes", ...reserved, taint]);
-    // As far as the host knows, the pod fits the one node left; its port is taken there.
+    // The host expects the pod to fit the one node left; its port is taken there.
     const ports = [{ containerPort: 80, hostPort: 8080 }];
     const spec = { containers: [{ name: "main", image: "main:1", ports }] };
     const ref = { namespace, name: "web" };

@@ -129,7 +129,7 @@ describe("a member that forges delegates", () => {
     await podThat(west, namespace, "keeper", ({ metadata }) => metadata.deletionTimestamp !== undefined);
     const data = { key: Buffer.from("another").toString("base64") };
     await host.patch(secrets, { namespace, name: "door" }, { type: "merge", body: { data } });
-    // The same event causes both copies.
+    // A single event causes both copies.
     await eventuallyPasses(async () => {
       expect((await east.get(secrets, { namespace, name: "door" })).data).toEqual(data);
     });

@@ -24,7 +24,7 @@ const clients = useClients();
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 
-/** One side of a comparison. */
+/** A side of the comparison. */
 interface Side {
   readonly cluster: Cluster;
   readonly client: ClusterClient;

@@ -87,7 +87,7 @@ test("counts every stage of a pod in the metrics, and logs every line about it w
   await host.delete(pods, { namespace, name: "web" });
   await podGone(host, namespace, "web");
   await podGone(west, namespace, "web");
-  // Its own end leaves no orphan.
+  // A pod that ends leaves no orphan.
   expect((await scrape())(orphans)).toBe(before(orphans));
 
   const logged = (): { controller?: string; outcome?: string; proxy?: string }[] =>
@@ -205,7 +205,7 @@ test("shows a delegate that a restored host does not know, and keeps it until th
   const { controller } = legation();
   const ref = { namespace: "legation-system", name: "legation-controller" };
   await controller.stop();
-  // As in a backup that is an hour old.
+  // A backup that is an hour old has this lease.
   await ageLease(host);
   const namespace = await leaveDelegate("restored");
   await controller.start();

@@ -33,7 +33,7 @@ import { change, createIn } from "../support/harness/workloads.ts";
 useLegation();
 const clients = useClients();
 
-/** One side of a comparison. */
+/** A side of the comparison. */
 interface Side {
   readonly cluster: Cluster;
   readonly client: ClusterClient;
@@ -110,7 +110,7 @@ const rows: readonly Row[] = [
     steps: [
       { until: hasFired },
       {
-        // One Job is enough, however long it takes.
+        // A single Job is enough, however long it takes.
         act: ({ client, namespace }) => change(client, namespace, ["CronJob", "web"], { spec: { suspend: true } }),
         until: hasSucceeded,
       },
@@ -374,7 +374,7 @@ async function sides(): Promise<{ plain: Side; delegating: Side }> {
     freshNamespace(host, {
       prefix: "parity",
       labels: { "legation.dev/delegation": "all" },
-      // With the identity of the cluster where they run, as on the plain cluster.
+      // Pods call with the identity of the cluster where they run, as on the plain cluster.
       annotations: { "legation.dev/api": "member" },
       onFinished,
     }),

@@ -459,7 +459,7 @@ describe("a plan", () => {
       return JSON.stringify({ ...rest, metadata: { ...metadata, annotations } });
     };
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: web({}) });
-    // As an autoscaler would: the manifest does not give the number.
+    // An autoscaler sets the number; the manifest does not.
     await kubectl(hostCluster(), ["-n", namespace, "scale", "deployment", "hosted", "--replicas=2"]);
     // A quota counts existing pods when it is created, and then not for minutes.
     await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "hosted", "--timeout=60s"]);

@@ -111,7 +111,7 @@ describe("cluster affinity", () => {
     await host.patch(pods, { namespace, name: "gated" }, { type: "merge", body: { spec: { schedulingGates: [] } } });
     await eventuallyPasses(async () => expect(await status()).toMatch(/ Pending /), patient);
     const waits = await host.get(pods, { namespace, name: "gated" });
-    // As kube-scheduler writes it: the status stays, and so does its transition time.
+    // kube-scheduler writes this: the status stays, and so does its transition time.
     expect(waits.status?.conditions).toEqual([
       {
         type: "PodScheduled",

@@ -54,7 +54,7 @@ describe.concurrent("a Service of the host", () => {
       { labels: { tier: "front" }, annotations: { note: "kept" } },
     );
     await scene.service("headless", { selector: { app: "web" }, clusterIP: "None" });
-    // As `kubectl expose pod` creates it: all labels of the proxy are its selector.
+    // `kubectl expose pod` creates this: all labels of the proxy are its selector.
     await scene.service("exposed", { selector: { app: "web", [PROXY_LABEL]: PROXY_LABEL_VALUE } });
     await scene.service("elsewhere");
     const proxy = await scene.run("web-0", { app: "web" });

@@ -262,7 +262,7 @@ test("does the same on the way back, with webhooks of the last release before it
   expect(await staying()).toEqual(before);
   expect(await writtenInWest("unscheduled")).toEqual(["create pods"]);
   expect(burst.failed).toEqual([]);
-  // Of the release that leads again, and of the version that went.
+  // Orphans of the release that leads again, and of the version that went.
   await expectFollows("running", "back");
   await expectFollows("gated", "back");
   const { host, west } = clients();

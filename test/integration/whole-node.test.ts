@@ -226,7 +226,7 @@ test("preempts for a pod of high priority in the one full member where this host
   expect(urgent.spec?.nodeName).toBe("legation-west");
   const lives = await podLives(memberCluster("east"), namespace);
   expect(lives.map(({ name }) => name).filter((name) => name === "urgent")).toEqual([]);
-  // As on a node whose scheduler made room: a pod of lower priority is gone, or has ended for that reason.
+  // A scheduler that made room leaves this: a pod of lower priority is gone, or has ended for that reason.
   const left = (await runningIn(namespace)).filter(({ metadata }) => metadata.name.startsWith("low-"));
   expect(left).toHaveLength(3);
   await vacate(namespace);

@@ -57,7 +57,7 @@ async function runningPod(pod: Pod): Promise<{ proxy: Stored<Pod>; member: "west
   return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
 }
 
-// Of a node of 64 cores: a member that uses this much is not the first choice for a pod with CPU requests.
+// A member that uses this much of a node's 64 cores is not the first choice for a pod with CPU requests.
 const BALLAST = { resources: { requests: { cpu: "40" } } };
 const SOME_CPU = { resources: { requests: { cpu: "100m" } } };
 
@@ -335,7 +335,7 @@ describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked })
       return found.length > 0 && found;
     });
     expect(told.map(({ type, message: text }) => ({ type, text }))).toEqual([{ type: "Warning", text: message }]);
-    // Other pods are placed as before.
+    // Placing of other pods goes on.
     await runningPod(aPod(namespace, "other"));
     expect(await eventsOf(waiting)).toHaveLength(1);
   });

@@ -139,7 +139,7 @@ describe("a scheduler of the host", () => {
         { ...spec("0"), containers: [{ name: "main", image: "main:1" }] },
       );
       await applyAll(host, [agents, light, huge], ["-n", plain]);
-      // One pod per member stays Pending; those of the host's own nodes run.
+      // A pod per member stays Pending; those of the host's own nodes run.
       for (const [app, count] of [
         ["agent", 2],
         ["light", 2],

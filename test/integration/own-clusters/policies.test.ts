@@ -410,7 +410,7 @@ describe("the marks of a claim", () => {
     const refused =
       /data of claim chosen is in the member west.*delegate the pod.*or delete the claim and make it again/;
     await expectVerdict(annotate("chosen", `${selected}=node-2`, SCHEDULER), refused);
-    // As a provisioner does that wants another node.
+    // A provisioner that wants another node sends this.
     await expectVerdict(annotate("chosen", `${selected}-`), PASSES);
     await expectVerdict(annotate("chosen", `${selected}=node-1`, SCHEDULER), refused);
   });

@@ -850,7 +850,7 @@ describe("the serving certificate", () => {
     const refused: string[] = [];
     await eventually(async () => {
       if (!(await dryRunIsAnswered())) refused.push("a pod");
-      // As an API server does that opens a connection now.
+      // An API server that opens a connection now does the same.
       for (const bundle of new Set(await bundles())) if (!(await servedTo(bundle))) refused.push("a connection");
       return servedTo(after);
     });

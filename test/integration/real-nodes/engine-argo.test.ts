@@ -188,7 +188,7 @@ onEngineClusters((clusters) => {
     await evict(member, namespace, evicted);
     const second = await runningPod(namespace, evicted);
     await podThat(client, namespace, evicted, inPhase("Failed"));
-    // It signals the containers by exec.
+    // Argo signals the containers by exec.
     const stop = JSON.stringify({ spec: { shutdown: "Stop" } });
     await kubectl(host, ["patch", "workflow", "long", "-n", namespace, "--type=merge", "-p", stop]);
     const nodes = await ended(namespace, "long");

@@ -223,7 +223,7 @@ onRealNodes((realNodes) => {
     const path = `/api/v1/namespaces/${namespace}/pods/popular/log?follow=true&tailLines=1`;
     const agent = new Agent({ ca: cluster.caData, maxSockets: Number.POSITIVE_INFINITY });
     onTestFinished(() => agent.destroy());
-    // In groups: the API server gives a node ten seconds for a handshake, too little for a thousand at once.
+    // Groups: the API server gives a node ten seconds for a handshake, too little for a thousand at once.
     for (let following = 0; following < 1_000; following += 25) {
       const more = Array.from({ length: 25 }, () => followed(`https://${host}${path}`, cluster.token, agent));
       for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);

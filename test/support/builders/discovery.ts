@@ -1,5 +1,5 @@
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
+import { kubeError } from "./kube-error.ts";
 
 interface ServedGroup {
   readonly group: string;
@@ -23,7 +23,7 @@ export function serving(...all: readonly ServedGroup[]): ClusterClient["raw"] {
     const [, , group, version = ""] = path.split("/");
     const plurals = groups.find((one) => one.group === group)?.versions[version];
     if (plurals !== undefined) return { resources: plurals.map((name) => ({ name })) };
-    throw new KubeError("404 page not found", { code: "NotFound", cluster: "fake", verb: "get", resource: path });
+    throw kubeError("NotFound", "404 page not found", { cluster: "fake", verb: "get", resource: path });
   };
 }
 

@@ -81,7 +81,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
   ];
 }
 
-// Neither the controller manager nor the scheduler needs to serve anything: no port, no clash.
+// The controller manager and the scheduler need to serve nothing: no port, no clash.
 function clientFlags(kubeconfig: string): string[] {
   return [`--kubeconfig=${kubeconfig}`, "--leader-elect=false", "--secure-port=0"];
 }

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { Readable } from "node:stream";
+import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 
 /** Root of the checkout: where package.json is. */
 export const ROOT: string = join(import.meta.dirname, "..", "..", "..");
@@ -80,7 +81,8 @@ export function runProcess(
   args: readonly string[],
   { input = "", timeoutMs = TIMEOUT_MS, main = MAIN }: Input & { readonly main?: string } = {},
 ): Promise<CliResult> {
-  const child = spawn(process.execPath, [main, ...args], { timeout: timeoutMs });
+  const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, main, ...args];
+  const child = spawn(command, rest, { timeout: timeoutMs });
   child.stdin.on("error", () => {
     // The command ended before it read all input; its exit code tells the result.
   });

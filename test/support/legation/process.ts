@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { type CliResult, MAIN, runCli, runProcess } from "./cli.ts";
 
@@ -22,9 +24,8 @@ export class LegationRun {
   #stderr = "";
 
   constructor(host: Pick<Cluster, "kubeconfig">, args: readonly string[]) {
-    this.#child = spawn(process.execPath, [MAIN, ...args, `--kubeconfig=${host.kubeconfig}`], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
+    const [command = "", ...rest] = [...DEATH_SIGNAL, process.execPath, MAIN, ...args];
+    this.#child = spawn(command, [...rest, `--kubeconfig=${host.kubeconfig}`], { stdio: ["ignore", "ignore", "pipe"] });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr += chunk.toString();
     });
@@ -37,6 +38,15 @@ export class LegationRun {
   /** Standard error so far. */
   get stderr(): string {
     return this.#stderr;
+  }
+
+  /** Waits until standard error has the text. Rejects if the run ends without it. */
+  async untilStderr(text: string): Promise<void> {
+    while (!this.#stderr.includes(text)) {
+      const { stderr } = this.#child;
+      if (stderr?.readable !== true) throw new Error(`it ended without ${JSON.stringify(text)}: ${this.#stderr}`);
+      await Promise.race([once(stderr, "data"), this.#ended]);
+    }
   }
 
   /** Sends signals a moment apart, as npm passes on a Ctrl-C that was there already; resolves to the exit code. */

@@ -157,7 +157,7 @@ export function execute(world: World, fate: Fate): World {
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
   if (fate === "done" || fate === "refused") return followed(next, world, step, fate);
-  // Other members that were asked at the same time may still answer.
+  // Members that were asked at the same time may still answer.
   return step.type === "asked" ? next : { ...next, pending: [] };
 }
 

@@ -6,13 +6,13 @@ import { isBound } from "../../../src/pods/pod-state.ts";
 import type { Slot } from "./api-server.ts";
 import { recorded } from "./pods.ts";
 
-/** One API server, and the controller's store of it. */
+/** An API server, and the controller's store of it. */
 export interface Cluster {
   /** First the store's state, last the true state; between them the events that the watch has still to deliver, in order. */
   readonly versions: readonly Slot[];
 }
 
-/** One member: its true state, and the controller's belief. */
+/** A member: its true state, and the controller's belief. */
 export interface MemberState extends Cluster {
   readonly name: string;
   /** Requests and responses get through. */
@@ -38,7 +38,7 @@ export type CreateStep = ActionOf<"create"> & { readonly delegate: Pod };
 
 export type Step = Exclude<Action, { readonly type: "create" }> | CreateStep | FollowUp;
 
-/** One request: the dry-run in the member, or the Binding on the host. */
+/** A request: the dry-run in the member, or the Binding on the host. */
 export type OverflowStep = {
   readonly type: "trial" | "overflow";
   readonly uid: string;

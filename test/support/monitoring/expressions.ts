@@ -4,7 +4,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { ROOT } from "../legation/cli.ts";
 
-/** Something that Prometheus is asked for. */
+/** An expression that Prometheus evaluates. */
 export interface Expression {
   /** `alert NAME` or `panel TITLE`. */
   readonly of: string;

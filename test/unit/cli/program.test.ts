@@ -6,7 +6,7 @@ import { COMMANDS } from "../../../src/cli/commands.ts";
 import { createProgram, runProgram } from "../../../src/cli/program.ts";
 import { type CommandEntry, variableOf } from "../../../src/cli/shared/command.ts";
 import { EXIT_CODES, Failure, Interruption } from "../../../src/cli/shared/failure.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { recordedSession } from "./session.ts";
 
 const program = createProgram(recordedSession(), "1.2.3");
@@ -149,12 +149,7 @@ describe("errors", () => {
   });
 
   test("keep an API server's words, and say what to check", async () => {
-    const error = new KubeError("connect ECONNREFUSED", {
-      code: "NotSent",
-      cluster: "host",
-      verb: "list",
-      resource: "clusters",
-    });
+    const error = kubeError("NotSent", "connect ECONNREFUSED", { cluster: "host", verb: "list", resource: "clusters" });
     const { code, err } = await run(error);
     expect(code).toBe(1);
     expect(err).toContain("host: list clusters: connect ECONNREFUSED");
@@ -165,7 +160,7 @@ describe("errors", () => {
     "self-signed certificate in certificate chain",
     "Hostname/IP does not match certificate's altnames: IP: 10.0.0.1 is not in the cert's list: ",
   ])("do not blame the address for a certificate that cannot be verified (%s)", async (detail) => {
-    const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+    const error = kubeError("NotSent", detail, { verb: "get", resource: "namespaces" });
     const { err } = await run(error);
     expect(err).toContain("check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY");
   });
@@ -173,7 +168,7 @@ describe("errors", () => {
   test.each(["certificate has expired", "certificate is not yet valid"])(
     "what is wrong with the time of a certificate (%s) is not looked for in who signed it",
     async (detail) => {
-      const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+      const error = kubeError("NotSent", detail, { verb: "get", resource: "namespaces" });
       const { err } = await run(error);
       expect(err).toContain("renew the API server's certificate, or set this machine's clock");
       expect(err).not.toContain("certificate-authority");

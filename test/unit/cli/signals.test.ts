@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import { expect, test } from "vitest";
 import { answerSignals } from "../../../src/cli/signals.ts";
 
-/** What a program answers to signals that come at these milliseconds. */
+/** Returns a program's answers to signals that come at these milliseconds. */
 function answersTo(...signals: readonly [atMs: number, name: "SIGINT" | "SIGTERM"][]): string[] {
   const answers: string[] = [];
   const source = new EventEmitter();

@@ -62,7 +62,7 @@ describe("a node with a taint", () => {
     expect([...refused.against.keys()]).toEqual([`with taint ${key}:NoSchedule`]);
   });
 
-  // What the admission plugin ExtendedResourceToleration of a member's API server gives a pod.
+  // The admission plugin ExtendedResourceToleration of a member's API server gives a pod these.
   test.each<[string, string, string, object, number]>([
     ["named as the GPUs that the pod requests", "nvidia.com/gpu", "NoSchedule", { "nvidia.com/gpu": 1 }, 1],
     ["that ends pods, though named so", "nvidia.com/gpu", "NoExecute", { "nvidia.com/gpu": 1 }, 0],

@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import { CreateThrottle } from "../../../src/clusters/create-throttle.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const fields = { cluster: "west", verb: "create", resource: "pods", namespace: "team", objectName: "web" } as const;
-const lost = new KubeError("timed out", { ...fields, code: "AnswerLost" });
-const refused = new KubeError("quota", { ...fields, code: "Forbidden", status: 403 });
+const lost = kubeError("AnswerLost", "timed out", fields);
+const refused = kubeError("Forbidden", "quota", { ...fields, status: 403 });
 
 /** A member whose answers a test gives one by one; `sent` has the creates that have reached it. */
 function start() {

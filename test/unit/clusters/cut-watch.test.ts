@@ -2,15 +2,13 @@ import { expect, test } from "vitest";
 import { Member } from "../../../src/clusters/member.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 import { delegateOf, memory, member as view, world } from "../controllers/delegation/world.ts";
-
-const cut = { code: "AnswerLost", cluster: "west", verb: "watch", resource: "pods" } as const;
 
 // A load balancer before the member's API server cuts connections that were silent for 25 s (kubeadm's HAProxy example: 35 s).
 test.each([25_000, 3_600_000])(
@@ -25,7 +23,7 @@ test.each([25_000, 3_600_000])(
         const next = async (): Promise<never> => {
           onOpen?.();
           await clock.sleep(cutAfterMs, signal);
-          throw new KubeError("other side closed", cut);
+          throw kubeError("AnswerLost", "other side closed", { verb: "watch" });
         };
         return { [Symbol.asyncIterator]: () => ({ next }) };
       }) as never,

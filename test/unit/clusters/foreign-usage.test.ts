@@ -1,9 +1,10 @@
 import { beforeEach, expect, test } from "vitest";
 import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
 import type { ListOptions } from "../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../src/kube/errors.ts";
 import { Mutex } from "../../../src/runtime/mutex.ts";
 import type { Logger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -25,7 +26,7 @@ beforeEach(() => {
 interface Pages {
   readonly count: number;
   readonly takesMs?: number;
-  /** What the request of that number, from 1, fails with. */
+  /** Errors by the number of the request, from 1. */
   readonly failing?: Record<number, KubeErrorCode>;
 }
 
@@ -37,7 +38,7 @@ function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): For
     asked.push(`${name}${page}`);
     expect(options.timeoutMs).toBe(30_000);
     const code = failing[request];
-    if (code !== undefined) throw new KubeError("not now", { code, cluster: name, verb: "list", resource: "pods" });
+    if (code !== undefined) throw kubeError(code, "not now", { cluster: name, verb: "list" });
     if (takesMs > 0) await clock.sleep(takesMs);
     const pod = { spec: { containers: [{ name: "a", resources: { requests: { cpu: "1" } } }] } };
     return { items: [pod], resourceVersion: "1", size: 1, ...(page < count ? { continue: String(page + 1) } : {}) };

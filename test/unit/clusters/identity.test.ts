@@ -6,10 +6,11 @@ import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
 import { Identity } from "../../../src/clusters/identity.ts";
 import { Member, type MemberEvents } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -25,7 +26,7 @@ const delegate = {
   },
 };
 
-/** What answers at the member's address. */
+/** The cluster that answers at the member's address. */
 interface Server {
   /** uid of its kube-system namespace, or why it is not told. */
   uid: string | KubeErrorCode;
@@ -41,7 +42,7 @@ let lists: number;
 let watches: PromiseWithResolvers<void>[];
 
 function failed(code: KubeErrorCode): KubeError {
-  return new KubeError(`answer ${code}`, { code, cluster: "west", verb: "get", resource: "x" });
+  return kubeError(code, `answer ${code}`, { verb: "get", resource: "x" });
 }
 
 function answering(): void {

@@ -6,11 +6,12 @@ import { MemberSecrets } from "../../../src/controllers/home-api/secrets.ts";
 import { PodEventController } from "../../../src/controllers/pod-events/controller.ts";
 import { ExportStatus } from "../../../src/controllers/services/export-status.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
+import type { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { servingExports } from "../../support/builders/discovery.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -96,8 +97,7 @@ describe("a member that answers again", () => {
   let stops: (() => Promise<void>)[];
 
   const exportsServed = servingExports("v1beta1");
-  const away = (): KubeError =>
-    new KubeError("no route", { code: "NotSent", cluster: "west", verb: "list", resource: "any" });
+  const away = (): KubeError => kubeError("NotSent", "no route", { verb: "list", resource: "any" });
 
   function asked(who: string): void {
     if (who === awaited) {

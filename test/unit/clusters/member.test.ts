@@ -3,9 +3,9 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import type { MemberEvents, VirtualNode } from "../../../src/clusters/member.ts";
 import { Member } from "../../../src/clusters/member.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -14,7 +14,6 @@ const cluster: Stored<Cluster> = {
   metadata: { name: "west", uid: "u", resourceVersion: "1" },
   spec: { credentialsSecret: { name: "w" } },
 };
-const fields = { code: "ServerError", cluster: "west", verb: "list", resource: "pods" } as const;
 
 test("reports each change of its virtual node that matters to placement", async () => {
   const member = new Member({
@@ -48,7 +47,7 @@ test("keeps reporting unreadable pods while single probes fail", async () => {
         return "ok";
       },
       find: async () => undefined,
-      list: () => Promise.reject(new KubeError("overloaded", fields)),
+      list: () => Promise.reject(kubeError("ServerError", "overloaded", { verb: "list" })),
     }),
     hostId: "host-id",
     events,

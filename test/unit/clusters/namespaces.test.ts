@@ -2,12 +2,13 @@ import { setTimeout } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import type { Member } from "../../../src/clusters/member.ts";
 import { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
 function failure(code: KubeErrorCode): KubeError {
-  return new KubeError("no", { code, cluster: "west", verb: "get", resource: "namespaces", objectName: "team" });
+  return kubeError(code, "no", { verb: "get", resource: "namespaces", objectName: "team" });
 }
 
 function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
@@ -135,7 +136,7 @@ describe("where the Cluster forbids to create namespaces", () => {
   test("rejects a missing namespace, and names the field", async () => {
     const { namespaces, member, create } = namespacesOf(async () => "uid", false);
     const { resource, verb, cluster } = failure("NotFound");
-    const missing = new KubeError('namespaces "team" not found', { code: "NotFound", cluster, verb, resource });
+    const missing = kubeError("NotFound", 'namespaces "team" not found', { cluster, verb, resource });
     await expect(namespaces.createIn(member, "team", signal, () => Promise.reject(missing))).rejects.toMatchObject({
       code: "NotFound",
       detail:

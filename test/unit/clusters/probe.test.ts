@@ -48,12 +48,12 @@ test("reads a changed version within minutes, and keeps an unreadable one", asyn
   expect(results.at(-1)).toEqual({ reachable: true, version: "v1.31.0" });
   // Once at first, and twice since.
   expect(asked.filter((path) => path === "/version")).toHaveLength(4 - 1);
-  // One server of several that is being stopped still serves.
+  // A server of several that is being stopped still serves.
   expect(asked[0]).toBe("/readyz?exclude=shutdown");
   probe.stop();
 });
 
-/** What a probe tells whose member answers as `fails` says, after so many milliseconds. */
+/** Returns the reports of a probe whose member answers as `fails` says, after so many milliseconds. */
 async function probed(fails: (probes: number) => boolean, afterMs: number): Promise<ProbeResult[]> {
   let probes = 0;
   const { probe, results } = probeOf(async ({ path }) => {

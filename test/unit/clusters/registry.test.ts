@@ -1,9 +1,9 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { Registry, type RegistryEvents } from "../../../src/clusters/registry.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { Events } from "../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -32,13 +32,12 @@ test("probes a member at once after its credentials were replaced", async () => 
     } as never,
   });
   let current = "";
-  const refused = { code: "Unauthorized", cluster: "west", verb: "get", resource: "/readyz" } as const;
   const client = fakeClient({
     raw: async () => {
-      if (current === "1") throw new KubeError("the token has ended", refused);
+      if (current === "1") throw kubeError("Unauthorized", "the token has ended", { verb: "get", resource: "/readyz" });
       return {};
     },
-    list: () => Promise.reject(new KubeError("not now", { ...refused, code: "ServerError" })),
+    list: () => Promise.reject(kubeError("ServerError", "not now", { verb: "list" })),
   });
   const registry = new Registry({
     host,

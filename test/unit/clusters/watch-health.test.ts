@@ -31,7 +31,7 @@ describe("the unreadable parts of a member", () => {
     const words = { pods: "its pods cannot be read: forbidden" };
     expect(unreadable({ ...state, pods, counted, answeringSince: undefined }, now)).toEqual(words);
     expect(unreadable({ ...state, pods, counted, answeringSince: now }, now)).toEqual(words);
-    // It worked in between.
+    // The watch worked in between.
     expect(unreadable({ ...state, pods: { ...pods, since: now }, counted }, now)).toEqual({ dueAt: now + 30_000 });
   });
 

@@ -1,19 +1,12 @@
 import { expect, test } from "vitest";
 import { isOfAllAlike, isOfQuota, passingRefusalOf, refusalOf } from "../../../src/controllers/api-refusal.ts";
-import { KubeError, type KubeErrorFields } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorFields } from "../../../src/kube/errors.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 
 const full = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1";
 
-function answered(detail: string, parts: Partial<KubeErrorFields> = {}): KubeError {
-  return new KubeError(detail, {
-    code: "Forbidden",
-    cluster: "west",
-    verb: "create",
-    resource: "pods",
-    namespace: "team",
-    objectName: "web-0",
-    ...parts,
-  });
+function answered(detail: string, { code = "Forbidden", ...parts }: Partial<KubeErrorFields> = {}): KubeError {
+  return kubeError(code, detail, { namespace: "team", objectName: "web-0", ...parts });
 }
 
 const plugin = (words: string): KubeError => answered(`pods "web-0" is forbidden: ${words}`);

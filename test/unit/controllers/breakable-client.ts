@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { quietClient } from "./quiet-client.ts";
 
 /** A client with the objects of one resource, until it can no longer be read. */
@@ -24,7 +24,7 @@ export function breakableClient(
   let heard = Promise.withResolvers<void>();
   const check = (): void => {
     if (state.broken === undefined) return;
-    throw new KubeError(state.broken, { code: "Forbidden", cluster: "x", verb: "list", resource: plural });
+    throw kubeError("Forbidden", state.broken, { cluster: "x", verb: "list", resource: plural });
   };
   const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
     writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);

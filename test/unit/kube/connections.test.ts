@@ -10,6 +10,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
 import { createClusterClient } from "../../../src/kube/http-client.ts";
+import type { ClientLimits } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
 import { kubeErrorOf } from "../../support/fault-server/connect.ts";
@@ -43,10 +44,10 @@ function identityOf(name: "jane" | "john"): Identity {
   return { ca: authority.pem, cert: people[name].certificate, key: people[name].key };
 }
 
-function connect(options: Partial<ClusterCredentials> = {}): ClusterClient {
+function connect(options: Partial<ClusterCredentials> = {}, limits: Partial<ClientLimits> = {}): ClusterClient {
   const client = createClusterClient({
     cluster: "west",
-    limits: { timeoutMs: 2_000, connectTimeoutMs: 1_000 },
+    limits,
     credentials: {
       server: server.url,
       source: "test",
@@ -106,11 +107,11 @@ describe("TLS", () => {
 
   test.each<[string, () => Promise<Partial<ClusterCredentials>>]>([
     [
-      "an authority we do not trust",
+      "an authority that the client does not trust",
       async () => ({ identity: () => ({ ...identityOf("jane"), ca: people.john.certificate }) }),
     ],
     ["a name that is not in its certificate", async () => ({ tlsServerName: "other.example" })],
-  ])("a server with %s gets nothing", async (_case, options) => {
+  ])("sends nothing to a server with %s", async (_case, options) => {
     const error = await kubeErrorOf(connect(await options()).create(pods, { metadata: { name: "a" } }));
     expect(error.code).toBe("NotSent");
     expect(server.requests).toEqual([]);
@@ -206,7 +207,8 @@ describe("requests through a proxy", () => {
       socket.on("error", () => {});
     };
     proxy.on("connect", silent);
-    const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
+    const short = { timeoutMs: 2_000, connectTimeoutMs: 1_000 };
+    const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` }, short);
     const creations = Array.from({ length: 80 }, () => kubeErrorOf(client.create(pods, { metadata: { name: "a" } })));
     const codes = (await Promise.all(creations)).map(({ code }) => code);
     expect(new Set(codes)).toEqual(new Set(["NotSent"]));

@@ -14,7 +14,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** In the place of `dns.lookup`: each call's host and callback. */
+/** Calls of the replaced `dns.lookup`: host and callback of each. */
 function lookups(): { readonly host: string; readonly answer: Answer }[] {
   const asked: { host: string; answer: Answer }[] = [];
   vi.spyOn(dns, "lookup").mockImplementation(((host: string, _options: object, answer: Answer) => {
@@ -44,7 +44,7 @@ test.each<[string, string, Partial<ClusterCredentials>]>([
   const ask = (): Promise<unknown> => west.raw({ method: "GET", path: "/readyz", timeoutMs: 150 }).catch(() => {});
   for (let round = 0; round < 3; round += 1) await Promise.all(Array.from({ length: 8 }, ask));
   expect(asked.map((lookup) => lookup.host)).toEqual([host]);
-  // Neither an error nor an answer is kept.
+  // Errors and answers are not cached.
   for (const lookup of asked) lookup.answer(new Error("no such name"), []);
   await ask();
   expect(asked).toHaveLength(2);

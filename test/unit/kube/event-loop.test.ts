@@ -25,6 +25,6 @@ test("callers resume in order, and timers run between long work", async () => {
   expect([b, c]).toEqual([a, a]);
   expect(d).toBeGreaterThan(c);
   expect(e).toBeGreaterThan(d);
-  // It works once more when nobody has waited for a while.
+  // A later wait works as well.
   await yieldToEventLoop();
 });

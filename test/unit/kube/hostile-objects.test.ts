@@ -153,7 +153,7 @@ function survives<T extends KubeObject>(
     fc.property(
       fc.array(fc.tuple(fc.constantFrom(...pathsOf(object)), garbage), { minLength: 1, maxLength: 2 }),
       (changes) => {
-        // As it comes over the wire.
+        // The object arrives as text.
         const text =
           JSON.stringify(changes.reduce<unknown>((made, [path, by]) => replaced(made, path, by), object)) ?? "null";
         const made: unknown = parseJson(text);
@@ -164,7 +164,7 @@ function survives<T extends KubeObject>(
     ),
     { numRuns: 3_000 },
   );
-  // Something is left to be survived.
+  // Many of the changed objects are still accepted.
   expect(accepted).toBeGreaterThan(100);
 }
 

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { RawRequest } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { resourceOf, ServedResource } from "../../../src/kube/optional-resource.ts";
 import type { OptionalResource } from "../../../src/kube/resources.ts";
 import { serving } from "../../support/builders/discovery.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { fakeClient } from "../cli/client.ts";
 
 const widgets: OptionalResource<object> = {
@@ -14,7 +14,7 @@ const widgets: OptionalResource<object> = {
   namespaced: true,
 };
 const signal = new AbortController().signal;
-const notFound = new KubeError("gone", { code: "NotFound", cluster: "fake", verb: "list", resource: "widgets" });
+const notFound = kubeError("NotFound", "gone", { cluster: "fake", verb: "list", resource: "widgets" });
 
 describe("of an optional resource is used", () => {
   test.each<[string, Record<string, readonly string[]>, string | undefined]>([
@@ -88,7 +88,7 @@ describe("a discovered version", () => {
 
   test("stays after any other error", async () => {
     const { served, asked } = changing("v1");
-    const conflict = new KubeError("no", { code: "Conflict", cluster: "fake", verb: "create", resource: "widgets" });
+    const conflict = kubeError("Conflict", "no", { cluster: "fake", resource: "widgets" });
     await expect(served.use(() => Promise.reject(conflict), signal)).rejects.toBe(conflict);
     expect(asked.filter((path) => path === "/apis")).toHaveLength(1);
   });

@@ -251,7 +251,7 @@ describe("sent and unsent requests", () => {
   });
 
   test("reject with NotSent when no slot is free until the deadline; a silent server holds the limit at most", async () => {
-    // Of which one namespace has three quarters.
+    // A single namespace has three quarters of them.
     const narrow = connect(server, { limits: { concurrency: 4 } });
     server.always = silence;
     const create = (timeoutMs: number): Promise<KubeError> => kubeErrorOf(narrow.create(pods, web, { timeoutMs }));
@@ -410,7 +410,7 @@ describe("the end of the leader's lease", () => {
     const leader = connect(server, { leaseLeftMs: () => end - Date.now() });
     server.faults.push(silence);
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("AnswerLost");
-    // It would wait for half a minute.
+    // The default would wait for half a minute.
     expect(Date.now() - end).toBeLessThan(5_000);
     await leader.close();
   });

@@ -23,7 +23,7 @@ class Connection implements Dispatcher.DispatchController {
   }
 }
 
-/** One byte in each chunk. They share their memory, as views on what a socket has read do: what was kept changes. */
+/** Chunks of one byte. They share their memory, as views on a socket's buffer do: kept chunks change. */
 function feed(handler: Dispatcher.DispatchHandler, status: number, text: string): Connection {
   const connection = new Connection();
   handler.onRequestStart?.(connection, {});

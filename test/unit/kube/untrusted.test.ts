@@ -69,7 +69,7 @@ describe("an untrusted server that sends without end", () => {
       });
     }
     server.always = undefined;
-    // What was held is free again.
+    // The held bytes are free again.
     expect((await client.list(pods)).items).toEqual([]);
   });
 

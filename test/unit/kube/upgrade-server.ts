@@ -4,7 +4,7 @@ import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { TlsMaterial } from "../../support/fault-server/fault-server.ts";
 
-/** What a server does with a connection that asks for another protocol. */
+/** The server's handling of a connection that asks for another protocol. */
 export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 /** A server that is asked for upgrades and leaves the answers to the test. */

@@ -3,9 +3,9 @@ import { createServer, request, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { StreamAnswer, StreamOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { serveLog } from "../../../src/kubelet/logs.ts";
 import { portsFrom } from "../../../src/kubelet/servers.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -151,14 +151,14 @@ describe("a log", () => {
   });
 
   test("is refused while the member does not answer", async () => {
-    answer = () => Promise.reject(new KubeError("connection refused", { ...READ, code: "NotSent" }));
+    answer = () => Promise.reject(kubeError("NotSent", "connection refused", READ));
     expect(await read()).toEqual({ status: 500, text: "cluster west did not answer: connection refused" });
   });
 
   test("waits for its first line without a limit when it is followed, until the member is lost", async () => {
     answer = ({ signal }) =>
       new Promise((_resolve, reject) => {
-        const error = new KubeError("the caller gave up", { ...READ, code: "Aborted" });
+        const error = kubeError("Aborted", "the caller gave up", READ);
         signal?.addEventListener("abort", () => reject(error));
       });
     const answered = read(`${PATH}?follow=true`);

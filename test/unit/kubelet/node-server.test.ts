@@ -3,13 +3,13 @@ import { Agent, request } from "node:https";
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { Authentication } from "../../../src/kubelet/authentication.ts";
 import { Authorization } from "../../../src/kubelet/authorization.ts";
 import { NodeServer, type TlsMaterial } from "../../../src/kubelet/node-server.ts";
 import { Streams } from "../../../src/kubelet/streams.ts";
 import { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
 import { fakeClient } from "../cli/client.ts";
@@ -52,12 +52,7 @@ function nodeServer(clientAuthority: string | undefined): NodeServer {
   const host = fakeClient({
     raw: async ({ path, body = {} }) => {
       if (!hostAnswers) {
-        throw new KubeError("connection refused", {
-          code: "NotSent",
-          cluster: "host",
-          verb: "create",
-          resource: "raw",
-        });
+        throw kubeError("NotSent", "connection refused", { cluster: "host", resource: "raw" });
       }
       reviews.push(body);
       await hostsWait;

@@ -2,11 +2,11 @@ import forge from "node-forge";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { CertificateSigningRequest, KubeObject, ObjectRef, Stored } from "../../../src/api/kubernetes.ts";
 import { type Authority, issueAuthority } from "../../../src/certificates/issue.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { certificateSigningRequests, isStored, type Resource } from "../../../src/kube/resources.ts";
 import { ServingCertificate } from "../../../src/kubelet/serving-certificate.ts";
 import { SigningRequest } from "../../../src/kubelet/signing-request.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { MemoryClient } from "../webhook/memory-client.ts";
 
@@ -19,8 +19,7 @@ class Host extends MemoryClient {
   mayApprove = false;
 
   override async patch<T extends KubeObject>(resource: Resource<T>, { name }: ObjectRef): Promise<Stored<T>> {
-    const forbidden = { code: "Forbidden", cluster: "host", verb: "patch", resource: "approval" } as const;
-    if (!this.mayApprove) throw new KubeError("Forbidden", forbidden);
+    if (!this.mayApprove) throw kubeError("Forbidden");
     this.writes.push(`approve ${name}`);
     const approved = this.peek(resource, { name });
     if (!isStored<T>(approved)) throw new Error("approved what is not there");
@@ -118,7 +117,7 @@ describe("a certificate from a signer of the host", () => {
         const made = await create.apply(host, args);
         if (!lost) return made;
         lost = false;
-        throw new KubeError("AnswerLost", { code: "AnswerLost", cluster: "host", verb: "create", resource: "csr" });
+        throw kubeError("AnswerLost", "AnswerLost", { cluster: "host", resource: "csr" });
       },
     });
     await expect(request.next()).rejects.toThrow();

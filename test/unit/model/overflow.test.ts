@@ -7,7 +7,7 @@ import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 import type { DecideOverflow } from "../../support/model/overflow.ts";
 
-/** As in decide.test.ts. */
+/** The number of states, as in decide.test.ts. */
 const STATES = Number(process.env.LEGATION_MODEL_STATES ?? 6000);
 const TIMEOUT_MS = 20_000 + STATES * 5;
 

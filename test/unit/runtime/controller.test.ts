@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { Controller } from "../../../src/runtime/controller.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 
 interface Seen {
@@ -90,7 +90,7 @@ test.each(["observe", "decide"])(
     expect(writes).toHaveLength(1);
     writes[0]?.resolve();
     await settle();
-    // It was asked for: it is looked at again after its write.
+    // The key was enqueued: it is reconciled again after its write.
     expect(writes).toHaveLength(2);
     writes[1]?.resolve();
     await loop.stop();
@@ -209,8 +209,7 @@ describe("a key that keeps failing", () => {
   });
 
   test("is retried no sooner than Retry-After", async () => {
-    const fields = { code: "TooManyRequests", cluster: "host", verb: "patch", resource: "pods" } as const;
-    const busy = new KubeError("too many requests", { ...fields, retryAfterMs: 5_000 });
+    const busy = kubeError("TooManyRequests", "too many requests", { retryAfterMs: 5_000 });
     expect(await tried(busy, 12_000)).toEqual([0, 5_000, 10_000]);
   });
 });

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { KubeEvent } from "../../../src/api/kubernetes.ts";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import { EventRecorder, type NewEvent } from "../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -40,21 +41,15 @@ function recording(answers: readonly (KubeErrorCode | Error)[] = [], hangs = fal
 }
 
 function failure(code: KubeErrorCode, retryAfterMs?: number): KubeError {
-  const fields = { code, cluster: "host", verb: "create", resource: "events", namespace: "team" } as const;
-  return new KubeError("not here", retryAfterMs === undefined ? fields : { ...fields, retryAfterMs });
+  const fields = { cluster: "host", resource: "events", namespace: "team" };
+  return kubeError(code, "not here", retryAfterMs === undefined ? fields : { ...fields, retryAfterMs });
 }
 
 describe("an event", () => {
   test("is sent again after the denial of a starting API server", async () => {
     const detail =
       'events is forbidden: User "legation" cannot create resource "events" in API group "" in the namespace "team"';
-    const denied = new KubeError(detail, {
-      code: "Forbidden",
-      cluster: "host",
-      verb: "create",
-      resource: "events",
-      namespace: "team",
-    });
+    const denied = kubeError("Forbidden", detail, { cluster: "host", resource: "events", namespace: "team" });
     const { recorder, sent, clock, lines } = recording([denied]);
     recorder.record(POD, EVENT);
     await clock.advance(200);
@@ -65,14 +60,8 @@ describe("an event", () => {
   test("is dropped with a log line once the right has been denied for ten seconds, and later events at once", async () => {
     const detail =
       'events is forbidden: User "legation" cannot create resource "events" in API group "" in the namespace "team"';
-    const fields = {
-      code: "Forbidden",
-      cluster: "host",
-      verb: "create",
-      resource: "events",
-      namespace: "team",
-    } as const;
-    const { recorder, sent, clock, lines } = recording(Array.from({ length: 99 }, () => new KubeError(detail, fields)));
+    const denied = kubeError("Forbidden", detail, { cluster: "host", resource: "events", namespace: "team" });
+    const { recorder, sent, clock, lines } = recording(Array.from({ length: 99 }, () => denied));
     recorder.record(POD, EVENT);
     await clock.advance(30_000);
     expect(lines).toHaveLength(1);

@@ -49,7 +49,7 @@ test("promotes a low-priority key by an event, and reconciles it once", async ()
   loop.enqueue("waits-2");
   await settle();
   expect(looked).toEqual(["waits-2", "waits-0", "waits-1"]);
-  // What it has cost was not for the pass.
+  // The time of the promoted key does not count for the batch.
   expect(done).toEqual([10]);
 });
 
@@ -67,7 +67,7 @@ test("finishes low-priority keys despite a constant flow of events", async () =>
     done = true;
   });
   while (!done) await new Promise((resolve) => setImmediate(resolve));
-  // One of each turn of twenty.
+  // A low-priority key comes after nineteen others.
   expect(looked.indexOf("waits-0")).toBe(19);
   expect(looked.indexOf("waits-1")).toBe(39);
 });

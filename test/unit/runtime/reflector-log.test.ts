@@ -2,10 +2,10 @@ import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { Reflector } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -33,8 +33,7 @@ function failing(clock: FakeClock, reason: () => string | undefined): string[] {
       list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
       watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
         const problem = reason();
-        const fields = { code: "NotSent", cluster: "west", verb: "watch", resource: "pods" } as const;
-        if (problem !== undefined) throw new KubeError(problem, fields);
+        if (problem !== undefined) throw kubeError("NotSent", problem, { verb: "watch" });
         onOpen?.();
         yield { type: "BOOKMARK", resourceVersion: "1" };
         await clock.sleep(MINUTE, signal);

@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type KubeObject, objectKey } from "../../../src/api/kubernetes.ts";
 import type { RawRequest, WatchOptions } from "../../../src/kube/client.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
 import { apiVersionOf, type OptionalResource, type Resource } from "../../../src/kube/resources.ts";
 import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { serving } from "../../support/builders/discovery.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { fakeClient } from "../cli/client.ts";
 
@@ -44,7 +44,7 @@ beforeEach(() => {
   };
   const demand = ({ version }: Resource<KubeObject>): void => {
     if (served.includes(version)) return;
-    throw new KubeError("404", { code: "NotFound", cluster: "fake", verb: "list", resource: "widgets" });
+    throw kubeError("NotFound", "404", { cluster: "fake", verb: "list", resource: "widgets" });
   };
   const client = fakeClient({
     raw: (request: RawRequest) => raw(request),

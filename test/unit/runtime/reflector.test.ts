@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { KubeError, ResponseTooLarge } from "../../../src/kube/errors.ts";
+import { ResponseTooLarge } from "../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import {
@@ -12,6 +12,7 @@ import {
   type ReflectorState,
 } from "../../../src/runtime/reflector.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { connect } from "../../support/fault-server/connect.ts";
 import { FaultServer, line } from "../../support/fault-server/fault-server.ts";
@@ -365,7 +366,7 @@ describe("a reflector whose watch ends", () => {
     await untilWatching();
     await expect.poll(() => events).toEqual([`added ${a}`, `added ${b}`]);
     expect(listCount()).toBe(1);
-    // It has asked once whether the server is where it was.
+    // The reflector has asked once whether the server went back.
     expect(listsOf(1)).toBe(1);
   });
 
@@ -597,8 +598,7 @@ test("requests smaller pages after a response beyond the size limit", async () =
     limits.push(limit);
     if (limit <= 40) return real.list(resource, options);
     const cause = new ResponseTooLarge(7);
-    const fields = { code: "AnswerLost", cluster: "west", verb: "list", resource: "pods", cause } as const;
-    return Promise.reject(new KubeError(cause.message, fields));
+    return Promise.reject(kubeError("AnswerLost", cause.message, { verb: "list", cause }));
   };
   await reflector.stop();
   reflector = reflect({
@@ -636,8 +636,7 @@ test("reports a new reason of a watch that keeps failing", async () => {
   const real = client;
   const failures = ["reset", "reset", "pods is forbidden", "pods is forbidden"];
   const watch: ClusterClient["watch"] = () => {
-    const fields = { code: "NotSent", cluster: "west", verb: "watch", resource: "pods" } as const;
-    throw new KubeError(failures.shift() ?? "too often", fields);
+    throw kubeError("NotSent", failures.shift() ?? "too often", { verb: "watch" });
   };
   await reflector.stop();
   reflector = reflect({

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
-import { KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
+import { type KubeError, type KubeErrorCode, ResponseTooLarge } from "../../../src/kube/errors.ts";
 import { RelistPolicy } from "../../../src/runtime/internal/relist-policy.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 
 function failure(code: KubeErrorCode, more: { readonly status?: number; readonly cause?: Error } = {}): KubeError {
-  return new KubeError("no", { code, cluster: "west", verb: "watch", resource: "pods", ...more });
+  return kubeError(code, "no", { cluster: "west", verb: "watch", resource: "pods", ...more });
 }
 
 /** A policy that was listed at version 5, and has a watch. */

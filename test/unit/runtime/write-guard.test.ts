@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { KubeError, type KubeErrorCode, type KubeErrorFields } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode, KubeErrorFields } from "../../../src/kube/errors.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../src/runtime/held-writes.ts";
 import type { Wanted } from "../../../src/runtime/undone-writes.ts";
 import { isTransient, WriteGuard } from "../../../src/runtime/write-guard.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 const MINUTE = 60_000;
@@ -17,7 +18,7 @@ beforeEach(() => {
 
 function failure(code: KubeErrorCode, detail = "no", request: Partial<KubeErrorFields> = {}): KubeError {
   const target = { cluster: "west", verb: "patch", resource: "pods", namespace: "team", objectName: "web-0" };
-  return new KubeError(detail, { code, ...target, ...request });
+  return kubeError(code, detail, { ...target, ...request });
 }
 
 const DENIAL = 'pods "web-0" is forbidden: User "legation" cannot patch resource "pods" in API group ""';

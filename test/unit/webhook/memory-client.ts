@@ -1,9 +1,10 @@
 import { z } from "zod";
 import type { KubeObject, ObjectRef, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient, Patch } from "../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../src/kube/errors.ts";
 import type { Resource } from "../../../src/kube/resources.ts";
 import { isStored } from "../../../src/kube/resources.ts";
+import { kubeError } from "../../support/builders/kube-error.ts";
 
 const entries = z.array(
   z.looseObject({ name: z.string(), clientConfig: z.looseObject({ caBundle: z.string().optional() }) }),
@@ -124,7 +125,7 @@ function refOf({ metadata: { name = "", namespace } = {} }: KubeObject): ObjectR
 }
 
 function error(code: KubeErrorCode, verb: string): KubeError {
-  return new KubeError(code, { code, cluster: "host", verb, resource: "test" });
+  return kubeError(code, code, { cluster: "host", verb, resource: "test" });
 }
 
 function unused(): never {

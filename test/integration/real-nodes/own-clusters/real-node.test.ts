@@ -51,7 +51,7 @@ function runsContainers(): void {
       expect(await kubectl(real, ["logs", "-n", namespace, "one"])).toBe("hello from one\n");
     });
     expect(await kubectl(real, ["exec", "-n", namespace, "one", "--", "sh", "-c", "echo $((6 * 7))"])).toBe("42\n");
-    // In the background: the container's end may overtake the response of an exec into it.
+    // Runs in the background: the container's end may overtake the response of an exec into it.
     await kubectl(real, [
       "exec",
       "-n",

@@ -115,7 +115,7 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
     authorization: { mode: "AlwaysAllow" },
     containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
     cgroupDriver: "cgroupfs",
-    // Other nodes of this machine have theirs beside it.
+    // Nodes of the same machine have theirs beside it.
     cgroupRoot: addresses.cgroup,
     // A kubelet without a cgroup per pod panics at a resize.
     cgroupsPerQOS: true,

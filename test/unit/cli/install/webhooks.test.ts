@@ -13,7 +13,7 @@ interface Entry {
   readonly clientConfig: object;
 }
 
-/** What is written to a configuration with the `found` entries before the `wanted` ones are applied. */
+/** Returns the writes to a configuration with the `found` entries before the `wanted` ones are applied. */
 async function prepared(
   found: readonly Entry[] | undefined,
   wanted: readonly Entry[],

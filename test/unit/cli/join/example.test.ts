@@ -23,7 +23,7 @@ test("has the manifests of `legation join` in examples/join", async () => {
   const { role: wanted, user, binding } = accessObjects(role, account);
   const { patches } = kustomizationSchema.parse(parse(read("member/kustomization.yaml")));
   const patched = fastJsonPatch.applyPatch(structuredClone(role), parse(patches[0].patch)).newDocument;
-  // What people read, and what kustomize cannot take from the manifests.
+  // Annotations are left out: people read them, and kustomize cannot take them from the manifests.
   const plain = ({ metadata: { annotations: _, ...metadata }, ...rest }: Manifest): Manifest => ({ ...rest, metadata });
   const labels = { ...labelMap.parse(role.metadata.labels), ...labelMap.parse(wanted.metadata.labels) };
   const { metadata, ...rest } = plain(wanted);

@@ -6,9 +6,10 @@ import { join } from "../../../../src/cli/join/join.ts";
 import type { JoinOptions } from "../../../../src/cli/join/validate.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
 import { leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -33,7 +34,7 @@ let member: MemoryCluster;
 let authority: string;
 /** An address of the member that only the controller reaches. */
 const INTERNAL = "https://10.0.0.1:6443";
-/** What the kubeconfig of the member has that the person gives. */
+/** Parts of the member's kubeconfig that the operator gives. */
 let given: Partial<Connection>;
 beforeEach(() => {
   host = new MemoryCluster("host", HOST);
@@ -63,7 +64,7 @@ async function connectText(text: string): Promise<Connection> {
   });
   const { ca, authorization } = await identity();
   const fail = (code: KubeErrorCode, message: string): never => {
-    throw new KubeError(message, { code, cluster: "west", verb: "get", resource: "pods" });
+    throw kubeError(code, message, { verb: "get" });
   };
   const raw = async (): Promise<object> => {
     if (server === INTERNAL) fail("NotSent", "connect ETIMEDOUT");
@@ -194,7 +195,7 @@ describe("a join", () => {
     const { create } = host.client;
     host.client.create = async (resource, object, options) => {
       if (resource.plural !== clusters.plural) return create(resource, object, options);
-      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "create", resource: resource.plural });
+      throw kubeError("Forbidden", "no", { cluster: "host", resource: resource.plural });
     };
     await expect(joinAs("west")).rejects.toMatchObject({ code: "Forbidden" });
     expect(uidOfAccount()).toBeUndefined();

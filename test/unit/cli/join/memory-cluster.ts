@@ -1,8 +1,9 @@
 import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
 import { parseLabelSelector, selectorMatches } from "../../../../src/api/label-selector.ts";
 import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { isStored, type Resource } from "../../../../src/kube/resources.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const served = (...kinds: readonly (readonly [name: string, kind: string, namespaced: boolean])[]): object => ({
@@ -22,7 +23,7 @@ const DISCOVERY: Readonly<Record<string, object>> = {
   "/apis/legation.dev/v1alpha1": served(["clusters", "Cluster", false]),
 };
 
-/** What a join uses of one API server, in memory. */
+/** The part of an API server that a join uses, in memory. */
 export class MemoryCluster {
   readonly client: ClusterClient;
   /** Called before each creation; may change the store, as another join would. */
@@ -109,7 +110,7 @@ export class MemoryCluster {
   }
 }
 
-/** As a merge patch does it, in which null takes a key away. */
+/** Applies a merge patch, in which null removes a key. */
 function merged<T extends object>(before: T | undefined, patch: T | undefined): T {
   return Object.fromEntries(Object.entries({ ...before, ...patch }).filter(([, value]) => value !== null)) as T;
 }
@@ -123,5 +124,5 @@ function refOf({ metadata: { name = "", namespace } = {} }: KubeObject): ObjectR
 }
 
 function fail(code: KubeErrorCode, resource: string): never {
-  throw new KubeError(code, { code, cluster: "memory", verb: "test", resource });
+  throw kubeError(code, code, { cluster: "memory", verb: "test", resource });
 }

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { storeCredentials } from "../../../../src/cli/join/credentials.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { secrets } from "../../../../src/kube/resources.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -29,7 +29,7 @@ test.each([
 ])("refuses to overwrite a Secret that another client has %s since it was read", async (_how, read) => {
   let held = read;
   const refuse = (code: "AlreadyExists" | "Conflict"): never => {
-    throw new KubeError(code, { code, cluster: "host", verb: "write", resource: "secrets" });
+    throw kubeError(code, code, { cluster: "host", verb: "write", resource: "secrets" });
   };
   const host = fakeClient({
     find: async () => {

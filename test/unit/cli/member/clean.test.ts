@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { cleanMember } from "../../../../src/cli/member/clean.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
@@ -10,7 +11,7 @@ const HOST = "host-1";
 const { signal } = new AbortController();
 
 function failure(code: KubeErrorCode, resource: string): KubeError {
-  return new KubeError(`says ${code}`, { code, cluster: "fake", verb: "list", resource });
+  return kubeError(code, `says ${code}`, { cluster: "fake", verb: "list", resource });
 }
 
 const resource = (name: string, kind: string, verbs: readonly string[]): object => ({

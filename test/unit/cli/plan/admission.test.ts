@@ -5,9 +5,10 @@ import { type Answer, dryRunNamespace, dryRunPod } from "../../../../src/cli/pla
 import { type ManifestState, readManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import type { ClusterClient, ListPage } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { type DependencyKind, dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 import { host, namespace } from "../simulation/host.ts";
@@ -31,14 +32,7 @@ const uses = (optional: boolean): object => ({
 describe("the dry-run of a pod", () => {
   async function answerTo(code: KubeErrorCode, detail: string): Promise<Answer<Stored<Pod>>> {
     const create = async (): Promise<never> => {
-      throw new KubeError(detail, {
-        code,
-        cluster: "host",
-        verb: "create",
-        resource: "pods",
-        namespace: "team",
-        objectName: "web",
-      });
+      throw kubeError(code, detail, { cluster: "host", namespace: "team", objectName: "web" });
     };
     return dryRunPod(fakeClient({ create }), pod(), AbortSignal.timeout(1000));
   }
@@ -95,8 +89,7 @@ describe("the dry-run of a pod", () => {
     const client = fakeClient({
       patch: async (_resource, ref, patch, options) => {
         sent.push(ref, patch.body, options?.dryRun);
-        throw new KubeError("no", {
-          code: "Forbidden",
+        throw kubeError("Forbidden", "no", {
           cluster: "host",
           verb: "patch",
           resource: "namespaces",
@@ -235,7 +228,7 @@ describe("an object that pods of a manifest name", () => {
   test("is listed as not checked where the account may not read it, unless the API server checks it", async () => {
     const forbidden = async (resource: Resource<KubeObject>): Promise<undefined> => {
       if (resource.plural === "deployments") return undefined;
-      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: resource.plural });
+      throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: resource.plural });
     };
     const { missing, notChecked } = await found([named], forbidden);
     expect([...missing]).toEqual([]);

@@ -13,7 +13,7 @@ import { SCHEDULER } from "../../../support/scenarios/words.ts";
 import { namespace } from "../simulation/host.ts";
 import { planWith } from "./plan-with.ts";
 
-/** What only members know, and no plan can: that one's answer decides is in the scenario's words, or in its name. */
+/** Scenarios that a member's answer decides, which no plan can know: their names or messages say so. */
 const ONLY_MEMBERS_KNOW = /its API server refused|nodes are available/;
 const ANSWERED_BY_MEMBERS = /^whole nodes: |^a member whose API server refuses/;
 

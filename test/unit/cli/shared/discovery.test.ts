@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { Discovery } from "../../../../src/cli/shared/discovery.ts";
 import type { ClusterClient, RawRequest } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const list = (...resources: [name: string, kind: string, namespaced: boolean, verbs: string[]][]): object => ({
@@ -47,7 +48,7 @@ function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { cl
     asked.push(path);
     const answer = answers[path] ?? "NotFound";
     if (typeof answer === "object") return answer;
-    throw new KubeError("no", { code: answer, cluster: "fake", verb: "get", resource: path });
+    throw kubeError(answer, "no", { cluster: "fake", verb: "get", resource: path });
   };
   return { client: fakeClient({ raw }), asked };
 }

@@ -4,11 +4,15 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { issueAuthority, issueServing } from "../../../../src/certificates/issue.ts";
+import { COMMANDS } from "../../../../src/cli/commands.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
 import { listenFailure } from "../../../../src/cli/shared/listening.ts";
 import { recordedSession } from "../session.ts";
 import { temporaryFolder, unreachableHost } from "../unreachable-host.ts";
+
+// Loaded beforehand: the import of all that a controller needs takes longer than any test.
+await Promise.all(COMMANDS.map(({ load }) => load()));
 
 /** A port that something else listens on until the test ends. */
 async function busyPort(): Promise<number> {

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { EXIT_CODES } from "../../../../src/cli/shared/failure.ts";
 import { asViewer } from "../../../../src/cli/shared/reading.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { replicated } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
@@ -18,7 +19,7 @@ interface Target {
 }
 
 function refusal(verb: string, target: Target, code: KubeErrorCode = "Forbidden"): KubeError {
-  return new KubeError("User x cannot", { code, cluster: "host", verb, ...target });
+  return kubeError(code, "User x cannot", { cluster: "host", verb, ...target });
 }
 
 test.each([
@@ -38,7 +39,7 @@ test("leaves other errors unchanged", async () => {
 
 const web = { ...replicated("Deployment", 1), metadata: { name: "web", namespace: "team" } };
 
-/** What a command says, and how it ends, on a host that refuses what the test names. */
+/** Returns the output and exit code of a command on a host that refuses the named requests. */
 async function told(
   args: readonly string[],
   refused: string,

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { dropFinalizer, remove } from "../../../../src/cli/shared/removal.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { pods } from "../../../../src/kube/resources.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
-const failure = (code: KubeErrorCode): KubeError =>
-  new KubeError("no", { code, cluster: "fake", verb: "patch", resource: "pods" });
+const failure = (code: KubeErrorCode): KubeError => kubeError(code, "no", { cluster: "fake", verb: "patch" });
 const object = (resourceVersion: string, finalizers: string[], uid = "u"): Stored<KubeObject> => ({
   metadata: { name: "web", namespace: "team", uid, resourceVersion, finalizers },
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Cluster, ClusterCondition } from "../../../../src/api/cluster.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { hostStatus, readClusters, statusTable } from "../../../../src/cli/status/clusters.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
@@ -177,7 +177,7 @@ test.each(["clusters", "nodes", "pods"])(
     const client = fakeClient({
       list: async ({ plural }) => {
         if (plural !== resource) return { items: [], resourceVersion: "1", size: 0 };
-        throw new KubeError("User x cannot", { code: "Forbidden", cluster: "host", verb: "list", resource });
+        throw kubeError("Forbidden", "User x cannot", { cluster: "host", verb: "list", resource });
       },
     });
     await expect(readClusters(client, recordedSession())).rejects.toMatchObject({

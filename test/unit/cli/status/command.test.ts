@@ -2,15 +2,16 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { KubeObject, ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { Interruption } from "../../../../src/cli/shared/failure.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import type { KubeError } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { type RecordedSession, recordedSession } from "../session.ts";
 import { host } from "../simulation/host.ts";
 
-/** What the host has, by resource, beside its members east and west. */
+/** Objects of the host by resource, beside its members east and west. */
 type Objects = Record<string, readonly object[]>;
 
 let objects: Objects;
@@ -45,7 +46,7 @@ function stored(object: KubeObject, more: object = {}, metadata: Partial<ObjectM
   return { ...object, ...more, metadata: { ...object.metadata, annotations, ...own, ...metadata } };
 }
 
-/** One that asks for delegation, as admission writes it into the template. */
+/** A workload that asks for delegation, as admission writes it into the template. */
 function deployment(replicas: number, spec: object = {}): object {
   const asking = template(spec, { "legation.dev/delegate": "true" });
   return stored(replicated("Deployment", replicas, { template: asking }));
@@ -72,7 +73,7 @@ test("shows a followed Deployment again after each change, until the command is 
   expect(heading()).toEqual(["Deployment team/web: 2 wanted, 1 there, 1 ready"]);
 
   objects = { ...objects, pods: [replica("web-abc-a", "east"), replica("web-abc-b", "west")] };
-  failure = new KubeError("connect ECONNREFUSED", { code: "NotSent", cluster: "host", verb: "list", resource: "pods" });
+  failure = kubeError("NotSent", "connect ECONNREFUSED", { cluster: "host", verb: "list" });
   await vi.advanceTimersByTimeAsync(11_000);
   failure = undefined;
   await vi.advanceTimersByTimeAsync(11_000);
@@ -157,7 +158,7 @@ test("names the refusal of a CronJob's Job until a later run has begun", async (
     [stored(cronJob({}, {})), true],
     [began("2025-12-31T23:00:00Z"), true],
     [began("2026-01-01T01:00:00Z"), false],
-    // What is refused at first is tried again: the time of a run is when it was due.
+    // A refused request is retried: the time of a run is when it was due.
     [stored(cronJob({}, {}), { status: { lastSuccessfulTime: "2026-01-01T00:00:05Z" } }), false],
   ] as const) {
     objects = { ...objects, events, cronjobs: [cron] };
@@ -239,7 +240,7 @@ test.each([
 test("says where to look for a pod whose workload was replaced or may not be read", async () => {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "gone", controller: true };
   const own = pod({ name: "web-1", metadata: { namespace: "team", ownerReferences: [owner] } });
-  const forbidden = new KubeError("", { code: "Forbidden", cluster: "host", verb: "get", resource: "replicasets" });
+  const forbidden = kubeError("Forbidden", "", { cluster: "host", verb: "get", resource: "replicasets" });
   const unreadable: Objects = {
     get replicasets(): never {
       throw forbidden;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { readOwnWorkload } from "../../../../src/cli/status/read-pod.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
@@ -34,7 +34,7 @@ function read(pod: Stored<Pod>, objects: readonly KubeObject[], forbidden?: stri
   const client = fakeClient({
     find: async ({ kind, plural }, { name }) => {
       if (kind === forbidden) {
-        throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: plural });
+        throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: plural });
       }
       return objects.find((each) => each.kind === kind && each.metadata?.name === name) as never;
     },

@@ -3,7 +3,7 @@ import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
 import { readMemberNews } from "../../../../src/cli/status/read-pod.ts";
 import { memberTroubles } from "../../../../src/cli/status/trouble.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 import { recordedSession } from "../session.ts";
@@ -23,7 +23,7 @@ const lost: West = { status: { conditions: condition("False", "connect ECONNREFU
 const cordoned: West = { node: { unschedulable: true } };
 
 interface West extends MemberParts {
-  /** Of its node. */
+  /** Conditions of its node. */
   readonly nodeStatus?: KubeNode["status"];
   readonly deletionTimestamp?: string;
 }
@@ -150,13 +150,7 @@ describe("the status of a pod", () => {
 
   test("says which right is missing where the account may read pods alone", async () => {
     const forbidden = (): never => {
-      throw new KubeError("no", {
-        code: "Forbidden",
-        cluster: "host",
-        verb: "get",
-        resource: "clusters",
-        objectName: "west",
-      });
+      throw kubeError("Forbidden", "no", { cluster: "host", verb: "get", resource: "clusters", objectName: "west" });
     };
     expect(await shown(forbidden)).toMatch(
       /\nwhether west is ready is not shown: you may not get clusters west \(ClusterRole legation-viewer\)$/,

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { Failure } from "../../../../src/cli/shared/failure.ts";
 import { age, type Outcome } from "../../../../src/cli/shared/output.ts";
 import { Screen, showFollowing } from "../../../../src/cli/status/screen.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { recordedSession } from "../session.ts";
 
@@ -22,14 +23,7 @@ test.each([
 });
 
 function failed(code: KubeErrorCode): KubeError {
-  return new KubeError(code, {
-    code,
-    cluster: "host",
-    verb: "get",
-    resource: "pods",
-    namespace: "shop",
-    objectName: "web",
-  });
+  return kubeError(code, code, { cluster: "host", verb: "get", namespace: "shop", objectName: "web" });
 }
 
 /** Follows what is read, one after another; what is no outcome is thrown. After the last it is interrupted. */

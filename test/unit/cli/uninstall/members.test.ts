@@ -4,7 +4,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Connection } from "../../../../src/cli/shared/session.ts";
 import { leaveMembers } from "../../../../src/cli/uninstall/members.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 /** A host that has credentials of these members, each of which is its own name. */
@@ -46,7 +46,7 @@ test("cleans members concurrently, and reports what remains in each", async () =
       raw: async () => {
         asked[cluster].resolve();
         await asked[other].promise;
-        throw new KubeError("away", { code: "AnswerLost", cluster, verb: "get", resource: "api" });
+        throw kubeError("AnswerLost", "away", { cluster, verb: "get", resource: "api" });
       },
     });
   const remained: string[] = [];
@@ -60,7 +60,7 @@ test("cleans members concurrently, and reports what remains in each", async () =
 
 test("reports leftovers as found, though another member's error ends the command", async () => {
   const remained: string[] = [];
-  const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
+  const away = kubeError("AnswerLost", "away", { cluster: "east", verb: "get", resource: "api" });
   const leaving = leave({ west: memberOf({}), east: memberOf({ raw: () => Promise.reject(away) }) }, (what) =>
     remained.push(what),
   );
@@ -70,7 +70,7 @@ test("reports leftovers as found, though another member's error ends the command
 
 test("rejects with an unexpected error after all members were cleaned", async () => {
   let cleaned = false;
-  const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
+  const away = kubeError("AnswerLost", "away", { cluster: "east", verb: "get", resource: "api" });
   const leaving = leave({
     west: memberOf({}),
     east: memberOf({

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
 import { unlabelNamespaces } from "../../../../src/cli/uninstall/objects.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
@@ -17,7 +18,7 @@ function unlabel(code: KubeErrorCode): { readonly told: string[]; readonly done:
     list: (async () => ({ items: ["a", "b", "c"].map(optedIn), resourceVersion: "1", size: 0 })) as never,
     patch: (async (_resource: object, { name }: ObjectRef, { body }: { readonly body: KubeObject }) => {
       expect(body.metadata).toEqual({ uid: `uid of ${name}`, labels: { "legation.dev/delegation": null } });
-      if (name === "b") throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: "namespaces" });
+      if (name === "b") throw kubeError(code, "no", { cluster: "host", verb: "patch", resource: "namespaces" });
     }) as never,
   });
   return { told, done: unlabelNamespaces({ host, signal, report: (line) => told.push(line) }) };

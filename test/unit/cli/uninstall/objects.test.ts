@@ -9,7 +9,7 @@ import { fakeClient } from "../client.ts";
 const { signal } = new AbortController();
 const namespace: Stored<KubeObject> = { metadata: { name: "legation-system", uid: "u", resourceVersion: "1" } };
 
-/** What is told of the removal of a namespace that is found so many times more. */
+/** Returns the reported lines of the removal of a namespace that is found so many times more. */
 async function removalOf(foundTimes: number): Promise<readonly string[]> {
   let found = 0;
   const clock = new FakeClock();

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { INTERNAL_ANNOTATIONS } from "../../../../src/api/keys.ts";
 import { releaseProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
@@ -51,7 +51,7 @@ describe("a proxy that is released", () => {
     { op: "remove", path: "/metadata/finalizers/1" },
   ];
 
-  /** What is asked of the host, in order. */
+  /** Requests to the host, in order. */
   async function asked(phase: string): Promise<unknown[]> {
     const requests: unknown[] = [];
     const client = fakeClient({
@@ -86,14 +86,7 @@ describe("a proxy that is released", () => {
     [
       "a policy that is gone still refuses it",
       () => {
-        throw new KubeError("no", {
-          code: "Forbidden",
-          cluster: "host",
-          verb: "patch",
-          resource: "pods",
-          namespace: "shop",
-          objectName: "web",
-        });
+        throw kubeError("Forbidden", "no", { cluster: "host", verb: "patch", namespace: "shop", objectName: "web" });
       },
     ],
     ["a webhook that is gone still puts it back", () => ({ metadata })],
@@ -123,14 +116,7 @@ describe("pods in overflow mode that the host runs", () => {
       patched.push([name, body]);
       if (name === "stays") return { metadata: {} } as never;
       const code = name === "gone" ? "NotFound" : name === "denied" ? "ServerError" : "Unprocessable";
-      throw new KubeError("no", {
-        code,
-        cluster: "host",
-        verb: "patch",
-        resource: "pods",
-        namespace: "shop",
-        objectName: name,
-      });
+      throw kubeError(code, "no", { cluster: "host", verb: "patch", namespace: "shop", objectName: name });
     };
     await expect(unmarkOverflow(fakeClient({ list, patch }), signal)).resolves.toEqual({
       unmarked: 1,

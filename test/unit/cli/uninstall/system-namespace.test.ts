@@ -10,7 +10,7 @@ const installed = { "app.kubernetes.io/managed-by": "legation", "app.kubernetes.
 const ofMember = { "legation.dev/cluster": "west" };
 const joined = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
 
-/** What is deleted and told where the namespace has these Secrets, and that many other hosts have their access there. */
+/** Returns deletions and reports where the namespace has these Secrets, and that many other hosts have access there. */
 async function removal(stored: readonly Secret[], otherHosts: number) {
   const deleted: string[] = [];
   const told: string[] = [];
@@ -80,7 +80,7 @@ describe("Legation's namespace in a member of other hosts", () => {
     const stays = !goes && found.type !== TOKEN;
     const { deleted, told } = await removal([found], 1);
     const { name, uid } = found.metadata;
-    // Of Leases, the one by which controllers elect their leader.
+    // The only Lease is the one by which controllers elect their leader.
     expect(deleted).toEqual(["leases/legation-controller", ...(goes ? [`secrets/${name} ${uid}`] : [])]);
     expect(told).toEqual([
       "Namespace legation-system: this cluster is a member of other hosts: legation-host-0",

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { drainNode } from "../../../../src/cli/unjoin/drain.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../client.ts";
 
@@ -21,8 +22,7 @@ function blocking(items: Stored<Pod>[], clock: FakeClock): { readonly host: Clus
       createSubresource: async () => {
         held.evictions += 1;
         await clock.sleep(1000);
-        const fields = { code: "TooManyRequests", cluster: "host", verb: "create", resource: "pods" } as const;
-        throw new KubeError("the budget allows none", fields);
+        throw kubeError("TooManyRequests", "the budget allows none", { cluster: "host" });
       },
     }),
   };
@@ -69,7 +69,7 @@ async function drainPast(code: KubeErrorCode, detail: string): Promise<readonly 
     list: async <T>() => ({ items: proxies(2) as Stored<T & object>[], resourceVersion: "1", size: 1 }),
     createSubresource: async (_resource, { name }) => {
       if (name !== "web-0") return {};
-      throw new KubeError(detail, { code, cluster: "host", verb: "create", resource: "pods/eviction" });
+      throw kubeError(code, detail, { cluster: "host", resource: "pods/eviction" });
     },
   });
   const report = (line: string): void => void lines.push(line);

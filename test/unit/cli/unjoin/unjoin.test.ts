@@ -4,7 +4,8 @@ import { Interruption } from "../../../../src/cli/shared/failure.ts";
 import type { UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
@@ -140,7 +141,7 @@ function leavingEmpty(
 }
 
 describe("an unjoin that ends while it lists the pods of the virtual node", () => {
-  /** Whether the node is cordoned afterwards. */
+  /** The node is cordoned afterwards. */
   async function cut(
     how: "interrupted" | "failed",
     { wasCordoned = false, ...options }: Partial<UnjoinOptions> & { readonly wasCordoned?: boolean } = {},
@@ -289,7 +290,7 @@ describe("an unjoin of a Cluster that is created again meanwhile", () => {
       remedy: expect.stringContaining("run the command again"),
     });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeDefined();
-    // Its pods went before the namespaces.
+    // Pods went before their namespaces.
     if (where === "host") expect(both.member.peek(POD.resource, POD.ref)).toBeDefined();
     for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeDefined();
     expect(both.host.peek({ plural: "clusters" }, CLUSTER)).toBeDefined();
@@ -329,7 +330,7 @@ describe("an unjoin on a host that", () => {
   function standing(): {
     readonly host: MemoryCluster;
     readonly member: MemoryCluster;
-    /** What was reported. */
+    /** Reported lines. */
     readonly lines: string[];
     leave(): Promise<unknown>;
   } {
@@ -481,8 +482,7 @@ describe("an unjoin without a Cluster, by the Secret that is left", () => {
     const { list } = member.client;
     member.client.list = (resource, options) => {
       if (answer === undefined || resource.plural !== "serviceaccounts") return list(resource, options);
-      const details = { code: answer, cluster: "west", verb: "list", resource: resource.plural } as const;
-      return Promise.reject(new KubeError(answer, details));
+      return Promise.reject(kubeError(answer, answer, { verb: "list", resource: resource.plural }));
     };
     member.put({ plural: "pods" }, { metadata: { name: "web-0", namespace: "shop", labels: OF_HOST } });
     const leaving = unjoin(

@@ -5,12 +5,12 @@ import { ClaimController } from "../../../../src/controllers/claims/controller.t
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import type { Interval } from "../../../../src/runtime/leaderless-intervals.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, memberClaim } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { surroundings } from "../fleet.ts";
@@ -34,7 +34,7 @@ interface Clusters {
 const SECOND_MS = 1_000;
 const volumes = ["data", "logs"].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
 const forbidden = async (): Promise<never> => {
-  throw new KubeError("no", { code: "Forbidden", cluster: "x", verb: "list", resource: "persistentvolumeclaims" });
+  throw kubeError("Forbidden", "no", { cluster: "x", verb: "list", resource: "persistentvolumeclaims" });
 };
 
 /** Returns a controller that has read these clusters, a pod that mounts `names`, and the writes, such as `host patch data`. */

@@ -1,10 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const create = { type: "create", member: "west", uid: "uid-1", object: {} } as const;
@@ -31,7 +32,7 @@ async function executing(created: Answer, { inherited = false } = {}) {
     };
   const fail = ([code, words, namespace]: Answer, verb: string): never => {
     const target = namespace === undefined ? { resource: "claims" } : { resource: "namespaces", objectName: namespace };
-    throw new KubeError(words, { code, cluster: "west", verb, ...target });
+    throw kubeError(code, words, { cluster: "west", verb, ...target });
   };
   const memberOf = (name: string) => ({
     name,

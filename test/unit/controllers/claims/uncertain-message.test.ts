@@ -2,11 +2,11 @@ import { afterEach, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -29,7 +29,7 @@ function failing(words: (attempt: number) => string) {
     happened.creations += 1;
     const detail = words(happened.creations);
     await clock.sleep(CREATION_MS);
-    throw new KubeError(detail, { code: "AnswerLost", cluster: "west", verb: "create", resource: "claims" });
+    throw kubeError("AnswerLost", detail, { resource: "claims" });
   };
   const west = {
     name: "west",
@@ -71,7 +71,7 @@ const TEN_MINUTES = 10 * 60_000;
 test("asks a member with growing pauses whether it has created a claim, whatever its message", async () => {
   const { clock, happened } = failing((attempt) => `lost by server-${"abc"[attempt % 3]}`);
   await clock.advance(TEN_MINUTES);
-  // Of ten seconds each, with up to thirty in between.
+  // Attempts of ten seconds each, with up to thirty in between.
   expect(happened.creations).toBeGreaterThan(10);
   expect(happened.creations).toBeLessThan(30);
 });

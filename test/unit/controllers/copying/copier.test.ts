@@ -5,8 +5,8 @@ import { Copier } from "../../../../src/controllers/copying/copier.ts";
 import type { Demand } from "../../../../src/controllers/copying/model.ts";
 import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { answeringMember, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -46,7 +46,7 @@ async function copying({ onHost = [gear], inMember = [], demand = "needed", refu
   const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
     writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
     if (verb === "create" && refuses !== undefined) {
-      throw new KubeError(refuses, { code: "Forbidden", cluster: "west", verb, resource: "widgets" });
+      throw kubeError("Forbidden", refuses, { verb, resource: "widgets" });
     }
     return { metadata: { uid: "copy-uid", resourceVersion: "4" } };
   };

@@ -4,11 +4,11 @@ import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { configMaps, type Resource, secrets } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
 
@@ -37,7 +37,7 @@ async function following(
   const list = async ({ plural }: Resource<Secret>, { labelSelector }: ListOptions) => {
     asked.push(labelSelector);
     if (failing.includes(plural)) {
-      throw new KubeError("not allowed", { code: "Forbidden", cluster: "west", verb: "list", resource: plural });
+      throw kubeError("Forbidden", "not allowed", { verb: "list", resource: plural });
     }
     return { items: plural === "secrets" ? [has] : [], resourceVersion: "3", size: 1 };
   };

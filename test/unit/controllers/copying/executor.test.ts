@@ -7,9 +7,10 @@ import { type CopiedKind, toCopy } from "../../../../src/copies/kind.ts";
 import { NETWORK_POLICY } from "../../../../src/copies/network-policies.ts";
 import { SERVICES, type ServiceObject, type ServiceSpec } from "../../../../src/copies/services.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const NO_ANSWER = 'Internal error occurred: failed calling webhook "checks.example.com": connect: connection refused';
@@ -51,7 +52,7 @@ function executing<T extends KubeObject>(
     const [code, detail = "", field] = remaining.shift() ?? [];
     if (code === undefined) return { metadata: { name, uid: "copy-uid", resourceVersion: "4" } };
     const details = { causes: field === undefined ? [] : [{ field }] };
-    throw new KubeError(detail, { code, cluster: "west", verb: "write", resource: kind.resource.plural, details });
+    throw kubeError(code, detail, { verb: "write", resource: kind.resource.plural, details });
   };
   const west = {
     name: "west",

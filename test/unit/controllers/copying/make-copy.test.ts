@@ -3,9 +3,10 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
@@ -23,7 +24,7 @@ async function made(
 ) {
   const create = async () => {
     if (code === undefined) return { metadata: { uid: "new-uid" } };
-    throw new KubeError(detail, { code, cluster: "west", verb: "create", resource: "configmaps" });
+    throw kubeError(code, detail, { resource: "configmaps" });
   };
   const client = fakeClient({
     create: create as never,
@@ -104,8 +105,7 @@ describe("the result of a copy's create", () => {
     ["Conflict", { type: "gone" }],
     ["Forbidden", refused],
   ] as const)("is the member's answer if it refuses the marks: %s", async (code, expected) => {
-    const patched = () =>
-      Promise.reject(new KubeError("no", { code, cluster: "west", verb: "patch", resource: "configmaps" }));
+    const patched = () => Promise.reject(kubeError(code, "no", { verb: "patch", resource: "configmaps" }));
     expect(await made("AlreadyExists", there({ labels }), { patched })).toEqual(expected);
   });
 

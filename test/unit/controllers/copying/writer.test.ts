@@ -2,9 +2,10 @@ import { expect, test } from "vitest";
 import type { ConfigMap, Stored } from "../../../../src/api/kubernetes.ts";
 import { CopyWriter } from "../../../../src/controllers/copying/writer.ts";
 import type { DeleteOptions } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
 import { WriteGuard } from "../../../../src/runtime/write-guard.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const KEY = "west/team/settings";
@@ -25,7 +26,7 @@ function writing(errors: readonly KubeErrorCode[]) {
     delete: async (_resource, ref, { signal: _signal, ...preconditions }: DeleteOptions = {}) => {
       sent.push({ ...ref, ...preconditions });
       const code = remaining.shift();
-      if (code !== undefined) throw new KubeError("no", { code, cluster: "west", verb: "delete", resource: "x" });
+      if (code !== undefined) throw kubeError(code, "no", { verb: "delete", resource: "x" });
     },
   });
   const writer = new CopyWriter<string>({ onStays: (key: string) => stay.push(key), guard: guard() } as never);

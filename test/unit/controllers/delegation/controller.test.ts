@@ -11,9 +11,9 @@ import { WaitingProxies } from "../../../../src/controllers/delegation/placement
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { reflectProxies } from "../../../../src/controllers/proxies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -77,8 +77,7 @@ function memberOf(name: string) {
         created.push(name);
         const { refuses }: { refuses: string | undefined } = member;
         if (refuses === undefined) return untilAborted(signal);
-        const about = { code, cluster: name, verb: "create", resource: "pods" } as const;
-        return Promise.reject(new KubeError(refuses, about));
+        return Promise.reject(kubeError(code, refuses, { cluster: name }));
       },
       delete: (async () => {
         deleted.push(name);
@@ -199,9 +198,7 @@ test("asks all members at once for a pod of an earlier leader, and notes answers
   for (const { answer } of others) answer.resolve(undefined);
   await clock.advance(1_000);
   expect(created).toEqual([]);
-  hangs?.answer.reject(
-    new KubeError("no answer", { code: "AnswerLost", cluster: "west", verb: "get", resource: "pods" }),
-  );
+  hangs?.answer.reject(kubeError("AnswerLost", "no answer", { verb: "get" }));
   await clock.advance(1_000);
   expect(asked.slice(3).map(({ name }) => name)).toEqual(["west"]);
   asked[3]?.answer.resolve(undefined);

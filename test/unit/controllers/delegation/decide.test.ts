@@ -448,7 +448,7 @@ describe("a proxy without a node", () => {
   test("is withdrawn from a member whose node is cordoned or has a taint that it does not tolerate", () => {
     const proxy = proxyPod();
     const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
-    // Its own requests may be what makes the member full for it.
+    // The pod's own requests may be what makes the member full for it.
     const limited: Rule = { refusal: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
     const west = member("west", { delegate: delegateOf(proxy) });
     const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
@@ -461,7 +461,7 @@ describe("a proxy without a node", () => {
       expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced" }, withdrawal]);
       expect(outcome).toBe("Withdrawing");
     }
-    // Its scheduler was faster, as the host's own is at times.
+    // The member's scheduler was faster, as the host's own is at times.
     const scheduled = { ...cordoned, delegate: delegateOf(proxy, { spec: { nodeName: "n" } }) };
     expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
   });
@@ -637,7 +637,7 @@ describe("a bound proxy", () => {
       const evicted = delegateOf(boundProxy(), { metadata: deleting, status: drained });
       const lost = decide(world(boundProxy({ status: runningStatus() }), [member("west", { departed: evicted })]), now);
       expect(JSON.stringify(lost.actions)).toContain('"reason":"EvictionByEvictionAPI"');
-      // One write for both.
+      // A single write carries both.
       const metadata = { ...deleting, deletionGracePeriodSeconds: 45 };
       expect(types(boundProxy({ metadata, status: runningStatus() }))).not.toContain("DisruptionTarget");
       const ended = delegateOf(boundProxy(), {
@@ -902,7 +902,7 @@ describe("a proxy that is being deleted", () => {
     const delegate = delegateOf(proxy, { status: runningStatus() });
     const away = member("west", { delegate, reachable: false });
     expect(decide(world(proxy, [away]), now)).toEqual({ actions: [], outcome: "Released" });
-    // With the delegate's own grace period, since the caller gave none.
+    // The delegate's own grace period counts, since the caller gave none.
     expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({
       actions: [{ type: "delete", member: "west", uid: "delegate-uid" }],
       outcome: "Released",

@@ -4,11 +4,12 @@ import { DependencyController } from "../../../../src/controllers/dependencies/c
 import { NAMESPACED } from "../../../../src/controllers/dependencies/family.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../../../src/copies/dependencies.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/dependencies.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
@@ -181,7 +182,7 @@ describe("a pod", () => {
     const { uid, resourceVersion } = settings.metadata;
     const metadata = { name, namespace: "team", uid, resourceVersion };
     const creates = (): never => {
-      throw new KubeError("no", { code, cluster: "west", verb: "create", resource: "configmaps" });
+      throw kubeError(code, "no", { resource: "configmaps" });
     };
     const { readiness, prepare } = await waiting(
       { host: [{ ...settings, metadata }], west: code === "AlreadyExists" ? [{ ...settings, metadata }] : [], creates },
@@ -202,12 +203,7 @@ describe("a member's copy", () => {
   });
 
   test("is retried at once when its source has changed since the refusal, and not otherwise", async () => {
-    let answer: KubeError | undefined = new KubeError("too long", {
-      code: "Forbidden",
-      cluster: "west",
-      verb: "create",
-      resource: "configmaps",
-    });
+    let answer: KubeError | undefined = kubeError("Forbidden", "too long", { resource: "configmaps" });
     const creates = (): void => {
       if (answer !== undefined) throw answer;
     };
@@ -301,7 +297,7 @@ describe("a member's own service account, which is used in place", () => {
       create: (async () => {
         created += 1;
         const fields = { cluster: "west", verb: "create", resource: "serviceaccounts" } as const;
-        if (there.length > 0) throw new KubeError("it exists", { code: "AlreadyExists", ...fields });
+        if (there.length > 0) throw kubeError("AlreadyExists", "it exists", fields);
         return { metadata: { uid: "copy-uid", resourceVersion: "8" } };
       }) as never,
     });

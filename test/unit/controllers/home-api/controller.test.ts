@@ -3,9 +3,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
@@ -104,12 +104,7 @@ test("reports a token that is refused repeatedly once, in the log and on the pod
   let attempts = 0;
   const { told, logged } = await controllerWith(clock, () => {
     attempts += 1;
-    throw new KubeError("no more of them", {
-      code: "Forbidden",
-      cluster: "host",
-      verb: "create",
-      resource: "serviceaccounts/token",
-    });
+    throw kubeError("Forbidden", "no more of them", { cluster: "host", resource: "serviceaccounts/token" });
   });
   await clock.advance(10 * MINUTE);
   expect(attempts).toBeGreaterThan(10);

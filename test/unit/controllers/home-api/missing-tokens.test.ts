@@ -3,10 +3,10 @@ import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -17,7 +17,7 @@ const CERTIFICATE = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64"
 
 interface Parts {
   readonly server?: string;
-  /** What the Cluster says. */
+  /** `spec.homeAPI` of the Cluster. */
   readonly homeAPI?: { readonly server?: string; readonly certificateAuthorityData?: string };
   readonly proxy?: Stored<Pod>;
   readonly mode?: "none" | "member";
@@ -90,7 +90,7 @@ describe("a pod without a token in a member that does not know the host's addres
 });
 
 const forbidden = async (): Promise<never> => {
-  throw new KubeError("no", { code: "Forbidden", cluster: "west", verb: "list", resource: "secrets" });
+  throw kubeError("Forbidden", "no", { verb: "list", resource: "secrets" });
 };
 const known = { certificateAuthorityData: CERTIFICATE };
 

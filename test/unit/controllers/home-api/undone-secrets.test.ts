@@ -3,9 +3,9 @@ import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
@@ -38,8 +38,7 @@ class MemberSecrets {
       size: 0,
     })) as never,
     create: (async (_resource: object, secret: Secret) => {
-      const refusal = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
-      if (this.#secret !== undefined) throw new KubeError("it is there", refusal);
+      if (this.#secret !== undefined) throw kubeError("AlreadyExists", "it is there", { resource: "secrets" });
       this.#write({ ...secret, metadata: { name: "s", ...secret.metadata, uid: "secret-uid", resourceVersion: "0" } });
     }) as never,
     patch: (async (_resource: object, _ref: object, { body }: { readonly body: Secret }) => {

@@ -36,7 +36,7 @@ export function memberWith(delegate: Stored<Pod>, client: ClusterClient): Member
   } as never;
 }
 
-/** What differs from one controller of tokens to another. */
+/** Parts of the controller that a test chooses. */
 interface HomeApiParts {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;

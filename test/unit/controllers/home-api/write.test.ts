@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import { createApiSecret } from "../../../../src/controllers/home-api/write.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { marksOf } from "../../../../src/pods/delegate.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
 
@@ -24,10 +24,9 @@ test.each<[string, string, Write[]]>([
   ["leaves a Secret of another pod alone", "uid-0", []],
 ])("%s", async (_, owner, expected) => {
   const writes: Write[] = [];
-  const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
   const client = fakeClient({
     cluster: "west",
-    create: () => Promise.reject(new KubeError("already exists", taken)),
+    create: () => Promise.reject(kubeError("AlreadyExists", "already exists", { resource: "secrets" })),
     list: (async () => ({ items: [secretOf(owner)] })) as never,
     patch: (async () => secretOf(owner)) as never,
   });
@@ -38,8 +37,7 @@ test.each<[string, string, Write[]]>([
 });
 
 test("does not count a Secret as written that was there and has gone", async () => {
-  const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
-  const error = new KubeError("already exists", taken);
+  const error = kubeError("AlreadyExists", "already exists", { resource: "secrets" });
   const client = fakeClient({
     cluster: "west",
     create: () => Promise.reject(error),

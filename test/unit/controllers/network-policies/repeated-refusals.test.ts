@@ -2,11 +2,11 @@ import { afterEach, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { quietClient } from "../quiet-client.ts";
@@ -27,7 +27,7 @@ test("wakes pods that wait for a policy after another message of the member, and
   const create = async (): Promise<never> => {
     attempts += 1;
     const words = `lost${clock.now() < begun + 300_000 ? "" : " again"} after ${attempts} ms`;
-    throw new KubeError(words, { code: "ServerError", cluster: "west", verb: "create", resource: "networkpolicies" });
+    throw kubeError("ServerError", words, { resource: "networkpolicies" });
   };
   const begun = clock.now();
   const west = {

@@ -11,6 +11,7 @@ import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Refusal } from "../../../../src/placement/candidate.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
@@ -127,7 +128,7 @@ function bound(proxyLabel: string, node = "legation-west"): Stored<Pod> {
 }
 
 function failure(code: "AnswerLost" | "Conflict" | "ServerError"): KubeError {
-  return new KubeError("no", { code, cluster: "host", verb: "patch", resource: "pods" });
+  return kubeError(code, "no", { cluster: "host", verb: "patch" });
 }
 
 const MARKS =
@@ -233,8 +234,7 @@ test.each([
     ["west: RefusedByMember: its API server refused the pod: no PriorityClass with name batch was found"],
   ],
 ] as const)("handles a pod whose class the member lacks: %s", async (_, provided, written, refused) => {
-  const fields = { code: "Forbidden", cluster: "west", verb: "create", resource: "pods" } as const;
-  const lacking = new KubeError("no PriorityClass with name batch was found", fields);
+  const lacking = kubeError("Forbidden", "no PriorityClass with name batch was found");
   const { execute, writes, refusals } = executing({ trial: Promise.reject(lacking), provided });
   await execute(OVERFLOW);
   expect([writes, refusals]).toEqual([written, refused]);
@@ -335,7 +335,7 @@ describe("a pod that needs a ConfigMap", () => {
   });
 
   function unread(code: "Forbidden" | "AnswerLost"): KubeError {
-    return new KubeError("no", { code, cluster: "west", verb: "list", resource: "configmaps" });
+    return kubeError(code, "no", { verb: "list", resource: "configmaps" });
   }
 });
 

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { dryRunRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 
 function failure(code: KubeErrorCode, detail: string): KubeError {
-  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods" });
+  return kubeError(code, detail);
 }
 
 describe("a member's answer to a trial", () => {

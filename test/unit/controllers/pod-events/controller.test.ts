@@ -13,7 +13,7 @@ import { FaultServer } from "../../../support/fault-server/fault-server.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { delegateOf } from "../delegation/world.ts";
 
-// One more than a member may have.
+// A member may have one less.
 const MANY = 1_001;
 
 interface FakeMember {

@@ -122,7 +122,7 @@ describe("the follower of a member's events", () => {
     put("missed", ago(0));
     put("long ago", ago(120));
     server.world.compact();
-    // As long as the history is gone, or the server is.
+    // Holds while the history, or the server, is gone.
     for (let attempt = 0; attempt < 10; attempt += 1) {
       await expect.poll(() => clock.pending).toBe(1);
       await clock.fireNext();

@@ -71,7 +71,7 @@ class ChurnMember implements PlacementMember {
   }
 }
 
-/** One ReplicaSet on three members: its pods are placed, evicted, lost and replaced. */
+/** Simulates a ReplicaSet on three members: its pods are placed, evicted, lost and replaced. */
 class Churn {
   readonly members = NAMES.map((name) => new ChurnMember(name));
   /** Evictions without a free place at the time of the decision. */

@@ -4,11 +4,12 @@ import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
 import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import type { KubeError } from "../../../../src/kube/errors.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -66,8 +67,7 @@ beforeEach(() => {
       }) as never,
       patch: (async (_resource: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) => {
         written.push({ name, ...body });
-        if (ahead.has(name))
-          throw new KubeError("changed", { code: "Conflict", cluster: "host", verb: "patch", resource: "pods" });
+        if (ahead.has(name)) throw kubeError("Conflict", "changed", { cluster: "host", verb: "patch" });
       }) as never,
     }),
     owned,
@@ -162,8 +162,9 @@ test.each<[string, number | undefined, number]>([
 ])(
   "retries an eviction that a budget forbids after %s, and counts nothing as moved",
   async (_for, retryAfterMs, seconds) => {
-    const fields = { code: "TooManyRequests", cluster: "host", verb: "create", resource: "pods/eviction" } as const;
-    refusal = new KubeError("not now", { ...fields, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+    const fields = { cluster: "host", resource: "pods/eviction" };
+    const later = retryAfterMs === undefined ? {} : { retryAfterMs };
+    refusal = kubeError("TooManyRequests", "not now", { ...fields, ...later });
     for (let index = 0; index < 12; index += 1) put(index);
     await pass(3_000);
     expect(evicted).toHaveLength(1);
@@ -179,7 +180,7 @@ test.each<[string, number | undefined, number]>([
 );
 
 test("reports and retries a failed eviction, and counts nothing as moved", async () => {
-  refusal = new KubeError("no", { code: "ServerError", cluster: "host", verb: "create", resource: "pods/eviction" });
+  refusal = kubeError("ServerError", "no", { cluster: "host", resource: "pods/eviction" });
   for (let index = 0; index < 12; index += 1) put(index);
   await pass(5_000);
   expect(evicted.length).toBeGreaterThan(1);

@@ -102,7 +102,7 @@ const limits = fc.array(
     }),
   { minLength: 1, maxLength: 3 },
 );
-// One cluster takes the rest.
+// The first cluster takes the rest.
 const limited = limits.map((others) => [{ weight: 1, minReplicas: 0 }, ...others]);
 
 describe("all ReplicaSets of a Deployment that is updated", () => {

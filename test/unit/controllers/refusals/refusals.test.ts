@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../../src/kube/errors.ts";
+import { type KubeErrorCode, RETRY_CLASS } from "../../../../src/kube/errors.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { anExportsStatus, aSecretOfTokens, aVirtualNode } from "./loops.ts";
 import {
   aChangedCopy,
@@ -38,7 +39,7 @@ describe("an error of an API server", () => {
     const outcomes: Partial<Record<KubeErrorCode, string>> = {};
     const expected: Partial<Record<KubeErrorCode, string>> = {};
     for (const code of CODES) {
-      const error = new KubeError("not here", { code, cluster: "west", verb: "write", resource: "things" });
+      const error = kubeError(code, "not here", { verb: "write", resource: "things" });
       outcomes[code] = await site(error);
       expected[code] = refused.includes(code) ? "refused" : settled.includes(code) ? "settled" : "tried again";
     }
@@ -55,6 +56,6 @@ test.each<[string, Site]>([
 ])("repeats the write of %s that a starting API server denies", async (_, site) => {
   const detail =
     'things is forbidden: User "legation" cannot write resource "things" in API group "" in the namespace "team"';
-  const error = new KubeError(detail, { code: "Forbidden", cluster: "west", verb: "write", resource: "things" });
+  const error = kubeError("Forbidden", detail, { verb: "write", resource: "things" });
   expect(await site(error)).toBe("tried again");
 });

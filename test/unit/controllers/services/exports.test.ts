@@ -5,10 +5,11 @@ import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
 import { toCopy } from "../../../../src/copies/kind.ts";
 import { SERVICES, toExport } from "../../../../src/copies/services.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { servingExports } from "../../../support/builders/discovery.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
 
@@ -51,12 +52,7 @@ describe("a Service that is no longer exported", () => {
 
 test("keeps the mark of a Service's export while a starting member denies the read", async () => {
   const detail = 'serviceexports is forbidden: User "legation" cannot list resource "serviceexports" in API group "x"';
-  const denied = new KubeError(detail, {
-    code: "Forbidden",
-    cluster: "west",
-    verb: "list",
-    resource: "serviceexports",
-  });
+  const denied = kubeError("Forbidden", detail, { verb: "list", resource: "serviceexports" });
   const writes: Write[] = [];
   const client = fakeClient({
     cluster: "west",
@@ -100,7 +96,7 @@ describe("a Service that is exported", () => {
       patch: (async () => {
         done.push("mark");
         if (problem === undefined) return copy;
-        throw new KubeError("no", { code: problem, cluster: "west", verb: "patch", resource: "services" });
+        throw kubeError(problem, "no", { verb: "patch", resource: "services" });
       }) as never,
       create: (async () => done.push("make")) as never,
     });

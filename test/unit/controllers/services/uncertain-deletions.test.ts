@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { type Clock, realClock, sleepWith } from "../../../../src/runtime/clock.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { useFleet } from "../../../support/harness/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
@@ -30,7 +30,7 @@ function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
     if (resource.plural !== "services" || lost) return client.delete(resource, ref, options);
     lost = true;
     onLost();
-    throw new KubeError("cut", { code: "AnswerLost", cluster: "member-0", verb: "delete", resource: "services" });
+    throw kubeError("AnswerLost", "cut", { cluster: "member-0", verb: "delete", resource: "services" });
   };
   return new Proxy(client, {
     get: (target, name) => {

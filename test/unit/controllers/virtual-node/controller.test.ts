@@ -124,7 +124,7 @@ test(
     await start();
     await eventually(() => fleet.host.get("nodes", "", NODE) === undefined, { intervalMs: 20 });
     await eventually(() => fleet.host.get("clusters", "", CLUSTER) === undefined, { intervalMs: 20 });
-    // Neither a recreated node goes, nor later finalizers of the Cluster.
+    // A recreated node stays, and so do later finalizers of the Cluster.
     expect(changes).toMatchObject([
       { preconditions: { uid: node?.metadata.uid } },
       { metadata: { finalizers: [], resourceVersion: expect.any(String) } },

@@ -5,9 +5,10 @@ import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { Events } from "../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 
@@ -57,7 +58,7 @@ async function write<T>(to: string, body: T, options?: WriteOptions): Promise<T>
   writes.push({ to, body: body as object, outOfTurn: options?.outOfTurn === true });
   const code = failures.get(to);
   if (code === undefined) return body;
-  throw new KubeError(`refused: ${code}`, { code, cluster: "host", verb: "patch", resource: to });
+  throw kubeError(code, `refused: ${code}`, { cluster: "host", verb: "patch", resource: to });
 }
 
 function written(to: string): object[] {

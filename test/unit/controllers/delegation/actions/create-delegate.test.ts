@@ -76,7 +76,7 @@ test("waits for a missing service account where it is copied, and counts it as a
     return memories.of(proxyUid).attempts.west?.refusal;
   };
   expect(await refusalAfter([true, false])).toBeUndefined();
-  // As after an override.
+  // An override gives such a spec.
   expect(await refusalAfter([true, true])).toMatchObject({ reason: "RefusedByMember" });
 });
 

@@ -7,12 +7,12 @@ import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
-import { KubeError } from "../../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../../src/pods/forward.ts";
 import { conditionOf } from "../../../../../src/pods/pod-state.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
@@ -48,15 +48,15 @@ class MemberPod {
 
   patch(body: Body): Stored<Pod> {
     this.requests += 1;
-    const refusal = { cluster: "west", verb: "patch", resource: "pods" } as const;
+    const refusal = { verb: "patch" };
     const asked = body.metadata.resourceVersion;
     if (asked !== undefined && asked !== this.delegate.metadata.resourceVersion) {
-      throw new KubeError("the object has been modified", { ...refusal, code: "Conflict" });
+      throw kubeError("Conflict", "the object has been modified", refusal);
     }
     const refused = this.refuses(body);
     if (refused !== false) {
       const detail = refused === true ? "not in this cluster" : refused;
-      throw new KubeError(detail, { ...refusal, code: refused === true ? "Unprocessable" : "Forbidden" });
+      throw kubeError(refused === true ? "Unprocessable" : "Forbidden", detail, refusal);
     }
     this.taken.push(body);
     return this.change(body);
@@ -299,7 +299,7 @@ describe("a resize", () => {
     const { forward, shown, there, clock, memory } = exchange(resizes, small);
     const proxy = sized("200m", 2, { labels: { team: "red" } });
     await forward(proxy);
-    // It holds up nothing else.
+    // The refusal holds up nothing else.
     expect(there.delegate.metadata.labels).toMatchObject({ team: "red" });
     const before = there.requests;
     clock.at += 299_999;
@@ -355,8 +355,7 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
         { body }: { readonly body: { status: Record<string, unknown> } },
       ) => {
         if ("containerStatuses" in body.status) {
-          const refusal = { code, cluster: "host", verb: "patch", resource: "pods" } as const;
-          throw new KubeError("containerStatuses: Invalid value", refusal);
+          throw kubeError(code, "containerStatuses: Invalid value", { cluster: "host", verb: "patch" });
         }
         written.push(body.status);
         return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
@@ -388,7 +387,7 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
 test("repeats an end that a starting API server denies before it knows the roles", async () => {
   const detail =
     'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-controller" cannot patch resource "pods/status"';
-  const denied = new KubeError(detail, { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods" });
+  const denied = kubeError("Forbidden", detail, { cluster: "host", verb: "patch" });
   const told: string[] = [];
   const subject = exchangeOf({
     host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
@@ -425,12 +424,7 @@ describe("a write without effect", () => {
     const told: string[] = [];
     const memories = new Memories(clock);
     const detail = "the server could not find the requested resource";
-    const unknown = new KubeError(detail, {
-      code: "NotFound",
-      cluster: "west",
-      verb: "patch",
-      resource: "pods/resize",
-    });
+    const unknown = kubeError("NotFound", detail, { verb: "patch", resource: "pods/resize" });
     const client = fakeClient({ patch: () => Promise.reject(unknown) });
     const subject = exchangeOf({
       registry: { member: () => ({ name: "west", client, noteFailure: () => {} }) },

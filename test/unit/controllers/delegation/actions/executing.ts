@@ -11,11 +11,12 @@ import { Reservations } from "../../../../../src/controllers/delegation/placemen
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { RestoredHost } from "../../../../../src/controllers/restored-host.ts";
 import type { ClusterClient } from "../../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { DependencyKind } from "../../../../../src/pods/dependencies.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
 import type { NewEvent } from "../../../../../src/runtime/event-recorder.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { noting, type Write } from "../../writes.ts";
 
@@ -53,8 +54,7 @@ export interface Answers {
 
 export function failure(code: KubeErrorCode, detail: string, cause?: string): KubeError {
   const target = { cluster: "west", verb: "create", resource: "pods", namespace: "team", objectName: "web-0" };
-  return new KubeError(detail, {
-    code,
+  return kubeError(code, detail, {
     ...target,
     ...(cause === undefined ? {} : { details: { kind: "pods", causes: [{ type: cause }] } }),
   });
@@ -97,7 +97,7 @@ interface Executing {
   readonly members: Record<"west" | "east", FakeMember>;
   readonly memories: Memories;
   readonly told: unknown[];
-  /** In the order in which they were sent. */
+  /** Requests in the order in which they were sent. */
   readonly writes: Write[];
   readonly onRoom: Mock<() => void>;
   /** Calls for full quotas, and for accepted pods. */

@@ -10,8 +10,9 @@ import {
 import { PreviousLeader } from "../../../../../src/controllers/delegation/actions/read-previous-delegates.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ListOptions } from "../../../../../src/kube/client.ts";
-import { KubeError } from "../../../../../src/kube/errors.ts";
+import type { KubeError } from "../../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { delegateOf, member as memberView, world } from "../world.ts";
@@ -208,7 +209,7 @@ test("reports a member that goes on failing to answer", async () => {
 
 describe("members that are asked at once", () => {
   const busyFor = (retryAfterMs: number): KubeError =>
-    new KubeError("busy", { code: "TooManyRequests", cluster: "east", verb: "list", resource: "pods", retryAfterMs });
+    kubeError("TooManyRequests", "busy", { cluster: "east", verb: "list", retryAfterMs });
   const broken = failure("ServerError", "etcdserver: request timed out");
 
   test("get their answers noted although another one hangs and fails", async () => {

@@ -3,8 +3,9 @@ import { RefusedWrites } from "../../../../../src/controllers/delegation/actions
 import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
-import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import { Events } from "../../../../../src/runtime/event-bus.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 
 const proxy = proxyPod({ uid: "proxy-uid" });
@@ -41,8 +42,8 @@ const actions: Readonly<Record<Action["type"], readonly [Action, string | undefi
 };
 
 function answered(code: KubeErrorCode, status?: number, detail = "policy 'keep' says no"): KubeError {
-  const fields = { code, cluster: "west", verb: "delete", resource: "pods", namespace: "team", objectName: "web-0" };
-  return new KubeError(detail, { ...fields, ...(status === undefined ? {} : { status }) });
+  const fields = { verb: "delete", namespace: "team", objectName: "web-0" };
+  return kubeError(code, detail, { ...fields, ...(status === undefined ? {} : { status }) });
 }
 
 function refusals() {

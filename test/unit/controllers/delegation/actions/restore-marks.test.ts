@@ -6,9 +6,10 @@ import { decide } from "../../../../../src/controllers/delegation/decide.ts";
 import { HOLD_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
 import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
-import { KubeError, type KubeErrorCode } from "../../../../../src/kube/errors.ts";
+import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { Expectation } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
+import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
 import { fakeClient } from "../../../cli/client.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
@@ -125,7 +126,7 @@ describe("a member that is asked for a delegate", () => {
   });
 
   test("proves nothing if it does not answer", async () => {
-    const lost = new KubeError("cut", { code: "AnswerLost", cluster: "west", verb: "get", resource: "pods" });
+    const lost = kubeError("AnswerLost", "cut", { verb: "get" });
     const { memories, failures, run } = looking({ find: () => Promise.reject(lost) });
     await expect(run()).rejects.toBe(lost);
     expect(failures).toEqual([lost]);
@@ -163,8 +164,7 @@ describe("a member that is asked for a delegate", () => {
     expect(memories.of("uid-1").gone).toBeUndefined();
   });
 
-  const refused = (code: KubeErrorCode): KubeError =>
-    new KubeError("no", { code, cluster: "west", verb: "patch", resource: "pods" });
+  const refused = (code: KubeErrorCode): KubeError => kubeError(code, "no", { verb: "patch" });
 
   test.each([
     ["it refuses to", () => Promise.reject(refused("Forbidden"))],

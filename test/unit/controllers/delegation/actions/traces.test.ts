@@ -166,7 +166,7 @@ test("ends the deletion with the release, counted from its request", async () =>
     { name: "delete pod", startedAt: AT, endedAt: AT + 3_500 },
   ]);
   told = [];
-  // It was never placed: its trace has a root all the same.
+  // The pod was never placed: its trace has a root all the same.
   const unbound = proxyPod({ uid: "proxy-uid", metadata: { ...deletion, creationTimestamp: CREATED } });
   expect(await follow(release, { proxy: unbound })).toMatchObject([
     { name: "release proxy" },

@@ -33,7 +33,7 @@ describe("a pod whose member does not answer", () => {
         message: expect.stringContaining(`west: ${has} the pod and does not answer; it is bound to the lost node`),
       },
     ]);
-    // As when most members are lost, and their nodes stay Ready.
+    // Nodes stay Ready while most members are lost.
     expect(decided({})).toMatchObject([{ type: "report", reason: "ClusterNotReady" }]);
   });
 

@@ -56,7 +56,7 @@ describe("a proxy that is being deleted", () => {
       // The member's own collector had written the same, long before.
       const inMember = { ...runningStatus(), phase: "Failed", conditions: collectedAt("2023-01-01T00:00:00Z") };
       expect(decide(world(collected({ status: inMember }), [west]), now).outcome).toBe("Released");
-      // Its Cluster is gone, too.
+      // The member's Cluster is gone, too.
       expect(decide(world(collected(), []), now).outcome).toBe("Released");
     });
   });

@@ -89,7 +89,7 @@ describe("a group", () => {
     groups.place("a", "west");
     expect(groups.mayEnter("b", "west")).toBe(false);
     expect(groups.placeOf("b")).toMatchObject({ first: "team/a" });
-    // It may still try another member.
+    // The pod may still try another member.
     expect(groups.mayEnter("a", "east")).toBe(true);
     groups.place("a", "east");
     groups.update(podOf("a", "east"), flow);
@@ -153,7 +153,7 @@ describe("a group", () => {
             state.delete(uid);
             groups.remove(uid);
           } else if (what === "enter" && !own.bound && groups.mayEnter(uid, member)) {
-            // As the controller does: one member after another, never two at once.
+            // The controller tries one member after another, never two at once.
             own.member = member;
             groups.place(uid, member);
           } else if (what === "refuse" && !own.bound) {
