@@ -1,11 +1,11 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, pods } from "../../kube/resources.ts";
+import { namespaces, nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 
@@ -29,6 +29,15 @@ function missingRole({ namespace }: KubeError): string {
   return namespace !== undefined
     ? "have your account bound to the ClusterRole view, by a RoleBinding in that namespace"
     : "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding";
+}
+
+/** Returns the failure of a command whose object does not exist. */
+export function notOnHost(object: string): Failure {
+  return new Failure("failure", {
+    object,
+    problem: "is not on the host",
+    remedy: "check its name and namespace (-n)",
+  });
 }
 
 /** Returns the refusal of a command that needs an installation. */
@@ -65,6 +74,11 @@ export function listProxies(
     signal,
     ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
   });
+}
+
+/** Lists the virtual nodes of the host. */
+export function listVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<Stored<KubeNode>[]> {
+  return listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
 }
 
 /** Returns the pods that have not finished. */

@@ -1,5 +1,4 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
@@ -7,10 +6,10 @@ import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, nodes, persistentVolumeClaims } from "../../kube/resources.ts";
+import { namespaces, persistentVolumeClaims } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
-import { listClusters, listProxies } from "../shared/reading.ts";
+import { listClusters, listProxies, listVirtualNodes } from "../shared/reading.ts";
 import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
@@ -31,14 +30,14 @@ export interface HostState {
 
 /** Reads what placement depends on, but for claims and missing objects. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
-  const [clusters, virtualNodes, proxies, known, defaults] = await Promise.all([
+  const [clusters, nodes, proxies, known, defaults] = await Promise.all([
     listClusters(host, signal),
-    listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+    listVirtualNodes(host, signal),
     listProxies(host, { signal }),
     listAll(host, namespaces, { signal }),
     listDefaults(host, signal),
   ]);
-  return { clusters, nodes: virtualNodes, proxies, namespaces: known, defaults };
+  return { clusters, nodes, proxies, namespaces: known, defaults };
 }
 
 /** Lists PlacementDefaults, which an installation of an earlier version lacks. */

@@ -1,31 +1,16 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
-import {
-  HOST_LABEL,
-  LEADERLESS_ANNOTATION,
-  SYSTEM_NAMESPACE,
-  VIRTUAL_NODE_LABEL,
-  virtualNodeName,
-} from "../../api/keys.ts";
+import { HOST_LABEL, LEADERLESS_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listAll } from "../../kube/list.ts";
-import { nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { isBound, isGated, isTerminal } from "../../pods/pod-state.ts";
+import { isBound, isGated } from "../../pods/pod-state.ts";
 import { age, type Outcome, table } from "../shared/output.ts";
-import { asViewer, listClusters, listProxies } from "../shared/reading.ts";
+import { asViewer, listClusters, listProxies, listVirtualNodes, unfinished } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
-
-/** The host's objects that the status of all members needs. */
-export interface Snapshot {
-  readonly clusters: readonly Stored<Cluster>[];
-  /** Virtual nodes. */
-  readonly nodes: readonly Stored<KubeNode>[];
-  readonly proxies: readonly Stored<Pod>[];
-}
+import type { HostState } from "../simulation/host-state.ts";
 
 /** A resource of a member in cores or bytes: allocatable, and free of this host's pods. */
 export interface Share {
@@ -39,15 +24,15 @@ export interface ClusterStatus {
   /** Status of the Ready condition of the Cluster, or of its node if that is not Ready. Unknown without a report. */
   readonly ready: string;
   /** Why the member is not ready, or takes no pods. */
-  readonly reason?: string;
-  readonly version?: string;
-  readonly nodes?: number;
+  readonly reason?: string | undefined;
+  readonly version: string | undefined;
+  readonly nodes: number | undefined;
   readonly cpu: Share;
   readonly memory: Share;
   readonly pods: { readonly running: number; readonly unfinished: number };
-  /** Number of held delegates. Absent if there are none. */
-  readonly held?: number;
-  readonly created?: string;
+  /** Number of kept delegates. Undefined if there are none. */
+  readonly held: number | undefined;
+  readonly created: string | undefined;
 }
 
 /** The status of all members, and of the proxies without a member. */
@@ -59,19 +44,19 @@ export interface HostStatus {
 /** Reads the status of all members. Rejects with `Failure` where Legation is not installed or the account may not read them. */
 export async function readClusters(host: ClusterClient, { signal, terminal }: Session): Promise<Outcome> {
   const [joined, virtualNodes, proxies] = await asViewer(
-    Promise.all([
-      listClusters(host, signal),
-      listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
-      listProxies(host, { signal }),
-    ]),
+    Promise.all([listClusters(host, signal), listVirtualNodes(host, signal), listProxies(host, { signal })]),
   );
   const status = hostStatus({ clusters: joined, nodes: virtualNodes, proxies });
   return { document: status, text: statusTable(status, Date.now(), terminal) };
 }
 
-/** Counts and sums one snapshot. */
-export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
-  const alive = proxies.filter((proxy) => !isTerminal(proxy));
+/** Sums up what members have and what proxies use of it. */
+export function hostStatus({
+  clusters,
+  nodes,
+  proxies,
+}: Pick<HostState, "clusters" | "nodes" | "proxies">): HostStatus {
+  const alive = unfinished(proxies);
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
   const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
   const unbound = alive.filter((proxy) => !isBound(proxy));
@@ -93,7 +78,7 @@ function clusterStatus(
   node: Stored<KubeNode> | undefined,
 ): ClusterStatus {
   const { metadata, status } = cluster;
-  const removal = removalOf(cluster);
+  const readiness = readinessOf(cluster, node);
   const used: Record<string, number> = {};
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
   const allocatable = parseAmounts(status?.allocatable);
@@ -103,18 +88,18 @@ function clusterStatus(
   });
   return {
     name: metadata.name,
-    ...readinessOf(cluster, node),
-    ...(removal === undefined ? {} : { reason: removal }),
-    ...(status?.version === undefined ? {} : { version: status.version }),
-    ...(status?.nodes === undefined ? {} : { nodes: status.nodes }),
+    ready: readiness.ready,
+    reason: removalOf(cluster) ?? readiness.reason,
+    version: status?.version,
+    nodes: status?.nodes,
     cpu: share("cpu"),
     memory: share("memory"),
     pods: {
       running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
       unfinished: proxies.length,
     },
-    ...((status?.heldDelegates ?? 0) === 0 ? {} : { held: status?.heldDelegates ?? 0 }),
-    ...(metadata.creationTimestamp === undefined ? {} : { created: metadata.creationTimestamp }),
+    held: status?.heldDelegates || undefined,
+    created: metadata.creationTimestamp,
   };
 }
 

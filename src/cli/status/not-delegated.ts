@@ -5,6 +5,7 @@ import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/key
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import { outerMetadata, podsOf, type WorkloadKind } from "../simulation/workloads.ts";
 
 // Namespaces that serve the cluster itself (manifests/policies.yaml, legation-namespaces).
 const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
@@ -24,6 +25,12 @@ export interface OwnWorkload {
   readonly metadata?: Pick<WrittenObject["metadata"], "labels" | "annotations" | "ownerReferences"> | undefined;
   /** The current pod template. */
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
+}
+
+/** Reads what of a workload decides whether its pods are delegated. */
+export function ownWorkloadOf(object: WrittenObject, kind: WorkloadKind): OwnWorkload {
+  const { name = "" } = object.metadata;
+  return { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
 }
 
 /**

@@ -28,8 +28,8 @@ import { exitWords, type Trouble, timeOf, troubleText, waitWords } from "./troub
 
 /** A step of a pod's life. */
 export interface Station {
-  /** RFC 3339. Absent if unrecorded or pending. */
-  readonly at?: string;
+  /** RFC 3339. Undefined if unrecorded or pending. */
+  readonly at: string | undefined;
   readonly what: string;
   /** Further lines, such as a reason per member. */
   readonly details: readonly string[];
@@ -39,27 +39,20 @@ export interface Station {
 export interface Journey {
   readonly pod: string;
   readonly delegated: boolean;
-  readonly cluster?: string;
-  readonly delegateUid?: string;
-  readonly memberNode?: string;
+  readonly cluster: string | undefined;
+  readonly delegateUid: string | undefined;
+  readonly memberNode: string | undefined;
   readonly stations: readonly Station[];
   /** Troubles of the pod's member. */
   readonly troubles: readonly Trouble[];
-  /** Why the troubles are unknown. Absent if they are known. */
-  readonly notRead?: string;
+  /** Why the troubles are unknown. Undefined if they are known. */
+  readonly notRead?: string | undefined;
   readonly events: readonly {
     readonly at: string;
     readonly type: string;
     readonly reason: string;
     readonly message: string;
   }[];
-}
-
-/** The state of a pod's member. */
-export interface MemberNews {
-  readonly troubles: readonly Trouble[];
-  /** Why the troubles are unknown. Undefined when they are known. */
-  readonly notRead?: string;
 }
 
 /** The pod's namespace and workload, which decide whether it is delegated. */
@@ -76,19 +69,16 @@ export function journeyOf(
   pod: Stored<Pod>,
   events: readonly KubeEvent[],
   own: Own = {},
-  { troubles, notRead }: MemberNews = { troubles: [] },
+  { troubles, notRead }: Pick<Journey, "troubles" | "notRead"> = { troubles: [] },
 ): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
   const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
-  const cluster = annotations[CLUSTER_ANNOTATION];
-  const delegateUid = annotations[DELEGATE_UID_ANNOTATION];
-  const memberNode = annotations[MEMBER_NODE_ANNOTATION];
   return {
     pod: `${namespace}/${name}`,
     delegated,
-    ...(cluster === undefined ? {} : { cluster }),
-    ...(delegateUid === undefined ? {} : { delegateUid }),
-    ...(memberNode === undefined ? {} : { memberNode }),
+    cluster: annotations[CLUSTER_ANNOTATION],
+    delegateUid: annotations[DELEGATE_UID_ANNOTATION],
+    memberNode: annotations[MEMBER_NODE_ANNOTATION],
     stations: [
       created(pod, delegated, own),
       ...placing(pod, delegated),
@@ -97,7 +87,7 @@ export function journeyOf(
       ...ending(pod),
     ].sort(byTime),
     troubles,
-    ...(notRead === undefined ? {} : { notRead }),
+    notRead,
     events: events
       .map((event) => {
         const { type = "", reason = "", message = "" } = event;
@@ -114,7 +104,7 @@ function byTime(a: Station, b: Station): number {
 
 /** Builds a step without the details that are undefined. */
 function station(at: string | undefined, what: string, ...details: (string | undefined)[]): Station {
-  return { ...(at === undefined ? {} : { at }), what, details: details.filter((detail) => detail !== undefined) };
+  return { at, what, details: details.filter((detail) => detail !== undefined) };
 }
 
 function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station {

@@ -8,13 +8,12 @@ import { events, namespaces, nodes, pods } from "../../kube/resources.ts";
 import { controllerOf, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { objectOf } from "../shared/documents.ts";
-import { Failure } from "../shared/failure.ts";
 import type { Outcome } from "../shared/output.ts";
-import { readable } from "../shared/reading.ts";
+import { notOnHost, readable } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
-import { outerMetadata, podsOf, WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
-import type { OwnWorkload } from "./not-delegated.ts";
-import { journeyOf, journeyText, type MemberNews } from "./pod.ts";
+import { WORKLOAD_RESOURCES, workloadKind } from "../simulation/workloads.ts";
+import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
+import { type Journey, journeyOf, journeyText, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
 
 /** Reads one pod's way. Rejects with `Failure` when the host has no such pod, else with KubeError. */
@@ -24,28 +23,31 @@ export async function readPod(
   { signal, terminal }: Session,
 ): Promise<Outcome> {
   const pod = await client.find(pods, { namespace, name }, { signal });
-  if (pod === undefined) {
-    throw new Failure("failure", {
-      object: `pod ${namespace}/${name}`,
-      problem: "is not on the host",
-      remedy: "check its name and namespace (-n)",
-    });
-  }
+  if (pod === undefined) throw notOnHost(`pod ${namespace}/${name}`);
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
-  const told = await listAll(client, events, { namespace, fieldSelector, signal });
-  const isMarked = pod.metadata.labels?.[PROXY_LABEL] !== undefined;
-  const own = isMarked
-    ? undefined
-    : {
-        namespace: await readable(client.find(namespaces, { name: namespace }, { signal })),
-        workload: await readOwnWorkload(client, pod, signal),
-      };
-  const journey = journeyOf(pod, told, own, await readMemberNews(client, pod, signal));
+  const [told, own, member] = await Promise.all([
+    listAll(client, events, { namespace, fieldSelector, signal }),
+    readOwn(client, pod, signal),
+    readMember(client, pod, signal),
+  ]);
+  const journey = journeyOf(pod, told, own, member);
   return { document: journey, text: journeyText(journey, terminal) };
 }
 
-/** Reads the state of the member that Legation recorded for the pod. Rejects with KubeError. */
-export async function readMemberNews(host: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<MemberNews> {
+/** Reads the namespace and the workload of a pod that is not delegated. */
+async function readOwn(client: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<Own> {
+  const { labels, namespace: name = "" } = pod.metadata;
+  if (labels?.[PROXY_LABEL] !== undefined) return {};
+  const namespace = await readable(client.find(namespaces, { name }, { signal }));
+  return { namespace, workload: await readOwnWorkload(client, pod, signal) };
+}
+
+/** Reads the troubles of the member that Legation recorded for the pod. Rejects with KubeError. */
+export async function readMember(
+  host: ClusterClient,
+  pod: Stored<Pod>,
+  signal: AbortSignal,
+): Promise<Pick<Journey, "troubles" | "notRead">> {
   const name = pod.metadata.annotations?.[CLUSTER_ANNOTATION] === undefined ? undefined : memberOf(pod);
   if (name === undefined || isTerminal(pod)) return { troubles: [] };
   try {
@@ -85,8 +87,7 @@ export async function readOwnWorkload(
     const reading = client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
     const stored: Stored<KubeObject> | undefined = await readable(reading);
     if (stored?.metadata.uid !== owner.uid) return found;
-    const object = objectOf(stored, `${kind} ${namespace}/${name}`);
-    found = { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
+    found = ownWorkloadOf(objectOf(stored, `${kind} ${namespace}/${name}`), kind);
     metadata = stored.metadata;
   }
   return found;

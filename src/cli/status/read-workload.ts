@@ -6,8 +6,8 @@ import { listAll } from "../../kube/list.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/pod-state.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
-import { Failure } from "../shared/failure.ts";
 import type { Outcome } from "../shared/output.ts";
+import { notOnHost } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import { admitPod, isDelegated } from "../simulation/admission.ts";
 import {
@@ -20,10 +20,10 @@ import {
   podOf,
 } from "../simulation/controller-pods.ts";
 import { type HostState, readClaims, readHost, readWorkloadObject } from "../simulation/host-state.ts";
-import { outerMetadata, podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
+import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
+import { ownWorkloadOf } from "./not-delegated.ts";
 import { timeOf } from "./trouble.ts";
-import { type WorkloadFacts, workloadStatus } from "./workload.ts";
-import { workloadText } from "./workload-text.ts";
+import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
 
 /** Reads one workload's division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
 export async function readWorkload(
@@ -33,13 +33,7 @@ export async function readWorkload(
 ): Promise<Outcome> {
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);
-  if (object === undefined) {
-    throw new Failure("failure", {
-      object: `${kind} ${namespace}/${workload.name}`,
-      problem: "is not on the host",
-      remedy: "check its name and namespace (-n)",
-    });
-  }
+  if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
   const spec = podsOf(object, kind);
   const [runs, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
@@ -51,11 +45,10 @@ export async function readWorkload(
   const host = { ...known, claims };
   const pods = all.filter((pod) => isPodOf(workload, pod));
   const facts = {
-    ...workload,
+    ...ownWorkloadOf(object, kind),
+    namespace,
     replicas: podsWanted(object, kind, runs),
     pods,
-    metadata: outerMetadata(object, kind),
-    template: spec.metadata,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };
@@ -107,15 +100,12 @@ function nextPod(
   return { next: admitted.object, nextClaims: claimsOf(workload, spec, index) };
 }
 
-const cronJobState = z.looseObject({
-  status: z
-    .looseObject({
-      active: z.array(z.looseObject({ name: z.string() })).exactOptional(),
-      lastScheduleTime: z.string().exactOptional(),
-      lastSuccessfulTime: z.string().exactOptional(),
-    })
-    .exactOptional(),
+const cronJobStatus = z.looseObject({
+  active: z.array(z.looseObject({ name: z.string() })).default([]),
+  lastScheduleTime: z.string().default(""),
+  lastSuccessfulTime: z.string().default(""),
 });
+const cronJobState = z.looseObject({ status: cronJobStatus.prefault({}) });
 
 /** Returns how many pods a workload wants now. `runs` are a CronJob's active Jobs. */
 export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: readonly WrittenObject[]): number {
@@ -126,11 +116,11 @@ export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: read
 
 /** Returns the names of a CronJob's active Jobs. */
 export function runsOf(cronJob: WrittenObject): string[] {
-  return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
+  return readFields(cronJobState, cronJob).status.active.map(({ name }) => name);
 }
 
 /** Returns when a CronJob's latest run was due or succeeded, in epoch ms; 0 if it never ran. */
 function lastRunOf(cronJob: WrittenObject): number {
-  const { lastScheduleTime, lastSuccessfulTime } = readFields(cronJobState, cronJob).status ?? {};
-  return Math.max(...[lastScheduleTime, lastSuccessfulTime].map((time) => Date.parse(time ?? "") || 0));
+  const { lastScheduleTime, lastSuccessfulTime } = readFields(cronJobState, cronJob).status;
+  return Math.max(Date.parse(lastScheduleTime) || 0, Date.parse(lastSuccessfulTime) || 0);
 }

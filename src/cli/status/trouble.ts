@@ -6,6 +6,7 @@ import { isBound, isDeleting, isLive, isTerminal } from "../../pods/pod-state.ts
 import { memberOf } from "../../pods/proxy.ts";
 import { counted } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import type { HostState } from "../simulation/host-state.ts";
 import { readinessOf, removalOf } from "./clusters.ts";
 
 /** A problem of a workload or pod, and its remedy. */
@@ -14,20 +15,21 @@ export interface Trouble {
   readonly remedy?: string;
 }
 
+/** The objects that tell the troubles of a workload. */
 export interface TroubleFacts {
   readonly namespace: string;
-  /** Number of pods that the workload wants. */
+  /** Number of pods that the workload wants now. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
-  readonly clusters: readonly Stored<Cluster>[];
-  /** Virtual nodes. */
-  readonly nodes: readonly Stored<KubeNode>[];
   /** Events of controllers that could not create pods of the workload. */
-  readonly refusals: readonly KubeEvent[];
+  readonly refusals?: readonly KubeEvent[];
 }
 
 /** Returns troubles other than waiting: lost members, refused pods, and pods that do not start or have failed. */
-export function troublesOf({ namespace, replicas, pods, clusters, nodes, refusals }: TroubleFacts): Trouble[] {
+export function troublesOf(
+  { namespace, replicas, pods, refusals = [] }: TroubleFacts,
+  { clusters, nodes }: Pick<HostState, "clusters" | "nodes">,
+): Trouble[] {
   const nodeOf = new Map(nodes.map((node) => [node.metadata.name, node]));
   return [
     ...clusters.flatMap((each) => lostMember(each, nodeOf.get(virtualNodeName(each.metadata.name)), pods)),
@@ -67,16 +69,12 @@ function lostMember(
   const since = said === undefined || said.status === "True" ? "" : ` since ${said.lastTransitionTime}`;
   const what = `${name} is not ready${since}: ${reason}; ${counted(there.length)} there may run on, and the status shown is old`;
   const live = there.filter((pod) => !isDeleting(pod));
-  const remedies = [
-    ...(live.length === 0 ? [] : [evictionOf(live, name)]),
-    ...there
-      .filter(isDeleting)
-      .slice(0, 1)
-      .map(({ metadata }) => {
-        const command = `kubectl -n ${metadata.namespace} delete pod ${metadata.name} --grace-period=0 --force`;
-        return `pods that are being deleted end when ${name} is ready again; where it is gone for good: ${command}`;
-      }),
-  ];
+  const remedies = live.length === 0 ? [] : [evictionOf(live, name)];
+  const ending = there.find(isDeleting)?.metadata;
+  if (ending !== undefined) {
+    const command = `kubectl -n ${ending.namespace} delete pod ${ending.name} --grace-period=0 --force`;
+    remedies.push(`pods that are being deleted end when ${name} is ready again; where it is gone for good: ${command}`);
+  }
   return [{ what, remedy: remedies.join("; ") }];
 }
 

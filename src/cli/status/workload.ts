@@ -1,5 +1,5 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
-import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/workload.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
@@ -8,27 +8,17 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
+import { counted, table, thatWait } from "../shared/output.ts";
+import type { Terminal } from "../shared/terminal.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Place, Simulation } from "../simulation/simulation.ts";
 import type { ClaimTemplate } from "../simulation/workloads.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { gatesOf, UNREPORTED } from "./pod.ts";
-import { type Trouble, troublesOf } from "./trouble.ts";
+import { type Trouble, type TroubleFacts, troublesOf, troubleText } from "./trouble.ts";
 
 /** The host's objects of one workload. */
-export interface WorkloadFacts {
-  readonly kind: string;
-  readonly namespace: string;
-  readonly name: string;
-  /** Number of pods that it wants now. */
-  readonly replicas: number;
-  readonly pods: readonly Stored<Pod>[];
-  /** Metadata of the workload. */
-  readonly metadata?: OwnWorkload["metadata"];
-  /** Metadata of the pod template. */
-  readonly template?: OwnWorkload["template"];
-  /** Events of controllers that could not create pods of the workload. */
-  readonly refusals?: readonly KubeEvent[];
+export interface WorkloadFacts extends OwnWorkload, TroubleFacts {
   /** The workload's next pod after admission. Undefined when its pods are not delegated. */
   readonly next?: Stored<Pod>;
   /** Claims that the controller creates before that pod. */
@@ -38,17 +28,17 @@ export interface WorkloadFacts {
 /** A member's share of a workload. */
 export interface WorkloadMember {
   readonly cluster: string;
-  /** Number of pods that the scheduling preferences give it now. Absent without preferences. */
-  readonly wanted?: number;
+  /** Number of pods that the scheduling preferences give it now. Undefined without preferences. */
+  readonly wanted: number | undefined;
   /** Number of further pods that they would give it if it had room. */
-  readonly overflow?: number;
+  readonly overflow: number | undefined;
   /** Pods there that have neither ended nor are terminating. */
   readonly has: number;
   readonly ready: number;
   /** All pods there by phase, or Terminating. */
   readonly phases: Replicas;
-  /** Why one more pod would not go there. Absent if it would. */
-  readonly whyNot?: string;
+  /** Why one more pod would not go there. Undefined if it would. */
+  readonly whyNot: string | undefined;
 }
 
 /** Pods without a member, for one reason. */
@@ -67,20 +57,20 @@ export interface WorkloadStatus {
   readonly replicas: number;
   readonly pods: number;
   /** Running replicas are moved to keep the division. Undefined without a division. */
-  readonly rebalance?: boolean;
+  readonly rebalance: boolean | undefined;
   readonly clusters: readonly WorkloadMember[];
   /** Pods that are the host's own. */
   readonly onHost: number;
   /** Pods on the host that are not in overflow mode. */
   readonly notDelegated: number;
-  /** Why they are not delegated, and what to write. Absent if there are none. */
-  readonly whyOnHost?: string;
+  /** Why they are not delegated, and what to write. Undefined if there are none. */
+  readonly whyOnHost: string | undefined;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
   /** Further troubles of the workload. */
   readonly troubles: readonly Trouble[];
-  /** Member that one more pod would get. Absent if it would wait, or is not delegated. */
-  readonly next?: string;
+  /** Member that one more pod would get. Undefined if it would wait, or is not delegated. */
+  readonly next: string | undefined;
 }
 
 /** Computes the division of one workload from the host's objects, by the controller's own rules. */
@@ -90,9 +80,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     const cluster = memberOf(pod);
     return cluster === undefined ? [] : [{ cluster, pod }];
   });
-  const live = placed.filter(({ pod }) => isLive(pod));
-  const has: Record<string, number> = {};
-  for (const { cluster } of live) has[cluster] = (has[cluster] ?? 0) + 1;
+  const has = countBy(placed.filter(({ pod }) => isLive(pod)).map(({ cluster }) => cluster));
   const division = next === undefined ? undefined : divisionOf(next, replicas, has, host, now);
   const place = next === undefined ? undefined : placeOf(next, facts, host, now);
   const names = new Set([
@@ -101,55 +89,42 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   ]);
   const clusters = [...names].sort().map((cluster) => {
     const there = placed.filter((one) => one.cluster === cluster).map(({ pod }) => pod);
-    const wanted = division?.replicas[cluster];
-    const overflow = division?.shortfall[cluster];
-    const whyNot = place?.others.find((other) => other.cluster === cluster)?.message;
     return {
       cluster,
-      ...(division === undefined ? {} : { wanted: wanted ?? 0 }),
-      ...(overflow === undefined ? {} : { overflow }),
+      wanted: division && (division.replicas[cluster] ?? 0),
+      overflow: division?.shortfall[cluster],
       has: has[cluster] ?? 0,
       ready: there.filter(isReady).length,
-      phases: phasesOf(there),
-      ...(whyNot === undefined ? {} : { whyNot }),
+      phases: countBy(there.map(phaseOf)),
+      whyNot: place?.others.find((other) => other.cluster === cluster)?.message,
     };
   });
   const own = pods.filter((pod) => !isMarked(pod));
+  // A pod in overflow mode waits for the host's scheduler first.
+  const unmarked = own.filter((pod) => !isOverflow(pod));
+  const [firstUnmarked] = unmarked;
   return {
     kind,
     namespace,
     name,
     replicas,
     pods: pods.length,
-    ...(division === undefined ? {} : { rebalance: division.rebalance }),
+    rebalance: division?.rebalance,
     clusters,
     onHost: own.length,
-    ...whyOnHost(own, facts, host),
+    notDelegated: unmarked.length,
+    whyOnHost:
+      firstUnmarked &&
+      whyNotDelegated(
+        firstUnmarked.metadata,
+        host.namespaces.find(({ metadata }) => metadata.name === namespace),
+        facts,
+      ),
     readyOnHost: own.filter(isReady).length,
     pending: pendingOf(pods),
-    troubles: troublesOf({
-      namespace,
-      replicas,
-      pods,
-      clusters: host.clusters,
-      nodes: host.nodes,
-      refusals: facts.refusals ?? [],
-    }),
-    ...(place?.cluster === undefined ? {} : { next: place.cluster }),
+    troubles: troublesOf(facts, host),
+    next: place?.cluster,
   };
-}
-
-function whyOnHost(
-  pods: readonly Stored<Pod>[],
-  facts: WorkloadFacts,
-  { namespaces }: HostState,
-): Pick<WorkloadStatus, "notDelegated" | "whyOnHost"> {
-  // A pod in overflow mode waits for the host's scheduler first.
-  const unmarked = pods.filter((pod) => !isOverflow(pod));
-  const [first] = unmarked;
-  if (first === undefined) return { notDelegated: 0 };
-  const own = namespaces.find(({ metadata }) => metadata.name === facts.namespace);
-  return { notDelegated: unmarked.length, whyOnHost: whyNotDelegated(first.metadata, own, facts) };
 }
 
 function placeOf(
@@ -183,13 +158,12 @@ function isReady(pod: Pod): boolean {
   return conditionOf(pod, "Ready")?.status === "True";
 }
 
-function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
-  const phases: Record<string, number> = {};
-  for (const pod of pods) {
-    const phase = isDeleting(pod) ? "Terminating" : (pod.status?.phase ?? "Unknown");
-    phases[phase] = (phases[phase] ?? 0) + 1;
-  }
-  return phases;
+function phaseOf(pod: Pod): string {
+  return isDeleting(pod) ? "Terminating" : (pod.status?.phase ?? "Unknown");
+}
+
+function countBy(values: readonly string[]): Replicas {
+  return Object.fromEntries([...Map.groupBy(values, (value) => value)].map(([value, those]) => [value, those.length]));
 }
 
 function pendingOf(pods: readonly Stored<Pod>[]): PendingPods[] {
@@ -221,4 +195,61 @@ function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message
     message: `${UNREPORTED}: it is being placed, or \`legation controller\` does not run`,
   };
   return { reason, message };
+}
+
+/** Formats a workload's status for people. */
+export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
+  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
+    status;
+  const divided = rebalance !== undefined;
+  const readyCount = clusters.reduce((sum, member) => sum + member.ready, 0) + status.readyOnHost;
+  const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
+  const rows = clusters.map((member) => memberRow(member, divided, terminal));
+  const lines = [
+    `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
+    table(header, rows),
+  ];
+  if (rebalance === false)
+    lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
+  const overflowing = onHost - notDelegated;
+  if (overflowing > 0) {
+    lines.push(`${counted(overflowing)} in overflow mode ${overflowing === 1 ? "is" : "are"} this cluster's so far`);
+  }
+  if (notDelegated > 0) {
+    const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
+    lines.push(`${counted(notDelegated)} ${notDelegated === 1 ? "is" : "are"} not delegated${why}`);
+  }
+  if (next !== undefined) lines.push(`one more pod would go to ${next}`);
+  return [
+    ...lines,
+    ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
+    ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
+    ...pending.map((those) => pendingText(those, terminal)),
+  ].join("\n");
+}
+
+// A screenful.
+const MOST_TROUBLES = 8;
+
+function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
+  const { cluster, wanted = 0, overflow, has, ready, phases, whyNot = "" } = member;
+  const part = overflow === undefined ? String(wanted) : `${wanted} (+${overflow} without room)`;
+  const colour = wanted === has ? "green" : "yellow";
+  return [
+    cluster,
+    ...(divided ? [terminal.paint(colour, part)] : []),
+    String(has),
+    String(ready),
+    Object.entries(phases)
+      .map(([phase, count]) => `${count} ${phase}`)
+      .join(", ") || "-",
+    whyNot,
+  ];
+}
+
+function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
+  return [
+    `${terminal.paint("red", thatWait(pods))}: ${reason}`,
+    ...message.split("; ").map((line) => `  ${line}`),
+  ].join("\n");
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
-import { readMemberNews } from "../../../../src/cli/status/read-pod.ts";
+import { readMember } from "../../../../src/cli/status/read-pod.ts";
 import { memberTroubles } from "../../../../src/cli/status/trouble.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { endedStatus, type PodParts, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -136,7 +136,7 @@ describe("the status of a pod", () => {
   const { clusters, nodes } = host({ west: cordoned });
   const shown = async (find: (plural: string) => object | undefined, pod = replica()): Promise<string> => {
     const client = fakeClient({ find: (async ({ plural }: { plural: string }) => find(plural)) as never });
-    const news = await readMemberNews(client, pod, signal);
+    const news = await readMember(client, pod, signal);
     return journeyText(journeyOf(pod, [], {}, news), recordedSession().terminal);
   };
 

@@ -28,8 +28,7 @@ function replica(name: string, cluster: string, status: PodStatus = runningStatu
 }
 
 function troubles(pods: readonly Stored<Pod>[], parts: Partial<TroubleFacts> = {}, west: MemberParts = {}): Trouble[] {
-  const { clusters, nodes } = host({ east: {}, west });
-  return troublesOf({ namespace: "shop", replicas: pods.length, pods, clusters, nodes, refusals: [], ...parts });
+  return troublesOf({ namespace: "shop", replicas: pods.length, pods, ...parts }, host({ east: {}, west }));
 }
 
 function refusal(at: string, message: string): KubeEvent {

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/status/workload.ts";
-import { workloadText } from "../../../../src/cli/status/workload-text.ts";
+import { type WorkloadStatus, workloadStatus, workloadText } from "../../../../src/cli/status/workload.ts";
 import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { recordedSession } from "../session.ts";
 import { host, type MemberParts } from "../simulation/host.ts";
@@ -136,7 +135,7 @@ test("shows no division that the workload does not ask for, and counts pods of t
   const pods = [pod({ metadata: { ownerReferences: [owner] } }), replica("gated", undefined, {}, {})];
   const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 2, pods };
   const shown = workloadStatus(facts, host({ west: {} }), 0);
-  expect(shown).not.toHaveProperty("rebalance");
+  expect(shown.rebalance).toBeUndefined();
   expect(shown).toMatchObject({ onHost: 1, pending: [{ pods: ["gated"], reason: "NotPlaced" }] });
   expect(shown.clusters).toEqual([{ cluster: "west", has: 0, ready: 0, phases: {} }]);
 });
