@@ -7,7 +7,7 @@ import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
-import { servedVersion } from "../simulation/workloads.ts";
+import { servedVersion, workloadKind } from "../simulation/workloads.ts";
 import { type Answer, dryRunNamespace, dryRunPod, planNamespaces } from "./dry-run.ts";
 import { readManifestState, workloadsOf } from "./manifest.ts";
 import { isWaiting, type Plan } from "./outcome.ts";
@@ -45,16 +45,16 @@ export const planCommand: Subcommand<PlanInput> = {
     const objects = await readDocuments(filename, stdin, signal);
     for (const object of objects) check(object, namespace);
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
-    const { client, namespace: contextNamespace } = await session.connect(options, "host");
-    const current = namespace ?? contextNamespace;
-    const workloads = workloadsOf(objects, current);
-    if (workloads.length === 0) {
+    if (!objects.some((object) => workloadKind(object) !== undefined)) {
       throw new Failure("failure", {
         object: sources,
         problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
         remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
       });
     }
+    const { client, namespace: contextNamespace } = await session.connect(options, "host");
+    const current = namespace ?? contextNamespace;
+    const workloads = workloadsOf(objects, current);
     const [host, found] = await asViewer(
       Promise.all([readHost(client, signal), readManifestState(client, objects, workloads, current, signal)]),
     );
