@@ -3,26 +3,21 @@ import { type DelegationDecision, decided, type Phase, soonest } from "./model/d
 import { awaitsDelegate, holderOf } from "./model/delegates.ts";
 import { hasProxy, type PodView, type View } from "./model/view.ts";
 import { adopt } from "./phases/adopt.ts";
-import { awaitBoundScheduling, createBound } from "./phases/await-bound.ts";
-import { awaitNeeds } from "./phases/await-needs.ts";
-import { awaitPlacement } from "./phases/await-placement.ts";
 import { awaitPreviousLeader } from "./phases/await-previous-leader.ts";
-import { awaitScheduling } from "./phases/await-scheduling.ts";
+import { awaitBoundScheduling, awaitScheduling } from "./phases/await-scheduling.ts";
 import { bind, bindDeparted, repeatBinding } from "./phases/bind.ts";
-import { lostHolder } from "./phases/bind-to-lost-node.ts";
-import { choose } from "./phases/choose.ts";
+import { awaitNeeds, awaitPlacement, choose, followGroup, gated } from "./phases/choose.ts";
 import { confirmGone } from "./phases/confirm-gone.ts";
 import { ending } from "./phases/ending.ts";
 import { ended, follow } from "./phases/follow.ts";
-import { followGroup } from "./phases/follow-group.ts";
-import { gated } from "./phases/gated.ts";
 import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
+import { createBound, recreate } from "./phases/recreate.ts";
 import { confirmEnd, release, released } from "./phases/release.ts";
 import { settleUncertain } from "./phases/settle-uncertain.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
-import { unreachable } from "./phases/unreachable.ts";
-import { endedBeforeItWent, recreate, vanished } from "./phases/vanished.ts";
+import { lostHolder, unreachable } from "./phases/unreachable.ts";
+import { endedBeforeItWent, vanished } from "./phases/vanished.ts";
 import { awaitWithdrawal, confirmOther, leaveOthers, withdrawDuplicates } from "./phases/withdraw.ts";
 
 /** A proxy without a node of which no member shows a delegate: one member gets it. */

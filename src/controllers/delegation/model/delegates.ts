@@ -86,6 +86,12 @@ export function boundMember({ proxy, members }: PodView): MemberView | undefined
   return members.find((member) => member.name === name);
 }
 
+/** Returns the last state of the recorded delegate that its member showed before it went. */
+export function lastRecorded(view: PodView): Stored<Pod> | undefined {
+  const { departed } = boundMember(view) ?? {};
+  return departed !== undefined && isRecorded(departed, view.proxy) ? departed : undefined;
+}
+
 /** Returns the members with a delegate of a bound proxy beside that of its own member. */
 export function surplusHolders(view: PodView): Holder[] {
   const member = boundMember(view);

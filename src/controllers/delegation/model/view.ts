@@ -108,6 +108,11 @@ export function requestsIn({ proxy, members }: PodView, member: string): Amounts
   return members.find(({ name }) => name === member)?.requests ?? podRequests(proxy);
 }
 
+/** Returns why the member of a bound proxy would not take another delegate. */
+export function refusalOfOwnMember({ name, misfit }: MemberView, { memory }: PodView): string | undefined {
+  return misfit ?? memory.attempts[name]?.refusal?.message;
+}
+
 /** Returns why the author's and the operator's wishes for the pod are not known; undefined when they are. */
 export function unknownPlacement({
   ref,

@@ -5,7 +5,7 @@ import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
 import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../model/decision.ts";
-import { type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
+import { boundMember, type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
 import { forwards } from "../model/forwarding.ts";
 import { writeAgainAt } from "../model/futile-writes.ts";
 import { because } from "../model/needs.ts";
@@ -28,6 +28,36 @@ export const awaitScheduling: Phase = (view, now) => {
   const { ranking } = view;
   if (ranking === undefined) return decided("Scheduling", [], now);
   return leave(holder, ranking, view, now) ?? moveOn(holder, ranking, view, now) ?? wait(holder, ranking, view, now);
+};
+
+/**
+ * The delegate of a proxy that was bound without one waits for a node, and the pod has no other member to go to. After the
+ * scheduler's time other pods like it are not sent there.
+ */
+export const awaitBoundScheduling: Phase = (view, now) => {
+  const { proxy, memory } = view;
+  const member = boundMember(view);
+  if (member?.delegate === undefined) return undefined;
+  const { name, delegate, reachableSince, scheduleTimeoutMs, nodesVersion } = member;
+  const refusal = refusalBy({ ...member, delegate });
+  const why = because("NotPlaced", [refusal]);
+  const changes = forwards(proxy, name, delegate, view, now);
+  const again = writeAgainAt(memory, changes, now);
+  const attempt = memory.attempts[name];
+  const deadline = Math.max(attempt?.since ?? now, reachableSince) + scheduleTimeoutMs;
+  const message = unschedulableMessage(delegate);
+  if (message === undefined) {
+    if (now < deadline) return decided("Scheduling", changes, deadline, again);
+    const { actions, againAt } = report(why, view, now);
+    return decided("Scheduling", [...actions, ...changes], againAt, again);
+  }
+  const { actions, againAt } = report(why, view, now);
+  const told = [...actions, ...changes];
+  if (attempt === undefined || attempt.refusal !== undefined) return decided("Scheduling", told, againAt, again);
+  if (now < deadline) return decided("Scheduling", told, deadline, againAt, again);
+  const { uid: proxyUid } = proxy.metadata;
+  const refuse: Action = { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
+  return decided("Scheduling", [...told, refuse], againAt, again);
 };
 
 /** Takes the pod back from a member that it may not stay in. */
@@ -105,7 +135,7 @@ function progressOf(
 }
 
 /** Returns the refusal of the member whose scheduler finds no node, or does not answer. */
-export function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
+function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
   const message = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
   return { cluster: name, reason: "Unschedulable", message, dedupe: withoutAmounts(message) };
 }

@@ -1,15 +1,43 @@
 import type { Refusal } from "../../../placement/candidate.ts";
+import { isGated } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { createIn } from "../model/delegates.ts";
 import { because, isReady } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
 import { quietFor, waitFor, waitingSince } from "../model/report.ts";
-import { type PodView, requestsIn } from "../model/view.ts";
+import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
 
 // A slow member has answered by then; a lost one is known to be lost, as its probe hurries.
 const AWAIT_MS = 10_000;
 /** Members that are being read when a controller starts to lead, or when they join, mostly have been by then; ms. */
 export const READ_QUIETLY_MS = 5000;
+// The watch shows a namespace some moments after a pod that was created with it.
+const OPT_IN_QUIETLY_MS = 5000;
+// A pod follows the first of its group within moments. What takes longer is worth a condition and an event.
+const FOLLOW_QUIETLY_MS = 5000;
+
+/** A scheduling gate holds the pod, as it does for any scheduler. */
+export const gated: Phase = ({ proxy }) => (isGated(proxy) ? decided("Gated", []) : undefined);
+
+/** The namespace is not opted in, or the placement annotations cannot be read. */
+export const awaitPlacement: Phase = (view, now) => {
+  const unknown = unknownPlacement(view);
+  if (unknown === undefined) return undefined;
+  const quiet = view.invalid === undefined ? quietFor(OPT_IN_QUIETLY_MS, view, now) : undefined;
+  return quiet ?? waitFor(unknown, view, now);
+};
+
+/** Another pod of the group is being placed, and this one follows it. */
+export const followGroup: Phase = (view, now) =>
+  view.follows === true ? quietFor(FOLLOW_QUIETLY_MS, view, now) : undefined;
+
+/** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
+export const awaitNeeds: Phase = (view, now) => {
+  const { needs, settling } = view;
+  if (needs?.state === "missing") return waitFor({ reason: needs.reason, message: needs.message }, view, now);
+  // Events of their own tell when either has been read.
+  return needs?.state === "awaited" || settling === true ? decided("Waiting", []) : undefined;
+};
 
 /** The best member that takes the pod gets its delegate. Where none has room, the pod waits in the best of them. */
 export const choose: Phase = (view, now) => {

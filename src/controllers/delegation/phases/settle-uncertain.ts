@@ -7,7 +7,7 @@ import { openMembers } from "../model/open-members.ts";
 import { report } from "../model/report.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 import { SETTLES_MS } from "./await-previous-leader.ts";
-import { bindToLostNode } from "./bind-to-lost-node.ts";
+import { bindToLostNode } from "./unreachable.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.
 const UNCERTAIN_QUIETLY_MS = 5000;

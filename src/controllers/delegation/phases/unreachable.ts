@@ -1,7 +1,12 @@
-import { decided, type Phase } from "../model/decision.ts";
-import { boundMember } from "../model/delegates.ts";
+import { virtualNodeName } from "../../../api/keys.ts";
+import { isBound, unschedulableMessage } from "../../../pods/pod-state.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { bindTo, boundMember, holderOf } from "../model/delegates.ts";
 import { notReadyWrite } from "../model/feedback.ts";
 import { writeAgainAt } from "../model/futile-writes.ts";
+import { because } from "../model/needs.ts";
+import { waitFor } from "../model/report.ts";
+import type { MemberView, PodView } from "../model/view.ts";
 
 /** The member of a bound proxy does not answer, or has still to be read: what runs there is not known. */
 export const unreachable: Phase = (view, now) => {
@@ -10,3 +15,39 @@ export const unreachable: Phase = (view, now) => {
   const actions = notReadyWrite(view, member, now);
   return decided("Unreachable", actions, writeAgainAt(view.memory, actions, now));
 };
+
+/** The member that has the delegate does not answer. */
+export const lostHolder: Phase = (view, now) => {
+  const holder = holderOf(view);
+  return holder === undefined || holder.reachable ? undefined : bindToLostNode(holder, "has", view, now);
+};
+
+/**
+ * Binds a proxy to the node of a lost member that has the pod, or may have it. From then on it is a pod on an unreachable node: the
+ * node lifecycle controller evicts it and its own controller replaces it. Until the node is not Ready the pod waits.
+ */
+export function bindToLostNode(
+  member: MemberView,
+  has: "has" | "may have",
+  view: PodView,
+  now: number,
+): DelegationDecision {
+  const { name, delegate, notReady = false } = member;
+  const { proxy } = view;
+  const { uid: proxyUid } = proxy.metadata;
+  const what = `${has} the pod and does not answer`;
+  // A short loss must not confine a pod without a node there, since another member may get room.
+  const isUnscheduled = delegate !== undefined && unschedulableMessage(delegate) !== undefined;
+  // When most members are lost, their nodes stay Ready and no pod is evicted.
+  if (isUnscheduled || !notReady) {
+    const message = `${what}; no other member gets it before that is known`;
+    const reason = "ClusterNotReady";
+    return waitFor(because(reason, [{ cluster: name, reason, message }]), view, now, { outcome: "Unreachable" });
+  }
+  const message = `${name}: ${what}; it is bound to the lost node ${virtualNodeName(name)}, and leaves it when it does not tolerate that any longer`;
+  const bind: Action =
+    delegate !== undefined && isBound(delegate)
+      ? bindTo(proxy, name, delegate)
+      : { type: "bind", member: name, proxyUid };
+  return decided("Binding", [bind, { type: "announce", proxyUid, reason: "BoundToLostMember", message }]);
+}

@@ -1,0 +1,57 @@
+import { controllerOf, hasStarted } from "../../../pods/pod-state.ts";
+import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { boundMember, createIn, lastRecorded, surplusHolders } from "../model/delegates.ts";
+import { withoutConditionsOf } from "../model/feedback.ts";
+import { writeAgainAt } from "../model/futile-writes.ts";
+import { because, isReady, whyUnprepared } from "../model/needs.ts";
+import { waitFor } from "../model/report.ts";
+import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../model/view.ts";
+
+// Pause between two looks at what a bound proxy waits for, as no event tells.
+const LOOK_AGAIN_MS = 1000;
+
+/** A proxy that was bound without a delegate gets one in the member that it is bound to, and in no other. */
+export const createBound: Phase = (view, now) => {
+  const member = boundMember(view);
+  return member === undefined ? undefined : createInOwn(member, view, now);
+};
+
+/**
+ * The delegate went before it ran, and the pod has no controller that would replace it: it gets another delegate in its member,
+ * unless that refuses it.
+ */
+export const recreate: Phase = (view, now) => {
+  const { proxy } = view;
+  const member = boundMember(view);
+  if (member === undefined || member.delegate !== undefined) return undefined;
+  if (refusalOfOwnMember(member, view) !== undefined) return undefined;
+  const last = lastRecorded(view);
+  const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
+  if (started || controllerOf(proxy) !== undefined) return undefined;
+  // A delegate elsewhere may still run, and must have ended before the proxy gets another.
+  if (surplusHolders(view).length > 0) return decided("Withdrawing", [], writeAgainAt(view.memory, [], now));
+  return createInOwn(member, view, now);
+};
+
+/** Creates the delegate of a bound proxy, once its member has what the pod needs and does not refuse it. */
+function createInOwn({ name, readiness, misfit, departed }: MemberView, view: PodView, now: number): DelegationDecision {
+  const { proxy, needs, memory } = view;
+  const soon = { requeueAt: now + LOOK_AGAIN_MS };
+  const unknown = unknownPlacement(view);
+  if (unknown !== undefined) return waitFor(unknown, view, now, soon);
+  if (!isReady(readiness)) {
+    const why = whyUnprepared(needs, { name, readiness });
+    if (why === undefined) return decided("Preparing", [], soon.requeueAt);
+    return waitFor(why, view, now, { ...soon, outcome: "Preparing" });
+  }
+  if (misfit !== undefined) {
+    const reason = "RefusedByMember";
+    return waitFor(because(reason, [{ cluster: name, reason, message: misfit }]), view, now, soon);
+  }
+  const { refusal, until = 0 } = memory.attempts[name] ?? {};
+  if (refusal !== undefined && now < until) {
+    return waitFor(because(refusal.reason, [refusal]), view, now, { requeueAt: until });
+  }
+  const actions = [...withoutConditionsOf(proxy, departed), createIn(proxy, name)];
+  return decided("Placing", actions, writeAgainAt(memory, actions, now));
+}
