@@ -68,6 +68,8 @@ export interface Refusal {
   readonly dedupe?: string;
   /** The member does not answer, or has not been read: once it has, its reason may be any other. */
   readonly silent?: true;
+  /** The host has no virtual node for the member. */
+  readonly lacksNode?: true;
 }
 
 /** A placement rule: it refuses members, or prefers some. */

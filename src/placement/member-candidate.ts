@@ -47,6 +47,7 @@ export const CORDONED: NonNullable<Candidate["closed"]> = {
 export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
   reason: "ClusterNotReady",
   message: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
+  lacksNode: true,
 };
 
 /** Returns the refusal of a member that cannot be reached. */

@@ -34,8 +34,8 @@ export interface Hold {
 
 const HOLD_MS = 5 * 60_000;
 const FORGET_FAILURE_MS = 2 * 60_000;
-/** A transient failure counts as lasting after this long; ms. Most webhooks and starting API servers answer sooner. */
-export const LASTING_AFTER_MS = 10_000;
+// A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
+const LASTING_AFTER_MS = 10_000;
 
 /**
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
@@ -96,8 +96,22 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
    */
   failed(object: Key, write: string, error: KubeError, workingSince = 0): Failure {
     if (isLastingRefusal(error)) return "refused";
-    const since = this.#failingSince(mayBeStarting(error) ? rightOf(error) : failureKey(object, write));
-    return this.#options.clock.now() < Math.max(since, workingSince) + LASTING_AFTER_MS ? "transient" : "lasting";
+    const key = mayBeStarting(error) ? rightOf(error) : failureKey(object, write);
+    return this.#mayPass(key, workingSince) ? "transient" : "lasting";
+  }
+
+  /**
+   * Records a failure that the caller has judged itself. Reports whether it may still pass: its series has lasted no longer than
+   * that of a transient one.
+   */
+  mayPass(object: Key, write: string, workingSince = 0): boolean {
+    return this.#mayPass(failureKey(object, write), workingSince);
+  }
+
+  /** Reports whether the write has failed since it was last answered. */
+  isFailing(object: Key, write: string): boolean {
+    const series = this.#failing.get(failureKey(object, write));
+    return series !== undefined && this.#options.clock.now() - series.lastAt < this.#forgetFailureMs;
   }
 
   /** Ends a series of failures: the write was answered, though parts of it may be refused. */
@@ -165,17 +179,20 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     else this.#held.set(object, Object.fromEntries(held));
   }
 
-  #failingSince(key: string): number {
+  #mayPass(key: string, workingSince: number): boolean {
     const now = this.#options.clock.now();
-    const { forgetFailureMs = FORGET_FAILURE_MS } = this.#options;
     for (const [other, { lastAt }] of this.#failing) {
-      if (now - lastAt < forgetFailureMs) break;
+      if (now - lastAt < this.#forgetFailureMs) break;
       this.#failing.delete(other);
     }
     const { since = now } = this.#failing.get(key) ?? {};
     this.#failing.delete(key);
     this.#failing.set(key, { since, lastAt: now });
-    return since;
+    return now < Math.max(since, workingSince) + LASTING_AFTER_MS;
+  }
+
+  get #forgetFailureMs(): number {
+    return this.#options.forgetFailureMs ?? FORGET_FAILURE_MS;
   }
 }
 

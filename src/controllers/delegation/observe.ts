@@ -8,7 +8,6 @@ import {
   CORDONED,
   candidateOf,
   isOutOfService,
-  NO_VIRTUAL_NODE,
 } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { rank } from "../../placement/rank.ts";
@@ -243,8 +242,8 @@ function sourceOf(member: Member, key: ObjectKey): ObservedMember {
 /** Returns the facts of a candidate that phases decide by. */
 export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "removed" | "lacksNode" | "overdue"> {
   return {
-    ...(closed === BEING_REMOVED ? { removed: true } : {}),
-    ...(closed === NO_VIRTUAL_NODE ? { lacksNode: true } : {}),
+    ...(closed?.reason === BEING_REMOVED.reason ? { removed: true } : {}),
+    ...(closed?.lacksNode === true ? { lacksNode: true } : {}),
     ...(overdue === true ? { overdue } : {}),
   };
 }
@@ -279,7 +278,7 @@ export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string):
 
 /** Returns what keeps an unbound pod off the member's virtual node. */
 export function repelledBy(candidate: Candidate, proxy: Stored<Pod>): MemberView["repels"] {
-  return candidate.closed === CORDONED ? CORDONED : taintRefusal(proxy, candidate);
+  return candidate.closed?.reason === CORDONED.reason ? CORDONED : taintRefusal(proxy, candidate);
 }
 
 /** Reports whether a probe or watch failed, but not for so long that the virtual node would say so. */

@@ -7,7 +7,6 @@ import { podRequests } from "../../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../../pods/delegate.ts";
 import { droppable } from "../../../pods/dropped-fields.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
-import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import {
   isOfAllAlike,
   isOfItsPlace,
@@ -23,7 +22,7 @@ import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { isSettled } from "../model/delegates.ts";
 import type { BackoffGrowth } from "../model/member-backoff.ts";
-import { CREATE_ENDS_MS, MARKS } from "../model/memory.ts";
+import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../model/memory.ts";
 import { isPrepared } from "../model/needs.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
@@ -252,7 +251,8 @@ export class Creation {
     // Other pods of its shape must not wait for this one: it may be tried for long.
     if (this.#reservations.abandon(proxyUid)) this.#options.events.emit("roomFreed");
     const isEndless = passing !== undefined || isOfItsPlace(error);
-    if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
+    // A refusal is to last by itself, whatever else failed before.
+    if (this.#isEarly(proxyUid, member, isEndless ? undefined : refusedCreationIn(member.name))) throw error;
     if (!isEndless) return;
     const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
     this.#options.refusedWrites.tell(key, proxyUid, "create", told);
@@ -260,11 +260,9 @@ export class Creation {
   }
 
   /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
-  #isEarly(proxyUid: string, { name, reachableSince }: Member, refusing = false): boolean {
-    const now = this.#options.clock.now();
-    // Answers from before the member was lost do not count.
-    const since = Math.max(this.#memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
-    return this.#memories.of(proxyUid).uncertain !== name && now < since + LASTING_AFTER_MS;
+  #isEarly(proxyUid: string, { name, reachableSince }: Member, write = creationIn(name)): boolean {
+    const memories = this.#memories;
+    return memories.writes.mayPass(proxyUid, write, reachableSince) && memories.of(proxyUid).uncertain !== name;
   }
 
   /** A pod of that name exists: this proxy's after a lost response, an earlier proxy's, or a foreign one. */

@@ -1,4 +1,4 @@
-import { type ObjectKey, objectRef, type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import type { Member } from "../../../clusters/member.ts";
 import { isKubeError, isLastingRefusal, isRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
@@ -9,6 +9,7 @@ import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { isFutile } from "../model/futile-writes.ts";
+import { RESIZE } from "../model/memory.ts";
 import type { View } from "../model/view.ts";
 import { type Purpose, statusPurpose, undone } from "../model/write-purpose.ts";
 import type { DelegationOptions } from "../options.ts";
@@ -94,7 +95,7 @@ export class DelegateSync {
         context.log.warn({ member: member.name }, message);
         this.tellOnce(key, action.proxyUid, "NotForwarded", message);
       }
-      if (subresource === "resize") this.#memories.noteResized(action.proxyUid);
+      if (subresource === "resize") this.#memories.writes.done(action.proxyUid, RESIZE);
       return expectInMember(
         member.name,
         (pod) => pod.metadata.uid !== uid || isAtLeast(pod, written.metadata.resourceVersion),
@@ -165,14 +166,8 @@ export class DelegateSync {
   }
 
   #noteResizeRefused(proxyUid: string, { body }: ForwardPatch, error: unknown): void {
-    const { clock } = this.#options;
-    const refusal = {
-      spec: JSON.stringify(body.spec),
-      reason: resizeReason(error),
-      message: isKubeError(error) ? error.detail : String(error),
-      since: timestamp(clock.wall()),
-    };
-    this.#memories.noteRefusedResize(proxyUid, refusal, clock.now());
+    const why = { reason: resizeReason(error), message: isKubeError(error) ? error.detail : String(error) };
+    this.#memories.writes.refuse(proxyUid, RESIZE, why, { content: JSON.stringify(body.spec) });
   }
 
   #hold(proxyUid: string, patch: StatusPatch | ForwardPatch, reason: HoldReason): void {

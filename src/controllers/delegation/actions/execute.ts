@@ -14,7 +14,6 @@ import { conditionOf, deletionGrace, isBound, isDeleting } from "../../../pods/p
 import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
-import { LASTING_AFTER_MS } from "../../../runtime/write-guard.ts";
 import { failedAdmission } from "../../api-refusal.ts";
 import type { Action, ActionOf } from "../model/decision.ts";
 import type { Memory } from "../model/memory.ts";
@@ -230,11 +229,10 @@ export class Executor {
   /** Tells the author that the host refuses the Binding of a pod whose delegate runs. */
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const memories = this.#memories;
-    const now = this.#options.clock.now();
-    const mayPass = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + LASTING_AFTER_MS;
-    if (mayPass || !(isLastingRefusal(error) || failedAdmission(error))) return;
+    if (!isLastingRefusal(error) && !failedAdmission(error)) return;
+    if (memories.writes.failed(proxyUid, `bind ${member}`, error) === "transient") return;
     const why = notBound(member, error.detail);
-    if (memories.isTold(proxyUid, why.message, now)) return;
+    if (memories.isTold(proxyUid, why.message, this.#options.clock.now())) return;
     await this.#report({ type: "report", proxyUid, ...why }, context);
   }
 

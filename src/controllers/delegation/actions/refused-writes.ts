@@ -49,7 +49,8 @@ export class RefusedWrites {
 
   done(key: ObjectKey, action: Action): void {
     const proxyUid = this.#concerned(key, action);
-    if (proxyUid === undefined) return;
+    // `Creation` judges its failures: a pod whose needs are copied first has had no answer.
+    if (proxyUid === undefined || action.type === "create") return;
     // Parts of these may be refused, which is told as such.
     const isPartial = action.type === "forward" || action.type === "status" || action.type === "restoreMarks";
     if (isPartial) this.writes.answered(proxyUid, nameOf(action));

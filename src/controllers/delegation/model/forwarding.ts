@@ -1,11 +1,12 @@
-import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import { type Pod, type Stored, timestamp } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import { gatePatch } from "../../../pods/readiness-gates.ts";
+import { heldWrite } from "../../../runtime/held-writes.ts";
 import type { Action } from "./decision.ts";
 import { isFutile } from "./futile-writes.ts";
-import type { Memory } from "./memory.ts";
-import type { View } from "./view.ts";
+import { RESIZE } from "./memory.ts";
+import { type View, wallTime } from "./view.ts";
 import { purposeOf } from "./write-purpose.ts";
 
 /**
@@ -16,12 +17,13 @@ export function forwards(
   proxy: Stored<Pod>,
   member: string,
   delegate: Stored<Pod>,
-  { memory, merged }: Pick<View, "memory" | "merged">,
+  view: Pick<View, "memory" | "merged" | "wallOffsetMs">,
   now: number,
 ): Action[] {
   if (isDeleting(delegate)) return [];
-  const refused = refusedResize(proxy, delegate, memory);
-  const held = refused !== undefined && now >= refused.until ? undefined : refused;
+  const { memory, merged } = view;
+  const { until = 0 } = heldWrite(memory.held, RESIZE) ?? {};
+  const held = now < until ? refusedResize(proxy, delegate, view) : undefined;
   const gates = gatePatch(proxy, delegate);
   const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, held, merged)]
     .map((patch) => ({ patch, purpose: purposeOf(proxy, delegate, patch) }))
@@ -37,8 +39,11 @@ export function forwards(
 export function refusedResize(
   proxy: Pod,
   delegate: Stored<Pod>,
-  { resize }: Memory,
-): (ResizeRefusal & { readonly until: number }) | undefined {
-  if (resize === undefined) return undefined;
-  return JSON.stringify(resizeNeeded(proxy, delegate)) === resize.spec ? resize : undefined;
+  view: Pick<View, "memory" | "wallOffsetMs">,
+): ResizeRefusal | undefined {
+  const { refusal, content } = heldWrite(view.memory.held, RESIZE) ?? {};
+  if (refusal === undefined || JSON.stringify(resizeNeeded(proxy, delegate)) !== content) return undefined;
+  const { why, since } = refusal;
+  const reason = why.reason === "Deferred" ? "Deferred" : "Infeasible";
+  return { reason, message: why.message, since: timestamp(wallTime(view, since)) };
 }

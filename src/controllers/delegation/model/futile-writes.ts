@@ -16,11 +16,11 @@ export function isFutile(memory: Memory, patch: object, purpose: Purpose | undef
  * a status or a forward, in case it has no effect. Epoch ms.
  */
 export function writeAgainAt(
-  { held = {}, resize }: Memory,
+  { held = {} }: Memory,
   actions: readonly Action[],
   now: number,
 ): number | undefined {
-  const times = [...Object.values(held).map(({ until }) => until), resize?.until ?? 0].filter((until) => until > now);
+  const times = Object.values(held).flatMap(({ until }) => (until > now ? [until] : []));
   const writes = actions.some(({ type }) => type === "status" || type === "forward");
   return soonest(...times, writes ? now + CHECKED_MS : undefined);
 }

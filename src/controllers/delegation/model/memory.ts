@@ -1,5 +1,4 @@
 import type { Refusal } from "../../../placement/candidate.ts";
-import type { ResizeRefusal } from "../../../pods/forward.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../../../runtime/held-writes.ts";
 import type { MemberReason } from "./needs.ts";
@@ -8,10 +7,6 @@ import type { MemberReason } from "./needs.ts";
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
-  /** First failure with an error that may pass by itself; epoch ms. */
-  readonly failingSince?: number;
-  /** First refusal, for a pod that a lasting refusal would end; epoch ms. */
-  readonly refusingSince?: number;
   /** No member had room: it waits there until one has. */
   readonly parked?: boolean;
   /** Why it did not work out; absent while it is under way. */
@@ -78,8 +73,6 @@ export interface Memory {
   readonly gone?: string;
   /** Writes that are held, since they were refused, changed nothing or are undone each time; by name or as JSON. */
   readonly held?: HeldWrites<RefusedWrite>;
-  /** The resize that the delegate's member has refused. */
-  readonly resize?: RefusedResize;
 }
 
 export interface Told {
@@ -91,20 +84,24 @@ export interface Told {
   readonly refusals?: readonly MemberReason[];
 }
 
-/** A resize that a member has refused. */
-export interface RefusedResize extends ResizeRefusal {
-  /** The change of the spec, as JSON. */
-  readonly spec: string;
-  /** Until when it is not tried again; epoch ms. */
-  readonly until: number;
-}
-
 /** How long a write is held; ms. */
 export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
+/** Stands for a resize that the member refuses. Its content is the change of the spec, as JSON. */
+export const RESIZE = "resize";
 
 export const NOTHING: Memory = { fresh: true, attempts: {} };
+
+/** Names the create of a delegate in a member among the writes that fail. */
+export function creationIn(member: string): string {
+  return `create ${member}`;
+}
+
+/** Names the create of a delegate that the member refuses, where a lasting refusal ends the pod. */
+export function refusedCreationIn(member: string): string {
+  return `refused create ${member}`;
+}
 
 export function isHeld({ held }: Memory, write: string, now: number): boolean {
   return heldUntil(held, { write, now }) !== undefined;

@@ -35,8 +35,8 @@ export const ended: Phase = (view, now) => {
 
 /** Feedback comes first: a member that takes no write must not keep the host from hearing what runs there. */
 function keepAlike(member: string, delegate: Stored<Pod>, view: PodView, now: number): Action[] {
-  const { proxy, memory } = view;
-  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, memory);
+  const { proxy } = view;
+  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, view);
   return [...feedback(proxy, delegate, refused), ...forwards(proxy, member, delegate, view, now)];
 }
 

@@ -4,14 +4,18 @@ import { refusedConditions } from "../../../pods/proxy-conditions.ts";
 import { decided, type Phase } from "../model/decision.ts";
 import { blocksDeletion } from "../model/delegates.ts";
 import { isFutile, writeAgainAt } from "../model/futile-writes.ts";
+import { RESIZE } from "../model/memory.ts";
 import { wallTime } from "../model/view.ts";
 import { statusPurpose } from "../model/write-purpose.ts";
 
 /** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
 export const showRefusedWrites: Phase = (view, now) => {
   const { proxy, memory, members } = view;
-  const refused = Object.values(memory.held ?? {}).flatMap(({ refusal, until }) =>
-    refusal === undefined || now >= until ? [] : [{ ...refusal.told, since: timestamp(wallTime(view, refusal.since)) }],
+  const refused = Object.entries(memory.held ?? {}).flatMap(([write, { refusal, until }]) =>
+    // The condition PodResizePending shows a resize.
+    refusal === undefined || now >= until || write === RESIZE
+      ? []
+      : [{ ...refusal.told, since: timestamp(wallTime(view, refusal.since)) }],
   );
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;

@@ -6,10 +6,11 @@ import { WriteGuard } from "../../../runtime/write-guard.ts";
 import { type BackoffGrowth, backoffAfterRefusal } from "../model/member-backoff.ts";
 import {
   type Attempt,
+  creationIn,
   HOLD_MS,
   type Memory,
   NOTHING,
-  type RefusedResize,
+  refusedCreationIn,
   type SentBinding,
   type SentRecord,
 } from "../model/memory.ts";
@@ -77,21 +78,6 @@ export class Memories {
     });
   }
 
-  /**
-   * The attempt has failed with an error that may pass by itself; `refusing`: with a refusal of the pod. Returns since when it does
-   * so; epoch ms.
-   */
-  noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
-    const attempt = this.of(proxyUid).attempts[member] ?? { since: now, refusalCount: 0 };
-    const { failingSince = now, refusingSince = refusing ? now : undefined } = attempt;
-    this.#attempt(proxyUid, member, {
-      ...attempt,
-      failingSince,
-      ...(refusingSince === undefined ? {} : { refusingSince }),
-    });
-    return refusing ? (refusingSince ?? now) : failingSince;
-  }
-
   /** Room may have become free in the member that refused the pod: it is asked now. One more refusal does not prolong the backoff. */
   noteOpen(proxyUid: string, member: string, now: number): void {
     const attempt = this.#memories.get(proxyUid)?.attempts[member];
@@ -118,6 +104,7 @@ export class Memories {
     const earlier = attempts[refusal.cluster] ?? { since: now, refusalCount: 0 };
     const { restMs, ...backoff } = backoffAfterRefusal(earlier, growth);
     const { since } = earlier;
+    this.#endFailures(proxyUid, refusal.cluster);
     this.#attempt(proxyUid, refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, ...backoff });
     return restMs;
   }
@@ -127,6 +114,7 @@ export class Memories {
    * even after a delegate was deleted: the attempt begins anew, so that no other member is tried before that is over.
    */
   noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
+    if (lost !== undefined) this.#endFailures(proxyUid, member);
     this.#change(proxyUid, (memory) => {
       if (lost === undefined) return { ...memory, uncertain: member };
       const { since = lost.at } = (memory.uncertain === member ? memory.uncertainCreate : undefined) ?? {};
@@ -168,13 +156,8 @@ export class Memories {
 
   noteMade(proxyUid: string, member: string, delegateUid: string): void {
     this.noteUncertain(proxyUid, member);
-    this.#change(proxyUid, (memory) => {
-      const made = { ...memory, made: delegateUid };
-      const attempt = memory.attempts[member];
-      if (attempt === undefined) return made;
-      const { failingSince: _, refusingSince: __, ...sound } = attempt;
-      return { ...made, attempts: { ...memory.attempts, [member]: sound } };
-    });
+    this.#change(proxyUid, (memory) => ({ ...memory, made: delegateUid }));
+    this.#endFailures(proxyUid, member);
   }
 
   /**
@@ -221,14 +204,6 @@ export class Memories {
     return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
   }
 
-  noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, resize: { ...resize, until: now + HOLD_MS } }));
-  }
-
-  noteResized(proxyUid: string): void {
-    this.#changeKnown(proxyUid, ({ resize: _, ...memory }) => memory);
-  }
-
   /** The member was asked for the delegate of this uid, and does not have it. */
   noteGone(proxyUid: string, delegateUid: string): void {
     this.#change(proxyUid, (memory) => ({ ...memory, gone: delegateUid }));
@@ -244,6 +219,10 @@ export class Memories {
     const { [field]: sent } = this.of(proxyUid);
     this.forget(proxyUid);
     if (sent !== undefined) this.#change(proxyUid, (memory) => ({ ...memory, [field]: sent }));
+  }
+
+  #endFailures(proxyUid: string, member: string): void {
+    for (const write of [creationIn(member), refusedCreationIn(member)]) this.writes.answered(proxyUid, write);
   }
 
   #attempt(proxyUid: string, member: string, attempt: Attempt): void {

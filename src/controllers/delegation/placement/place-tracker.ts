@@ -4,6 +4,7 @@ import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import { endsUnstarted, isFor, isSettled, ranUntold } from "../model/delegates.ts";
+import { creationIn } from "../model/memory.ts";
 import type { PlacementState } from "./placement-state.ts";
 
 export interface PlaceTrackerOptions {
@@ -59,10 +60,12 @@ export class PlaceTracker {
     const { registry, placementState } = this.#options;
     const member = registry.member(name);
     if (member === undefined) return registry.unconnected().some(({ metadata }) => metadata.name === name);
-    const { reserved, uncertain, attempts } = placementState.memories.of(proxy.metadata.uid);
+    const { uid } = proxy.metadata;
+    const { memories } = placementState;
+    const { reserved, uncertain } = memories.of(uid);
     if (reserved === name || uncertain === name || !member.reachable || !member.read) return true;
     // While its creation is retried there, pods that wait for its place must not hear of each attempt.
-    if (attempts[name]?.failingSince !== undefined) return true;
+    if (memories.writes.isFailing(uid, creationIn(name))) return true;
     const delegate = member.delegates.get(key);
     if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
     const departed = member.delegates.departed(key);

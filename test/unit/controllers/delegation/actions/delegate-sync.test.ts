@@ -142,7 +142,7 @@ function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
   };
   /** Returns the proxy's status on the host after that. */
   const shown = (proxy: Stored<Pod>): PodStatus | undefined =>
-    statusFrom(proxy, there.delegate, { refused: refusedResize(proxy, there.delegate, memory()) });
+    statusFrom(proxy, there.delegate, { refused: refusedResize(proxy, there.delegate, { memory: memory() }) });
   return { forward, shown, there, told, clock, subject, nextAction, memory };
 }
 
@@ -438,7 +438,7 @@ describe("a write without effect", () => {
     const shown = await subject.forward(action, context);
     expect(shown?.(world(undefined, []))).toBe(true);
     expect(told).toEqual([`Cluster west did not take the changed resources: ${detail}`]);
-    expect(memories.of("uid-1").resize).toMatchObject({ reason: "Infeasible", message: detail });
+    expect(memories.of("uid-1").held?.resize?.refusal?.why).toEqual({ reason: "Infeasible", message: detail });
   });
 });
 

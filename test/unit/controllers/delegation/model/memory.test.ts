@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { creationIn, refusedCreationIn } from "../../../../../src/controllers/delegation/model/memory.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 
 const now = 1_000_000;
@@ -77,22 +78,36 @@ describe("the memory of a proxy", () => {
     expect(waits("steady")).toEqual([30_000, 30_000, 30_000]);
   });
 
-  test("holds since when an attempt is held up, until a delegate is created", () => {
-    const memories = new Memories({ now: () => 0 });
-    memories.noteAttempt("uid-1", "west", now);
-    expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
-    expect(memories.noteFailing("uid-1", "west", now + 5_000)).toBe(now);
-    memories.noteMade("uid-1", "west", "delegate-uid");
-    expect(memories.noteFailing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
+  const refused = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
+
+  test.each<[string, (memories: Memories) => void]>([
+    ["a delegate is created", (memories) => memories.noteMade("uid-1", "west", "delegate-uid")],
+    ["the member refuses the pod", (memories) => void memories.noteRefusal("uid-1", refused, 1, now)],
+    ["the response is lost", (memories) => memories.noteUncertain("uid-1", "west", { at: now, message: "reset" })],
+  ])("counts a failing create until %s", (_, answer) => {
+    let at = now;
+    const memories = new Memories({ now: () => at });
+    const mayPass = (): boolean => memories.writes.mayPass("uid-1", creationIn("west"));
+    expect(mayPass()).toBe(true);
+    at += 10_000;
+    expect(mayPass()).toBe(false);
+    expect(memories.writes.isFailing("uid-1", creationIn("west"))).toBe(true);
+    answer(memories);
+    expect(memories.writes.isFailing("uid-1", creationIn("west"))).toBe(false);
+    expect(mayPass()).toBe(true);
   });
 
-  test("holds since when the pod was refused, whatever else failed before or between", () => {
-    const memories = new Memories({ now: () => 0 });
-    memories.noteAttempt("uid-1", "west", now);
-    expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
-    expect(memories.noteFailing("uid-1", "west", now + 5_000, true)).toBe(now + 5_000);
-    expect(memories.noteFailing("uid-1", "west", now + 6_000)).toBe(now);
-    expect(memories.noteFailing("uid-1", "west", now + 7_000, true)).toBe(now + 5_000);
+  test("counts a refused create by itself, whatever else failed before or between", () => {
+    let at = now;
+    const { writes } = new Memories({ now: () => at });
+    const fails = (write: string): boolean => writes.mayPass("uid-1", write);
+    expect(fails(creationIn("west"))).toBe(true);
+    at += 5_000;
+    expect(fails(refusedCreationIn("west"))).toBe(true);
+    at += 6_000;
+    expect([fails(creationIn("west")), fails(refusedCreationIn("west"))]).toEqual([false, true]);
+    at += 4_000;
+    expect(fails(refusedCreationIn("west"))).toBe(false);
   });
 
   test("holds since when an attempt lasts, however often its create is sent", () => {
