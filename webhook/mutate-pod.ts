@@ -1,5 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
-import type { Placement } from "../src/api/annotations.ts";
+import type { RequestedPlacement } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
@@ -56,7 +56,11 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
 }
 
 /** Returns the JSON patch from the pod to its proxy. Only fields that `toProxy` owns are compared. */
-function proxyPatch(object: ReviewedObject, spec: PodFields, { failover }: Placement): fastJsonPatch.Operation[] {
+function proxyPatch(
+  object: ReviewedObject,
+  spec: PodFields,
+  { failover }: RequestedPlacement,
+): fastJsonPatch.Operation[] {
   const pod = fieldsOfMarks(object, spec);
   const proxy = toProxy(pod);
   return fastJsonPatch.compare(pod, failover === undefined ? proxy : withEndlessTolerations(proxy));

@@ -1,5 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
-import type { Placement } from "../src/api/annotations.ts";
+import type { RequestedPlacement } from "../src/api/annotations.ts";
 import {
   FAILOVER_ANNOTATION,
   MODE_ANNOTATION,
@@ -18,7 +18,7 @@ import { allowed, denied, patched, type Verdict } from "./responses.ts";
 export function mutateOverflow(
   object: ReviewedObject,
   spec: PodFields,
-  placement: Placement,
+  placement: RequestedPlacement,
   problems: readonly string[],
 ): Verdict {
   const { nodeName = "" } = spec;
@@ -44,7 +44,7 @@ export function mutateOverflow(
 }
 
 /** Returns why a pod cannot be in overflow mode. */
-export function overflowProblems({ failover }: Placement, tolerations: readonly Toleration[]): string[] {
+export function overflowProblems({ failover }: RequestedPlacement, tolerations: readonly Toleration[]): string[] {
   const problems: string[] = [];
   if (failover !== undefined) {
     problems.push(
@@ -62,7 +62,7 @@ export function overflowProblems({ failover }: Placement, tolerations: readonly 
 }
 
 /** Returns warnings for settings without full effect in overflow mode. */
-export function overflowWarnings({ preferences }: Placement, spec: PodFields): string[] {
+export function overflowWarnings({ preferences }: RequestedPlacement, spec: PodFields): string[] {
   const warnings: string[] = [];
   const claim = hostClaim(spec);
   if (claim !== undefined) {
@@ -75,7 +75,7 @@ export function overflowWarnings({ preferences }: Placement, spec: PodFields): s
 }
 
 /** Warns of overflow settings on a pod that is delegated at once. */
-export function idleOverflowWarnings({ overflowAfterSeconds }: Placement): string[] {
+export function idleOverflowWarnings({ overflowAfterSeconds }: RequestedPlacement): string[] {
   if (overflowAfterSeconds === undefined) return [];
   return [`${OVERFLOW_AFTER_ANNOTATION}: has no effect without ${MODE_ANNOTATION}: "overflow"`];
 }

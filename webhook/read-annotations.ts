@@ -1,4 +1,9 @@
-import { type Annotations, authorAnnotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
+import {
+  type Annotations,
+  authorAnnotations,
+  parsePlacement,
+  type RequestedPlacement,
+} from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
 import { isJsonObject } from "../src/api/json.ts";
 import {
@@ -15,7 +20,7 @@ import type { ReviewedObject } from "./admission-review.ts";
 
 /** An author's placement, and all problems of the annotations. */
 export interface Read {
-  readonly placement: Placement;
+  readonly placement: RequestedPlacement;
   readonly problems: readonly string[];
 }
 
@@ -34,14 +39,21 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
 }
 
 /** Returns privileges that overrides would add behind the host's admission. `spec` is unchecked. */
-export function overrideProblems({ overrides = [] }: Placement, spec: unknown): string[] {
+export function overrideProblems({ overrides = [] }: RequestedPlacement, spec: unknown): string[] {
   if (overrides.length === 0 || !isJsonObject(spec)) return [];
   const problems = privilegeProblems({ containers: [], ...spec }, overrides);
   return problems.map((problem) => `annotation ${OVERRIDES_ANNOTATION}: ${problem}`);
 }
 
 /** Returns warnings for legal annotations that may surprise. */
-export function placementWarnings({ delegate, clusters, selector, affinity, group, groupBy }: Placement): string[] {
+export function placementWarnings({
+  delegate,
+  clusters,
+  selector,
+  affinity,
+  group,
+  groupBy,
+}: RequestedPlacement): string[] {
   const warnings: string[] = [];
   if (delegate === false && (clusters !== undefined || selector !== undefined)) {
     warnings.push('legation.dev/delegate: "false": the pod stays in this cluster, whatever clusters are named');
@@ -59,7 +71,7 @@ export function placementWarnings({ delegate, clusters, selector, affinity, grou
 }
 
 /** Warns of a spread constraint on a pod without a controller. */
-export function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
+export function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: RequestedPlacement): string[] {
   const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
   if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
   return [
@@ -71,7 +83,7 @@ export function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Pl
 const NOT_IDLE: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
 
 /** Warns of placement annotations on pods that are not delegated, one each: the API server truncates long warnings. */
-export function idleWarnings(annotations: Annotations, { delegate }: Placement): string[] {
+export function idleWarnings(annotations: Annotations, { delegate }: RequestedPlacement): string[] {
   const reason =
     delegate === false
       ? `has no effect beside ${DELEGATE_ANNOTATION}: "false"`

@@ -39,7 +39,7 @@ export type ApiMode = (typeof API_MODES)[number];
 /** Groups pods that name no group. */
 export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonly key: string };
 
-export interface Placement {
+export interface RequestedPlacement {
   readonly delegate?: boolean;
   /** Members by name. Undefined means any. */
   readonly clusters?: readonly string[];
@@ -76,7 +76,7 @@ export interface Problem {
 }
 
 export type ParsedPlacement =
-  | { readonly ok: true; readonly placement: Placement }
+  | { readonly ok: true; readonly placement: RequestedPlacement }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
 export type Annotations = Readonly<Record<string, string>>;
@@ -120,7 +120,7 @@ export function authorAnnotations(annotations: Annotations | undefined): Record<
 export function parsePlacement(
   annotations: Annotations,
   defaults: Annotations = {},
-  base: Placement = {},
+  base: RequestedPlacement = {},
 ): ParsedPlacement {
   const own = authorAnnotations(annotations);
   const inherited = Object.entries(authorAnnotations(defaults)).filter(([key]) => !Object.hasOwn(own, key));
@@ -139,19 +139,19 @@ export function parsePlacement(
 const MOST_PROBLEMS = 10;
 
 /** Marks overrides as the namespace's: an operator's may do more than an author's. */
-function ofNamespace({ overrides, ...placement }: Placement): Placement {
+function ofNamespace({ overrides, ...placement }: RequestedPlacement): RequestedPlacement {
   if (overrides === undefined) return placement;
   return { ...placement, overrides: overrides.map((override) => ({ ...override, by: "namespace" })) };
 }
 
 /** Reports whether the author asked for delegation, directly or by placement. */
-export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {
+export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: RequestedPlacement): boolean {
   return delegate ?? [clusters, selector, preferences, mode].some((said) => said !== undefined);
 }
 
 /** Returns why the author excludes a member. Undefined if the author does not. */
 export function placementExcludes(
-  { clusters, virtualNode, selector, selectorText, affinity }: Placement,
+  { clusters, virtualNode, selector, selectorText, affinity }: RequestedPlacement,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
 ): string | undefined {
   if (clusters !== undefined && !clusters.includes(member.name)) return `not named by ${CLUSTERS_ANNOTATION}`;
@@ -167,7 +167,7 @@ export function placementExcludes(
 }
 
 /** Parses one annotation, or returns its problem and what to write instead. */
-function readAnnotation(key: string, text: string): Placement | string {
+function readAnnotation(key: string, text: string): RequestedPlacement | string {
   // The API server checks the length only after admission.
   const tooLong = lengthProblem(text);
   if (tooLong !== undefined) return tooLong;
@@ -230,7 +230,7 @@ function readAnnotation(key: string, text: string): Placement | string {
   }
 }
 
-function readClusters(text: string): Placement | string {
+function readClusters(text: string): RequestedPlacement | string {
   const names = text.split(",").map((name) => name.trim());
   const example = 'write names of Clusters with commas between them, e.g. "west,east"';
   if (names.every((name) => name === "")) return `names no cluster; ${example}, or leave the key out for any cluster`;
@@ -243,7 +243,7 @@ function readClusters(text: string): Placement | string {
   return `${problems.slice(0, MOST_PROBLEMS).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}; ${example}`;
 }
 
-function readGroupBy(text: string): Placement | string {
+function readGroupBy(text: string): RequestedPlacement | string {
   if (text === "owner") return { groupBy: { by: "owner" } };
   const [, key] = /^label:(.*)$/.exec(text) ?? [];
   if (key !== undefined && labelKeyProblem(key) === undefined) return { groupBy: { by: "label", key } };

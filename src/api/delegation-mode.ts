@@ -1,4 +1,4 @@
-import { asksForDelegation, type Placement } from "./annotations.ts";
+import { asksForDelegation, type RequestedPlacement } from "./annotations.ts";
 import { DELEGATION_LABEL } from "./keys.ts";
 
 const MODES = ["annotated", "all", "overflow"] as const;
@@ -11,6 +11,6 @@ export function delegationModeOf(labels: Readonly<Record<string, string>> | unde
 }
 
 /** Reports whether a pod with this placement is delegated in a namespace of this mode. */
-export function isWanted(placement: Placement, mode: DelegationMode): boolean {
+export function isWanted(placement: RequestedPlacement, mode: DelegationMode): boolean {
   return mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
 }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Placement } from "./annotations.ts";
+import type { RequestedPlacement } from "./annotations.ts";
 import { type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
 import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
@@ -27,7 +27,7 @@ export function defaultPlacement({
   clusterSelector,
   clusterAffinity,
   clusterSpread,
-}: PlacementDefaultsSpec): Placement {
+}: PlacementDefaultsSpec): RequestedPlacement {
   return {
     ...(clusterSelector === undefined
       ? {}

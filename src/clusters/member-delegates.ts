@@ -9,8 +9,8 @@ import { isBound, isTerminal } from "../pods/pod-state.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { DelegateRequests } from "./delegate-requests.ts";
 import { RecentEnds, Tombstones } from "./ended-delegates.ts";
-import type { Load } from "./load.ts";
 
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
@@ -20,7 +20,7 @@ export interface MemberDelegatesOptions {
   readonly client: ClusterClient;
   readonly hostId: string;
   /** Counts their requests. */
-  readonly load: Load;
+  readonly requests: DelegateRequests;
   readonly budget: ByteBudget;
   readonly clock: Clock;
   readonly log: Logger;
@@ -34,7 +34,7 @@ export interface MemberDelegatesOptions {
 /** The watched pods of a member with this host's label, indexed by namespace and by dependency. */
 export class MemberDelegates {
   readonly #hostId: string;
-  readonly #load: Load;
+  readonly #requests: DelegateRequests;
   readonly #reflector: Reflector<Pod>;
   readonly #onChange: MemberDelegatesOptions["onChange"];
   readonly #onEnded: MemberDelegatesOptions["onEnded"];
@@ -43,9 +43,9 @@ export class MemberDelegates {
   #endedVersion = 0;
 
   constructor(options: MemberDelegatesOptions) {
-    const { client, hostId, load, budget, clock, log, onChange, onEnded, onState } = options;
+    const { client, hostId, requests, budget, clock, log, onChange, onEnded, onState } = options;
     this.#hostId = hostId;
-    this.#load = load;
+    this.#requests = requests;
     this.#onChange = onChange;
     this.#onEnded = onEnded;
     this.#ends = new RecentEnds(clock);
@@ -149,10 +149,10 @@ export class MemberDelegates {
     const key = objectKey(object.metadata);
     let freed: boolean;
     if (event.type === "deleted") {
-      freed = this.#load.forget(object);
+      freed = this.#requests.forget(object);
       this.#tombstones.keep(key, object);
     } else {
-      freed = this.#load.count(object, ownerOf(object)?.uid);
+      freed = this.#requests.count(object, ownerOf(object)?.uid);
     }
     this.#onChange(key);
     if (!freed) return;

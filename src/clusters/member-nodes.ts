@@ -9,8 +9,8 @@ import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
 import { NodeFits } from "./node-fits.ts";
+import { type NodeTotals, nodeFingerprint, totalsOf } from "./node-totals.ts";
 
 /** The client, the limits and the callbacks. */
 export interface MemberNodesOptions {
@@ -37,7 +37,7 @@ function nextVersion(): number {
   return latestVersion;
 }
 
-/** The watched nodes of one member, and their capacity. */
+/** The watched nodes of one member, and their sums. */
 export class MemberNodes {
   readonly #reflector: Reflector<KubeNode>;
   readonly #clock: Clock;
@@ -45,7 +45,7 @@ export class MemberNodes {
   readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
   /** Results of `have` since the last reported change. Pods name few keys. */
   readonly #labelled = new Map<string, boolean>();
-  #capacity: Capacity | undefined;
+  #totals: NodeTotals | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
   #version = nextVersion();
   #toldAt = Number.NEGATIVE_INFINITY;
@@ -98,10 +98,10 @@ export class MemberNodes {
     return this.#version;
   }
 
-  /** The capacity at the last reported change. */
-  get capacity(): Capacity {
-    this.#capacity ??= capacityOf(this.#reflector.store.list());
-    return this.#capacity;
+  /** The sums at the last reported change. */
+  get totals(): NodeTotals {
+    this.#totals ??= totalsOf(this.#reflector.store.list());
+    return this.#totals;
   }
 
   /** Groups of equal nodes for the Cluster's status, at most 30 s old. Undefined when there are too many kinds. */
@@ -139,7 +139,7 @@ export class MemberNodes {
   #tell(): void {
     this.#timer = undefined;
     this.#toldAt = this.#clock.now();
-    this.#capacity = undefined;
+    this.#totals = undefined;
     this.#fits.forget();
     this.#labelled.clear();
     this.#version = nextVersion();

@@ -13,15 +13,15 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Events } from "../runtime/event-bus.ts";
 import { Mutex } from "../runtime/mutex.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Capacity, fitsLargest } from "./capacity.ts";
 import { ConfirmedClient } from "./confirmed-client.ts";
 import { CreateThrottle } from "./create-throttle.ts";
+import { DelegateRequests } from "./delegate-requests.ts";
 import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { Identity, recordedUid } from "./identity.ts";
 import { LatencyMonitor } from "./latency-monitor.ts";
-import { Load } from "./load.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
+import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
@@ -32,7 +32,7 @@ export interface MemberEvents {
   /** A delegate of the member freed resources. */
   readonly ended: [member: Member, delegate: Stored<Pod>];
   /** The member's nodes changed in a way that matters to placement. */
-  readonly capacity: [member: Member];
+  readonly memberNodes: [member: Member];
   /** The member answers in time again. */
   readonly responsive: [member: Member];
   /** The member became reachable or unreachable, readable or unreadable. */
@@ -52,7 +52,7 @@ const SHARE_OF_HEAP = 0.5;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /**
- * The connection to one member cluster: its watched delegates and nodes, its probe, and the load of its delegates. Shares no
+ * The connection to one member cluster: its watched delegates and nodes, its probe, and the requests of its delegates. Shares no
  * connection, queue or deadline with other members, so that a hanging member delays none.
  */
 export class Member {
@@ -63,7 +63,9 @@ export class Member {
   readonly watches: Set<{ retry(): void }> = new Set();
   /** This host's delegates. */
   readonly delegates: MemberDelegates;
-  readonly load: Load = new Load((requests) => fitsLargest(requests, this.capacity.largestNode));
+  readonly requests: DelegateRequests = new DelegateRequests((requests) =>
+    fitsLargest(requests, this.nodeTotals.largestNode),
+  );
   /** Byte budget of the member's stores. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #reachability: Reachability;
@@ -118,7 +120,7 @@ export class Member {
     this.delegates = new MemberDelegates({
       client,
       hostId,
-      load: this.load,
+      requests: this.requests,
       budget: this.memory,
       clock,
       log,
@@ -133,7 +135,7 @@ export class Member {
       log,
       onChange: () => {
         this.#candidate = undefined;
-        events.emit("capacity", this);
+        events.emit("memberNodes", this);
       },
       onState: () => this.#onConnection(),
     });
@@ -275,8 +277,8 @@ export class Member {
     return `${this.#nodes.version}.${this.delegates.endedVersion}`;
   }
 
-  get capacity(): Capacity {
-    return this.#nodes.capacity;
+  get nodeTotals(): NodeTotals {
+    return this.#nodes.totals;
   }
 
   /** Groups of equal nodes, for the Cluster's status; undefined when there are too many kinds. */
@@ -318,20 +320,20 @@ export class Member {
   }
 
   #makeCandidate(): Candidate {
-    const { allocatable, largestNode } = this.capacity;
-    this.load.recount();
+    const { allocatable, largestNode } = this.nodeTotals;
+    this.requests.recount();
     return candidateOf({
       cluster: this.#cluster,
       closed: this.#closed(),
       overdue: this.#latency.overdue,
       allocatable,
       largestNode,
-      used: this.load.used,
+      used: this.requests.used,
       foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
-      usedIn: (namespace) => this.load.usedIn(namespace),
-      keptFor: (proxyUid) => this.load.keptFor(proxyUid),
-      preemptible: (priority) => this.load.below(priority),
+      usedIn: (namespace) => this.requests.usedIn(namespace),
+      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
+      preemptible: (priority) => this.requests.below(priority),
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
     });

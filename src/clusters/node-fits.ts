@@ -1,5 +1,5 @@
 import type { KubeNode } from "../api/kubernetes.ts";
-import { fitOf, type NodeFit, type NodeNeeds } from "../placement/node-fit.ts";
+import { fitOf, type NodeFit, type NodeRequirements } from "../placement/node-fit.ts";
 
 // Pods of one workload have the same needs, so this is about the number of workloads.
 const KEPT = 500;
@@ -13,7 +13,7 @@ export class NodeFits {
     this.#nodes = nodes;
   }
 
-  fit(needs: NodeNeeds): NodeFit {
+  fit(needs: NodeRequirements): NodeFit {
     const { kind } = needs;
     let fit = this.#fits.get(kind);
     if (fit === undefined) {

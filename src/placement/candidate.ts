@@ -2,7 +2,7 @@ import type { LimitAmounts } from "../api/cluster-policy.ts";
 import type { Taint } from "../api/kubernetes.ts";
 import type { Selector } from "../api/label-selector.ts";
 import type { Amounts } from "../api/quantity.ts";
-import type { NodeFit, NodeNeeds } from "./node-fit.ts";
+import type { NodeFit, NodeRequirements } from "./node-fit.ts";
 
 export interface Candidate {
   readonly name: string;
@@ -36,7 +36,7 @@ export interface Candidate {
   /** Reports whether any of its nodes has a label of the key. Undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
   /** Judges its nodes for a pod with selectors or tolerations. Undefined if not known. */
-  readonly nodesFor?: (needs: NodeNeeds) => NodeFit;
+  readonly nodesFor?: (needs: NodeRequirements) => NodeFit;
 }
 
 /** A reason not to give a pod to a member. */

@@ -7,7 +7,7 @@ import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "../pods/scheduling.ts";
 
 /** A pod's requirements of its node. */
-export interface NodeNeeds {
+export interface NodeRequirements {
   /** Equal for pods with the same requirements. */
   readonly kind: string;
   readonly nodeSelector: Readonly<Record<string, string>>;
@@ -42,7 +42,7 @@ const MOST_TAINT_LENGTH = 120;
 const OTHERWISE = "otherwise";
 
 /** Returns the pod's requirements of its node. */
-export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
+export function nodeRequirements(pod: Pod, requests: Amounts): NodeRequirements {
   const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
@@ -71,7 +71,7 @@ function isExtended(resource: string): boolean {
 }
 
 /** Judges a member's nodes like kube-scheduler, by names, labels, taints and resources. */
-export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
+export function fitOf(needs: NodeRequirements, nodes: Iterable<KubeNode>): NodeFit {
   const largest: Record<string, number> = {};
   let all = 0;
   let selected = 0;
@@ -133,7 +133,7 @@ export function isNodeReady({ status }: KubeNode): boolean {
   return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;
 }
 
-function isSelected({ nodeSelector, terms }: NodeNeeds, { metadata }: KubeNode): boolean {
+function isSelected({ nodeSelector, terms }: NodeRequirements, { metadata }: KubeNode): boolean {
   const labels = metadata?.labels ?? {};
   if (Object.entries(nodeSelector).some(([key, value]) => labels[key] !== value)) return false;
   return terms === undefined || terms.some((term) => termMatches(term, labels, metadata?.name ?? ""));

@@ -2,7 +2,7 @@ import type { NodeKind } from "../api/cluster.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
 import { taintText } from "../pods/scheduling.ts";
-import { closedBy, type NodeNeeds } from "./node-fit.ts";
+import { closedBy, type NodeRequirements } from "./node-fit.ts";
 
 /** A summary of a member's nodes. */
 export interface NodeKinds {
@@ -79,7 +79,10 @@ export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
 }
 
 /** Returns the first requirement of a pod that kinds cannot answer. */
-export function untold({ nodeSelector, terms = [] }: NodeNeeds, { unlistedLabels }: NodeKinds): string | undefined {
+export function untold(
+  { nodeSelector, terms = [] }: NodeRequirements,
+  { unlistedLabels }: NodeKinds,
+): string | undefined {
   if (terms.some(({ matchFields = [] }) => matchFields.length > 0)) return "names of nodes";
   const asked = [
     ...Object.keys(nodeSelector),

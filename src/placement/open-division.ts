@@ -39,7 +39,7 @@ export function divideOpen(input: OpenDivisionInput): Division {
     total: Math.max(0, total - sum(staying)),
     preferences,
     clusters: candidates.map(({ name }) => name),
-    capacities: Object.fromEntries(candidates.map((candidate) => [candidate.name, capacityOf(candidate, input)])),
+    capacities: Object.fromEntries(candidates.map((candidate) => [candidate.name, totalsOf(candidate, input)])),
     key,
   });
   return { replicas: { ...replicas, ...staying }, shortfall };
@@ -50,7 +50,7 @@ export function stayingIn(closed: ReadonlySet<string>, placed: Replicas): Replic
   return Object.fromEntries(Object.entries(placed).filter(([member]) => closed.has(member)));
 }
 
-function capacityOf(candidate: Candidate, { placed, full, requests, requestsIn, key }: OpenDivisionInput): number {
+function totalsOf(candidate: Candidate, { placed, full, requests, requestsIn, key }: OpenDivisionInput): number {
   const has = placed[candidate.name] ?? 0;
   if (full.has(candidate.name)) return has;
   const [namespace] = key.split("/");

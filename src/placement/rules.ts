@@ -1,4 +1,4 @@
-import { type Placement, placementExcludes } from "../api/annotations.ts";
+import { placementExcludes, type RequestedPlacement } from "../api/annotations.ts";
 import { affinityWeight } from "../api/cluster-affinity.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/keys.ts";
@@ -9,7 +9,7 @@ import { type Amounts, exceeds, isWithin } from "../api/quantity.ts";
 import { isTolerated, repellingTaint, taintText } from "../pods/scheduling.ts";
 import type { Candidate, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
-import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
+import { NOT_SELECTED, type NodeFit, type NodeRequirements, nodeRequirements } from "./node-fit.ts";
 import {
   groupFollows,
   groupIsIn,
@@ -31,7 +31,7 @@ export interface RuleFacts {
   readonly pod: Stored<Pod>;
   /** The pod with a member's overrides. */
   readonly inMember: InMember;
-  readonly placement: Placement;
+  readonly placement: RequestedPlacement;
   /** Labels of the pod's namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly candidates: readonly Candidate[];
@@ -170,12 +170,12 @@ function nodeRule(inMember: InMember): Rule {
 }
 
 // Cached: several rules ask for each member.
-const needs = new WeakMap<PodInMember, NodeNeeds>();
+const needs = new WeakMap<PodInMember, NodeRequirements>();
 
 /** Returns the judgement of a member's nodes. Undefined if not known. */
 function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   const seen = inMember(candidate);
-  const wanted = needs.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
+  const wanted = needs.get(seen) ?? nodeRequirements(seen.pod, seen.requests);
   needs.set(seen, wanted);
   return candidate.nodesFor?.(wanted);
 }

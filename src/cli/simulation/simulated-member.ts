@@ -1,9 +1,9 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
-import { fitsLargest } from "../../clusters/capacity.ts";
-import { Load } from "../../clusters/load.ts";
+import { DelegateRequests } from "../../clusters/delegate-requests.ts";
 import { NodeFits } from "../../clusters/node-fits.ts";
+import { fitsLargest } from "../../clusters/node-totals.ts";
 import type { PlacementMember } from "../../controllers/delegation/placement/pod-rules.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
@@ -18,7 +18,9 @@ export class SimulatedMember implements PlacementMember {
   readonly settling = false;
   readonly roomVersion = "";
   /** Requests of the proxies there, and of pods that a simulation adds. */
-  readonly load: Load = new Load((requests) => fitsLargest(requests, this.#candidate.largestNode));
+  readonly requests: DelegateRequests = new DelegateRequests((requests) =>
+    fitsLargest(requests, this.#candidate.largestNode),
+  );
   readonly #cluster: Stored<Cluster>;
   readonly #node: Stored<KubeNode> | undefined;
   readonly #candidate: Candidate;
@@ -60,12 +62,12 @@ export class SimulatedMember implements PlacementMember {
       overdue: false,
       allocatable,
       largestNode: status.largestNode === undefined ? allocatable : parseAmounts(status.largestNode),
-      used: this.load.used,
+      used: this.requests.used,
       foreign: status.requestedByOthers === undefined ? undefined : parseAmounts(status.requestedByOthers),
       nodeTaints: this.#node?.spec?.taints ?? [],
-      usedIn: (namespace) => this.load.usedIn(namespace),
-      keptFor: (proxyUid) => this.load.keptFor(proxyUid),
-      preemptible: (priority) => this.load.below(priority),
+      usedIn: (namespace) => this.requests.usedIn(namespace),
+      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
+      preemptible: (priority) => this.requests.below(priority),
       ...this.#nodesFor(),
     });
   }

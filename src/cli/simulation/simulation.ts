@@ -139,7 +139,7 @@ export class Simulation {
     this.#placementState.update(proxy);
     const member = this.#members.get(memberOf(proxy) ?? "");
     if (member === undefined || isTerminal(proxy)) return;
-    member.load.reserve(proxy.metadata.uid, this.#requestsIn(proxy, member.name), proxy.metadata.namespace);
+    member.requests.reserve(proxy.metadata.uid, this.#requestsIn(proxy, member.name), proxy.metadata.namespace);
   }
 
   #bind(proxy: Stored<Pod>, member: string): void {

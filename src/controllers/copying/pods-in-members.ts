@@ -2,15 +2,15 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
-interface Placement {
+interface PodPlace {
   readonly member: string;
   readonly namespace: string;
   readonly labels: Labels;
 }
 
 /** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
-export class Placements {
-  readonly #placements = new Map<string, Placement>();
+export class PodsInMembers {
+  readonly #placements = new Map<string, PodPlace>();
   /** Labels by uid, by member and namespace. */
   readonly #groups = new Map<string, Map<string, Labels>>();
 
@@ -27,7 +27,7 @@ export class Placements {
   }
 
   /** Forgets a pod that ended. Returns its place if it was the last of its namespace there. */
-  forget(uid: string): Omit<Placement, "labels"> | undefined {
+  forget(uid: string): Omit<PodPlace, "labels"> | undefined {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
     this.#placements.delete(uid);

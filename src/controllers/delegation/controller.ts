@@ -191,8 +191,8 @@ export class DelegationController {
     });
     for (const name of ["ended", "responsive", "roomFreed"] as const) events.on(name, () => this.#waiting.onRoom());
     events.on("placesChanged", () => this.#waiting.onPlaces());
-    for (const name of ["cluster", "capacity", "nodeSpec", "homeApi", "copiesRead"] as const) {
-      events.on(name, () => this.#waiting.onCapacity());
+    for (const name of ["cluster", "memberNodes", "nodeSpec", "homeApi", "copiesRead"] as const) {
+      events.on(name, () => this.#waiting.onMembers());
     }
   }
 
@@ -208,7 +208,7 @@ export class DelegationController {
 
   /** Handles a member that came back or was lost: its delegates and all waiting proxies are reconciled. */
   #onConnection(member: Member): void {
-    this.#waiting.onCapacity();
+    this.#waiting.onMembers();
     if (!member.reachable) return;
     for (const { metadata } of member.delegates.list()) this.#loop.enqueue(objectKey(metadata));
     this.#onNodeReadiness(member.name);
@@ -216,7 +216,7 @@ export class DelegationController {
 
   /** Handles a virtual node that became Ready or not, or whose taints changed: its proxies are reconciled. */
   #onNodeReadiness(cluster: string): void {
-    this.#waiting.onCapacity();
+    this.#waiting.onMembers();
     for (const { metadata } of this.#proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
       this.#loop.enqueue(objectKey(metadata));
     }
@@ -274,6 +274,6 @@ export class DelegationController {
   #onDefaults(): void {
     this.#options.events.emit("defaultsChanged");
     for (const proxy of this.#proxies.list()) this.placementState.reader.update(proxy);
-    this.#waiting.onCapacity();
+    this.#waiting.onMembers();
   }
 }

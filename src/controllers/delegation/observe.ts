@@ -3,12 +3,7 @@ import { virtualNodeName } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Candidate } from "../../placement/candidate.ts";
-import {
-  BEING_REMOVED,
-  CORDONED,
-  candidateOf,
-  isOutOfService,
-} from "../../placement/member-candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { rank } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";

@@ -7,7 +7,7 @@ import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { Placements } from "../copying/pods-in-members.ts";
+import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../proxies.ts";
 
@@ -30,7 +30,7 @@ export class NetworkPolicyController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<NetworkPolicy>;
   /** Pods that are in a member, or on their way there. */
-  readonly #placements = new Placements();
+  readonly #placements = new PodsInMembers();
   /** The readiness of `member/namespace`, as waiting pods were last told. */
   readonly #assessed = new Map<string, string>();
 

@@ -23,7 +23,7 @@ const FIND_AGAIN_MS = 10_000;
 const WAKING = [
   "cluster",
   "connection",
-  "capacity",
+  "memberNodes",
   "responsive",
   "ended",
   "nodeSpec",

@@ -60,7 +60,7 @@ const MOVE_HOLD = { holdMs: 10 * 60_000, maxHoldMs: 24 * 60 * 60_000 };
 const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
 
 // Events after which a member may be there, gone, or have more room.
-const MEMBERS_CHANGED = ["cluster", "connection", "capacity", "responsive", "ended", "nodeSpec", "homeApi"] as const;
+const MEMBERS_CHANGED = ["cluster", "connection", "memberNodes", "responsive", "ended", "nodeSpec", "homeApi"] as const;
 
 type Context = ActionContext<string>;
 

@@ -16,9 +16,9 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { Placements } from "../copying/pods-in-members.ts";
+import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
-import { ExportController } from "./export-controller.ts";
+import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
 
 const SERVICE = "Service";
@@ -30,7 +30,7 @@ export class ServiceController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<ServiceObject>;
   readonly #exports: ExportController;
-  readonly #placements = new Placements();
+  readonly #placements = new PodsInMembers();
   readonly #waitLimit: WaitLimit;
 
   constructor(options: PodCopierOptions) {

@@ -86,7 +86,7 @@ export class VirtualNodeController {
     const { events } = options;
     events.on("cluster", (name) => this.#onMember(name));
     events.on("connection", ({ name }) => this.#onMember(name));
-    events.on("capacity", ({ name }) => this.#loop.enqueue(name));
+    events.on("memberNodes", ({ name }) => this.#loop.enqueue(name));
     events.on("bound", (cluster) => this.#loop.enqueue(cluster));
     for (const name of ["clusterStatus", "kept", "nodeEndpoint"] as const) {
       events.on(name, (cluster) => this.#loop.enqueue(cluster));
@@ -229,7 +229,7 @@ export class VirtualNodeController {
       };
     }
     this.#note(member);
-    const { nodes: count, capacity, allocatable, largestNode, features } = member.capacity;
+    const { nodes: count, capacity, allocatable, largestNode, features } = member.nodeTotals;
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;

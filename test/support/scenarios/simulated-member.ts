@@ -2,14 +2,14 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { type KubeNode, type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../src/api/quantity.ts";
 import { addAmounts, parseAmounts } from "../../../src/api/quantity.ts";
-import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
-import { Load } from "../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
+import { fitsLargest, totalsOf } from "../../../src/clusters/node-totals.ts";
 import { factsOf, type ObservedMember } from "../../../src/controllers/delegation/observe.ts";
 import type { PlacementMember } from "../../../src/controllers/delegation/placement/pod-rules.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import { CORDONED, candidateOf, notAnswering } from "../../../src/placement/member-candidate.ts";
-import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { MEMBERS, type MemberName, PRIORITY_CLASSES } from "./members.ts";
@@ -19,7 +19,9 @@ export class SimulatedMember implements PlacementMember {
   readonly name: MemberName;
   readonly read = true;
   readonly settling = false;
-  readonly load: Load = new Load((requests) => fitsLargest(requests, capacityOf(this.#nodes).largestNode));
+  readonly requests: DelegateRequests = new DelegateRequests((requests) =>
+    fitsLargest(requests, totalsOf(this.#nodes).largestNode),
+  );
   closed: Candidate["closed"];
   readonly #cluster: Cluster;
   readonly #nodes: readonly KubeNode[];
@@ -56,18 +58,18 @@ export class SimulatedMember implements PlacementMember {
   }
 
   candidate(): Candidate {
-    const { allocatable, largestNode } = capacityOf(this.#nodes);
+    const { allocatable, largestNode } = totalsOf(this.#nodes);
     return candidateOf({
       cluster: this.#cluster,
       closed: this.closed,
       overdue: false,
       allocatable,
       largestNode,
-      used: this.load.used,
+      used: this.requests.used,
       foreign: undefined,
       nodeTaints: [],
-      usedIn: (namespace) => this.load.usedIn(namespace),
-      keptFor: (proxyUid) => this.load.keptFor(proxyUid),
+      usedIn: (namespace) => this.requests.usedIn(namespace),
+      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
       nodesFor: (needs) => this.#fits.fit(needs),
     });
   }
@@ -111,7 +113,7 @@ export class SimulatedMember implements PlacementMember {
       resourceVersion: "1",
     };
     const made: Stored<Pod> = { ...delegate, metadata, status: { phase: "Pending" } };
-    this.load.count(made, ownerOf(made)?.uid);
+    this.requests.count(made, ownerOf(made)?.uid);
     const node = this.#nodeFor(made);
     if (node !== undefined) addAmounts(this.#free.get(node) ?? {}, podRequests(made), -1);
     this.#delegates.set(objectKey(metadata), node === undefined ? this.#unschedulable(made) : onNode(made, node));
@@ -122,7 +124,7 @@ export class SimulatedMember implements PlacementMember {
     const delegate = this.#delegates.get(key);
     if (delegate === undefined) return;
     this.#delegates.delete(key);
-    this.load.forget(delegate);
+    this.requests.forget(delegate);
     const node = delegate.spec?.nodeName;
     if (node === undefined) return;
     addAmounts(this.#free.get(node) ?? {}, podRequests(delegate));
@@ -131,7 +133,7 @@ export class SimulatedMember implements PlacementMember {
 
   #nodeFor(delegate: Stored<Pod>): string | undefined {
     const requests = podRequests(delegate);
-    const needs = nodeNeeds(delegate, requests);
+    const needs = nodeRequirements(delegate, requests);
     const fits = (free: Amounts): boolean =>
       Object.entries(requests).every(([resource, wanted]) => wanted <= (free[resource] ?? 0));
     return [...this.#nodes]

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { RecentEnds } from "../../../src/clusters/ended-delegates.ts";
-import { Load } from "../../../src/clusters/load.ts";
 import { MemberDelegates } from "../../../src/clusters/member-delegates.ts";
 import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
@@ -47,7 +47,7 @@ test.each([
   const delegates = new MemberDelegates({
     client: quietClient([delegate], { watch: watch as never }),
     hostId: "host-id",
-    load: new Load(),
+    requests: new DelegateRequests(),
     budget: new ByteBudget(1e6),
     clock,
     log: createLogger({ level: "silent" }),

@@ -48,11 +48,11 @@ test("sums frequent node changes up once a second, and a single change at once",
   }
   nodes.start();
   await clock.advance(10_000);
-  expect([changed <= 2, nodes.capacity.allocatable]).toEqual([true, { cpu: 200 }]);
+  expect([changed <= 2, nodes.totals.allocatable]).toEqual([true, { cpu: 200 }]);
 
   changed = 0;
   await change(0, 5);
-  expect([changed, nodes.capacity.allocatable]).toEqual([1, { cpu: 204 }]);
+  expect([changed, nodes.totals.allocatable]).toEqual([1, { cpu: 204 }]);
   for (let index = 1; index < 100; index += 1) {
     await change(index, 2);
     await clock.advance(100);
@@ -60,6 +60,6 @@ test("sums frequent node changes up once a second, and a single change at once",
   await clock.advance(1_000);
   expect(changed).toBeGreaterThan(5);
   expect(changed).toBeLessThanOrEqual(12);
-  expect([nodes.capacity.allocatable, nodes.capacity.largestNode]).toEqual([{ cpu: 303 }, { cpu: 5 }]);
+  expect([nodes.totals.allocatable, nodes.totals.largestNode]).toEqual([{ cpu: 303 }, { cpu: 5 }]);
   await nodes.stop();
 });

@@ -4,7 +4,7 @@ import { type MemberWatch, MemberWatches } from "../../../src/clusters/member-wa
 import { Copies } from "../../../src/controllers/copying/copies.ts";
 import { MemberSecrets } from "../../../src/controllers/home-api/secrets.ts";
 import { PodEventController } from "../../../src/controllers/pod-events/controller.ts";
-import { ExportStatus } from "../../../src/controllers/services/export-status.ts";
+import { ExportStatus } from "../../../src/controllers/services/exports/status.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
 import { configMaps, type Resource } from "../../../src/kube/resources.ts";

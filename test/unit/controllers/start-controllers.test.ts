@@ -62,7 +62,7 @@ test("keeps a deleted Cluster while its member is asked about a pod in overflow 
   // No dry-run is answered from now on.
   for (const member of members) member.silent.add("pods");
   host.put("pods", overflowing(fleet.pod("late")));
-  await eventually(() => west?.load.usedIn("load").pods === 1, { intervalMs: 20 });
+  await eventually(() => west?.requests.usedIn("load").pods === 1, { intervalMs: 20 });
   host.erase("clusters", "", "member-0");
   const conditions = (): string => JSON.stringify(host.get("clusters", "", "member-0")?.status ?? "gone");
   await eventually(() => /"Released".*being withdrawn: 1|gone/.test(conditions()), { intervalMs: 20 });

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
+import { nodeFingerprint, totalsOf } from "../../../src/clusters/node-totals.ts";
 import { expectDeleted } from "../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
@@ -103,7 +103,7 @@ const uses = {
     decide(world(undefined, [member("west", { delegate: pod })]), now);
   },
   node: (each: Stored<KubeNode>): void => {
-    capacityOf([each, node]);
+    totalsOf([each, node]);
     nodeFingerprint(each);
     fitOf({ kind: "", nodeSelector: { zone: "a" }, tolerations: [], requests: { cpu: 1 } }, [each]);
   },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../src/api/keys.ts";
 import type { KubeNode, NodeSelectorTerm, Taint } from "../../../src/api/kubernetes.ts";
-import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 function node(name: string, parts: { readonly taints?: Taint[]; readonly ready?: string } = {}): KubeNode {
@@ -21,7 +21,7 @@ describe("a node with an extended resource's taint takes a pod that requests it"
     ["but not where the resource is one of Kubernetes' own", "example.kubernetes.io/disk", "NoSchedule", {}, 0],
     ["but not in overflow mode: it stays where it goes", gpu, "NoSchedule", { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE }, 0],
   ])("%s", (_, resource, effect, labels, tolerated) => {
-    const needs = nodeNeeds(pod({ metadata: { labels } }), { [resource]: 1, pods: 1 });
+    const needs = nodeRequirements(pod({ metadata: { labels } }), { [resource]: 1, pods: 1 });
     expect(fitOf(needs, [node("n", { taints: [{ key: resource, effect }] })]).tolerated).toBe(tolerated);
   });
 });
@@ -40,13 +40,13 @@ describe("the terms of required affinity select a node", () => {
     ["never when they say nothing", [{}], 0],
   ])("%s", (_, nodeSelectorTerms, selected) => {
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
-    const needs = nodeNeeds(pod({ spec: { affinity: { nodeAffinity } } }), { cpu: 1 });
+    const needs = nodeRequirements(pod({ spec: { affinity: { nodeAffinity } } }), { cpu: 1 });
     expect(fitOf(needs, [node("a"), node("b"), node("c")]).selected).toBe(selected);
   });
 });
 
 test("does not use a node whose readiness is unknown", () => {
-  expect(fitOf(nodeNeeds(pod(), {}), [node("a", { ready: "Unknown" })]).selected).toBe(0);
+  expect(fitOf(nodeRequirements(pod(), {}), [node("a", { ready: "Unknown" })]).selected).toBe(0);
 });
 
 test("requires all requested resources on one node", () => {
@@ -55,12 +55,12 @@ test("requires all requested resources on one node", () => {
     [node("large"), small],
     [small, node("large")],
   ]) {
-    expect(fitOf(nodeNeeds(pod(), { cpu: 4 }), nodes).large).toBe(true);
+    expect(fitOf(nodeRequirements(pod(), { cpu: 4 }), nodes).large).toBe(true);
   }
 });
 
 test("truncates a member's overlong taint in the message", () => {
   const taints = [{ key: "k", value: "v".repeat(10_000), effect: "NoSchedule" }];
-  const [reason = ""] = fitOf(nodeNeeds(pod(), {}), [node("a", { taints })]).against.keys();
+  const [reason = ""] = fitOf(nodeRequirements(pod(), {}), [node("a", { taints })]).against.keys();
   expect(reason.length).toBeLessThan(200);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../src/api/kubernetes.ts";
-import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
 import { nodeKindsOf, nodesOf, untold } from "../../../src/placement/node-kinds.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { processorMs } from "../../support/harness/processor-time.ts";
@@ -109,7 +109,7 @@ describe("a judgement by kinds", () => {
     ["one node", { nodeSelector: { host: "1" } }],
     ["a zone that there is not", { nodeSelector: { zone: "c" } }],
   ])("equals that of the nodes for a pod that selects %s", (_, spec) => {
-    const needs = nodeNeeds(pod({ spec }), { cpu: 4 });
+    const needs = nodeRequirements(pod({ spec }), { cpu: 4 });
     // Kinds do not tell why nodes take no pods.
     const { against: _against, ...fit } = fitOf(needs, nodes);
     expect(fitOf(needs, nodesOf(kinds, nodes.length))).toMatchObject(fit);
@@ -124,8 +124,10 @@ describe("a judgement by kinds", () => {
     };
     const matching = { nodeSelectorTerms: [{ matchExpressions: [{ key: "host", operator: "Exists" }] }] };
     const required = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: matching } };
-    expect(untold(nodeNeeds(pod({ spec: { nodeSelector: { host: "1" } } }), {}), told)).toBe("label host of nodes");
-    expect(untold(nodeNeeds(pod({ spec: { affinity: required } }), {}), told)).toBe("label host of nodes");
-    expect(untold(nodeNeeds(pod({ spec: { affinity } }), {}), told)).toBe("names of nodes");
+    expect(untold(nodeRequirements(pod({ spec: { nodeSelector: { host: "1" } } }), {}), told)).toBe(
+      "label host of nodes",
+    );
+    expect(untold(nodeRequirements(pod({ spec: { affinity: required } }), {}), told)).toBe("label host of nodes");
+    expect(untold(nodeRequirements(pod({ spec: { affinity } }), {}), told)).toBe("names of nodes");
   });
 });

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type Placement, parsePlacement } from "../../../src/api/annotations.ts";
+import { parsePlacement, type RequestedPlacement } from "../../../src/api/annotations.ts";
 import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { ClusterSpread } from "../../../src/api/cluster-spread.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
-import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
+import { fitsLargest, totalsOf } from "../../../src/clusters/node-totals.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
-import { fitOf, type NodeNeeds } from "../../../src/placement/node-fit.ts";
+import { fitOf, type NodeRequirements } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { type GroupFacts, groupRule, placementRules, policyRules } from "../../../src/placement/rules.ts";
@@ -21,7 +21,7 @@ function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
 
 interface World {
   readonly spec?: Partial<PodSpec>;
-  readonly placement?: Placement;
+  readonly placement?: RequestedPlacement;
   readonly namespaceLabels?: Record<string, string>;
 }
 
@@ -262,14 +262,14 @@ describe("a member's nodes", () => {
   test("take a pod that requests exactly one node's amount, also as a sum of fractions", () => {
     const containers = ["1000m", "930m"].map((cpu) => ({ name: cpu, image: "x", resources: { requests: { cpu } } }));
     const exact = [node("exact", { disk: "ssd" }, {}, "1930m")];
-    const member = candidate("west", { ...capacityOf(exact), nodesFor: (needs) => fitOf(needs, exact) });
+    const member = candidate("west", { ...totalsOf(exact), nodesFor: (needs) => fitOf(needs, exact) });
     expect(words([member], { spec: { containers } })).toBe("");
     const wider = candidate("west", { nodesFor: (needs) => fitOf(needs, exact) });
     const tall = [...containers, { name: "tall", image: "x", resources: { requests: { memory: "32Gi" } } }];
     expect(words([wider], { spec: { containers: tall } })).toBe(
       "west: memory: 32Gi requested, the largest node has 16Gi",
     );
-    expect(fitsLargest({ cpu: 1 + 0.93 }, capacityOf(exact).largestNode)).toBe(true);
+    expect(fitsLargest({ cpu: 1 + 0.93 }, totalsOf(exact).largestNode)).toBe(true);
   });
 
   test("must have all requested resources on one of them", () => {
@@ -306,7 +306,7 @@ test("leaves out a region that does not admit the namespace from a spread's doma
   ];
   const pod = proxyPod();
   const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
-  const placement: Placement = { spread: [{ topologyKey: "region" }] };
+  const placement: RequestedPlacement = { spread: [{ topologyKey: "region" }] };
   const fitting = (namespaceLabels: Record<string, string>): readonly string[] => {
     const facts = { pod, inMember: inMembers(pod, undefined), placement, namespaceLabels, candidates, spreadCounts };
     const rules = [...policyRules(facts), ...placementRules(facts)];
@@ -330,7 +330,7 @@ test.each<["Honor" | "Ignore", Partial<Candidate>, string[]]>([
       candidate("east", { labels: { region: "us" }, ...parts }),
     ];
     const pod = proxyPod();
-    const placement: Placement = { spread: [{ topologyKey: "region", nodeTaintsPolicy }] };
+    const placement: RequestedPlacement = { spread: [{ topologyKey: "region", nodeTaintsPolicy }] };
     const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
     const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
     const rules = [...policyRules(facts), ...placementRules(facts)];
@@ -358,7 +358,10 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
     taints: Pick<ClusterSpread, "nodeTaintsPolicy"> = {},
   ): readonly string[] => {
     const candidates = [candidate("west", nodesOn("fast")), other];
-    const placement: Placement = { clusters, spread: [{ topologyKey: "legation.dev/cluster", ...policy, ...taints }] };
+    const placement: RequestedPlacement = {
+      clusters,
+      spread: [{ topologyKey: "legation.dev/cluster", ...policy, ...taints }],
+    };
     const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
     const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
     const rules = [...policyRules(facts), ...placementRules(facts)];
@@ -369,7 +372,7 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   expect(fitting(candidate("east", nodesOn("fast")), ["west"])).toEqual(besideLeftOut);
   // Cordoned nodes are nodes: what is closed is for the other policy to say.
   const cordoned = { ...node("fast"), spec: { unschedulable: true } };
-  const closed = { nodesFor: (needs: NodeNeeds) => fitOf(needs, [cordoned]) };
+  const closed = { nodesFor: (needs: NodeRequirements) => fitOf(needs, [cordoned]) };
   const { nodeAffinityPolicy } = policy;
   expect(fitting(candidate("east", closed), ["west", "east"])).toEqual([]);
   const honoring = fitting(candidate("east", closed), ["west", "east"], { nodeTaintsPolicy: "Honor" });

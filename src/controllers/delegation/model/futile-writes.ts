@@ -15,11 +15,7 @@ export function isFutile(memory: Memory, patch: object, purpose: Purpose | undef
  * Returns when writes are decided on again without an event: when one that is held may be sent again or its refusal is over, and after
  * a status or a forward, in case it has no effect. Epoch ms.
  */
-export function writeAgainAt(
-  { held = {} }: Memory,
-  actions: readonly Action[],
-  now: number,
-): number | undefined {
+export function writeAgainAt({ held = {} }: Memory, actions: readonly Action[], now: number): number | undefined {
   const times = Object.values(held).flatMap(({ until }) => (until > now ? [until] : []));
   const writes = actions.some(({ type }) => type === "status" || type === "forward");
   return soonest(...times, writes ? now + CHECKED_MS : undefined);

@@ -34,13 +34,14 @@ export const recreate: Phase = (view, now) => {
 };
 
 /** Creates the delegate of a bound proxy, once its member has what the pod needs and does not refuse it. */
-function createInOwn({ name, readiness, misfit, departed }: MemberView, view: PodView, now: number): DelegationDecision {
+function createInOwn(member: MemberView, view: PodView, now: number): DelegationDecision {
+  const { name, readiness, misfit, departed } = member;
   const { proxy, needs, memory } = view;
   const soon = { requeueAt: now + LOOK_AGAIN_MS };
   const unknown = unknownPlacement(view);
   if (unknown !== undefined) return waitFor(unknown, view, now, soon);
   if (!isReady(readiness)) {
-    const why = whyUnprepared(needs, { name, readiness });
+    const why = whyUnprepared(needs, member);
     if (why === undefined) return decided("Preparing", [], soon.requeueAt);
     return waitFor(why, view, now, { ...soon, outcome: "Preparing" });
   }

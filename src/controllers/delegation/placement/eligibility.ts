@@ -1,4 +1,4 @@
-import { type ApiMode, type Placement, placementExcludes } from "../../../api/annotations.ts";
+import { type ApiMode, placementExcludes, type RequestedPlacement } from "../../../api/annotations.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
@@ -141,16 +141,16 @@ export class Eligibilities {
   }
 
   /** Returns what the member lacks for the pod: a way to the host's API server, or what the overrides patch. */
-  #lacks(proxy: Stored<Pod>, placement: Placement, candidate: Candidate): string | undefined {
+  #lacks(proxy: Stored<Pod>, placement: RequestedPlacement, candidate: Candidate): string | undefined {
     return this.#apiRefusal(proxy, placement, candidate) ?? this.#misfit(proxy, placement, candidate);
   }
 
   /** Returns why the member cannot give the pod the API server that its author wants. */
-  #apiRefusal(proxy: Stored<Pod>, { api }: Placement, { name }: Candidate): string | undefined {
+  #apiRefusal(proxy: Stored<Pod>, { api }: RequestedPlacement, { name }: Candidate): string | undefined {
     return apiChoice(proxy, api, this.#options.homeApi(name)).refusal;
   }
 
-  #misfit(proxy: Stored<Pod>, { api, overrides }: Placement, candidate: Candidate): string | undefined {
+  #misfit(proxy: Stored<Pod>, { api, overrides }: RequestedPlacement, candidate: Candidate): string | undefined {
     const { spec } = proxy;
     if (overrides === undefined || spec === undefined) return undefined;
     const overridden = overrideSpec(spec, overrides, candidate);
@@ -186,7 +186,7 @@ export class Eligibilities {
     };
   }
 
-  #division(proxy: Stored<Pod>, placement: Placement): Pick<Eligibility, "rules" | "settling"> {
+  #division(proxy: Stored<Pod>, placement: RequestedPlacement): Pick<Eligibility, "rules" | "settling"> {
     const { preferences } = placement;
     if (preferences === undefined) {
       return {
@@ -243,7 +243,7 @@ export class Eligibilities {
     };
   }
 
-  #sharing(placement: Placement, preferences: SchedulingPreferences): PlacementMember[] {
+  #sharing(placement: RequestedPlacement, preferences: SchedulingPreferences): PlacementMember[] {
     return this.#options.registry.members().filter((member) => {
       if (preferencesFor(preferences, member.name) === undefined) return false;
       return placementExcludes(placement, member.candidate()) === undefined;

@@ -1,4 +1,4 @@
-import type { Placement } from "../../../api/annotations.ts";
+import type { RequestedPlacement } from "../../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../../../pods/pod-state.ts";
@@ -41,7 +41,11 @@ interface Group {
 }
 
 /** Returns the pod's group. `find` looks up pods that may own it. */
-export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: FindPod): GroupName | undefined {
+export function groupOf(
+  pod: Stored<Pod>,
+  { group, groupBy }: RequestedPlacement,
+  find: FindPod,
+): GroupName | undefined {
   const { namespace = "", labels = {} } = pod.metadata;
   if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
   if (groupBy === undefined) return undefined;

@@ -1,9 +1,9 @@
-import { type ParsedPlacement, type Placement, parsePlacement } from "../../../api/annotations.ts";
+import { type ParsedPlacement, parsePlacement, type RequestedPlacement } from "../../../api/annotations.ts";
 import type { ClusterSpread } from "../../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
-import type { Load } from "../../../clusters/load.ts";
+import type { DelegateRequests } from "../../../clusters/delegate-requests.ts";
 import type { Candidate, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { groupRule, placementRules, policyRules } from "../../../placement/rules.ts";
@@ -29,7 +29,7 @@ export interface PlacementMember {
   readonly settling: boolean;
   /** Changes with each event that may let it take a pod that it refused. */
   readonly roomVersion: string;
-  readonly load: Pick<Load, "reserve" | "release">;
+  readonly requests: Pick<DelegateRequests, "reserve" | "release">;
   candidate(): Candidate;
 }
 
@@ -89,7 +89,10 @@ export class PodRules {
   }
 
   /** Returns the operators' rules and the authors' wishes for a proxy that needs a place. */
-  of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
+  of(
+    proxy: Stored<Pod>,
+    placement: RequestedPlacement,
+  ): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
     const inMember = inMembers(proxy, placement.overrides, this.merged(proxy));
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
     const candidates = this.#options.registry.members().map((member) => member.candidate());
@@ -148,7 +151,7 @@ export class PodRules {
   }
 }
 
-function withOwnTerms(placement: Placement, pod: Pod): Placement {
+function withOwnTerms(placement: RequestedPlacement, pod: Pod): RequestedPlacement {
   const virtualNode = virtualNodeWish(pod);
   const spread = virtualNodeSpread(pod);
   return {

@@ -73,7 +73,7 @@ export class Reservations {
 
   /** Releases the room. Reports whether there was any. */
   release(proxyUid: string, member: string): boolean {
-    return this.#options.registry.member(member)?.load.release(proxyUid) ?? false;
+    return this.#options.registry.member(member)?.requests.release(proxyUid) ?? false;
   }
 
   /** Releases room and trial: the member does not have the delegate. */
@@ -130,7 +130,7 @@ export class Reservations {
   }
 
   #take(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {
-    this.#options.registry.member(member)?.load.reserve(proxyUid, requests, namespace, parked);
+    this.#options.registry.member(member)?.requests.reserve(proxyUid, requests, namespace, parked);
   }
 
   /** Releases the room. Reports whether it was in another member than `next`. */

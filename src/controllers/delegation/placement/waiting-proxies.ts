@@ -70,7 +70,7 @@ export class WaitingProxies {
   }
 
   /** Handles a change of members or of their nodes: any proxy may fit now. */
-  onCapacity(): void {
+  onMembers(): void {
     // Each reconcile ranks all members, so many proxies are reconciled together.
     this.#ask(this.#since.size > FEW ? ROOM_DELAY_MS : 0);
   }

@@ -4,7 +4,7 @@ import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { formatAmounts } from "../../../../src/api/quantity.ts";
 import type { WorkloadPlan } from "../../../../src/cli/plan/outcome.ts";
 import { parseDocuments } from "../../../../src/cli/shared/documents.ts";
-import { capacityOf } from "../../../../src/clusters/capacity.ts";
+import { totalsOf } from "../../../../src/clusters/node-totals.ts";
 import { nodeKindsOf } from "../../../../src/placement/node-kinds.ts";
 import { MEMBER_NAMES, MEMBERS, type MemberName } from "../../../support/scenarios/members.ts";
 import type { Expected, Scenario } from "../../../support/scenarios/scenario.ts";
@@ -22,7 +22,7 @@ function reported(name: MemberName): Stored<Cluster> {
   const { labels, spec, nodes: described } = MEMBERS[name];
   const conditions = [{ type: "Ready", status: "True" }];
   const nodes: KubeNode[] = described.map((node) => ({ ...node, status: { ...node.status, conditions } }));
-  const { allocatable, largestNode } = capacityOf(nodes);
+  const { allocatable, largestNode } = totalsOf(nodes);
   const kinds = nodeKindsOf(nodes);
   return {
     metadata: { name, labels, uid: name, resourceVersion: "1" },

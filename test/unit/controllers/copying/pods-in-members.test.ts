@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { Placements } from "../../../../src/controllers/copying/pods-in-members.ts";
+import { PodsInMembers } from "../../../../src/controllers/copying/pods-in-members.ts";
 
 function pod(uid: string, namespace: string, labels: Record<string, string>): Stored<Pod> {
   return { metadata: { name: uid, namespace, uid, resourceVersion: "1", labels } };
@@ -21,7 +21,7 @@ function words(labels: Readonly<Record<string, string>>): string {
 test("has each pod where it was last placed", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 20 }), (steps) => {
-      const placements = new Placements();
+      const placements = new PodsInMembers();
       const last = new Map<string, { readonly member: string; readonly labels: Record<string, string> }>();
       for (const { uid, member, labels } of steps) {
         if (member === undefined) {
@@ -48,7 +48,7 @@ test("has each pod where it was last placed", () => {
 });
 
 test("separates namespaces with a common prefix", () => {
-  const placements = new Placements();
+  const placements = new PodsInMembers();
   placements.place(pod("p", "team-two", {}), "west");
   expect(placements.any("west", "team")).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type PodSpec, type Stored } from "../../../../src/api/kubernetes.ts";
-import { Load } from "../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import { Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
@@ -59,7 +59,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
     nodesVersion: 1,
     probed: { reachable: true },
     unreadable: {},
-    load: new Load(),
+    requests: new DelegateRequests(),
     delegates: { get: () => undefined, departed: () => undefined },
     candidate: () => candidate,
   };

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, type Mock, test, vi } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { Load } from "../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { RefusedWrites } from "../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
@@ -62,7 +62,7 @@ function memberOf(name: string) {
     roomVersion: "1.0",
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
-    load: new Load(),
+    requests: new DelegateRequests(),
     delegates: {
       get: () => (name === "east" ? stale : undefined),
       departed: nothing,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { Load } from "../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
 import { PlaceTracker } from "../../../../src/controllers/delegation/placement/place-tracker.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
@@ -41,7 +41,7 @@ function observing({
     nodesRead: true,
     probed: { reachable: true },
     unreadable: {},
-    load: new Load(),
+    requests: new DelegateRequests(),
     delegates: { get: () => delegates[name], departed: () => undefined },
     candidate: () => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} }),
   }));

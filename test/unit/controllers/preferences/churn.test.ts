@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { PREFERENCES_ANNOTATION, virtualNodeName } from "../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { Load } from "../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../src/clusters/delegate-requests.ts";
 import { PlacementState } from "../../../../src/controllers/delegation/placement/placement-state.ts";
 import type { PlacementMember } from "../../../../src/controllers/delegation/placement/pod-rules.ts";
 import { decide } from "../../../../src/controllers/preferences/decide.ts";
@@ -39,7 +39,7 @@ class ChurnMember implements PlacementMember {
   readonly read = true;
   readonly settling = false;
   readonly roomVersion = "";
-  readonly load = new Load();
+  readonly requests = new DelegateRequests();
   state = WELL;
 
   constructor(name: string) {
@@ -62,7 +62,7 @@ class ChurnMember implements PlacementMember {
       labels: {},
       allocatable: size,
       largestNode: size,
-      used: this.load.used,
+      used: this.requests.used,
       limits: { total: { pods: limit }, perNamespace: {} },
       ...(closed ? { closed: { reason: "ClusterNotReady", message: "lost" } as const } : {}),
       ...(late ? { overdue: true } : {}),
@@ -169,10 +169,10 @@ class Churn {
       },
       NOW,
     );
-    for (const { load, name, state: now } of this.members) {
+    for (const { requests, name, state: now } of this.members) {
       const coming = actions.filter((action) => action.type === "evict" && action.to === name).length;
       const open = !now.closed && !now.late && !now.renewed;
-      const places = open ? Math.min(now.limit, now.room) - (load.used.pods ?? 0) : 0;
+      const places = open ? Math.min(now.limit, now.room) - (requests.used.pods ?? 0) : 0;
       if (coming > Math.max(0, places)) this.homeless.push(`${coming} for ${places} in ${name}`);
     }
     for (const action of actions) {
@@ -189,7 +189,7 @@ class Churn {
   }
 
   #remove(proxy: Stored<Pod>): void {
-    for (const { load } of this.members) load.release(proxy.metadata.uid);
+    for (const { requests } of this.members) requests.release(proxy.metadata.uid);
     this.#proxies.delete(objectKey(proxy.metadata));
     this.#placementState.remove(proxy);
   }

@@ -2,7 +2,7 @@ import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import type { ControllerEvents } from "../../../../src/controllers/events.ts";
-import { ExportStatus } from "../../../../src/controllers/services/export-status.ts";
+import { ExportStatus } from "../../../../src/controllers/services/exports/status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
@@ -107,7 +107,7 @@ export const aVirtualNode: Site = async (error) => {
     nodesRead: true,
     probed: { reachable: true },
     unreadable: {},
-    capacity: { nodes: 0, capacity: {}, allocatable: {}, features: [] },
+    nodeTotals: { nodes: 0, capacity: {}, allocatable: {}, features: [] },
     setVirtualNode: () => false,
   };
   let attempts = 0;

@@ -7,7 +7,7 @@ import { copyKey } from "../../../../src/controllers/copying/model.ts";
 import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { forwardRefusal } from "../../../../src/controllers/delegation/actions/forward-messages.ts";
 import { dependencyRefusal } from "../../../../src/controllers/overflow/member-refusal.ts";
-import { Exports } from "../../../../src/controllers/services/exports.ts";
+import { Exports } from "../../../../src/controllers/services/exports/writer.ts";
 import { DEPENDENCIES } from "../../../../src/copies/dependencies.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";

@@ -97,7 +97,7 @@ beforeEach(() => {
   const west = {
     name: "west",
     setVirtualNode: () => false,
-    capacity: { nodes: 0, capacity: {}, allocatable: {}, largestNode: {}, features: [] },
+    nodeTotals: { nodes: 0, capacity: {}, allocatable: {}, largestNode: {}, features: [] },
     unreadable: {},
     get probed() {
       return { reachable: member.reachable };

@@ -136,7 +136,7 @@ describe("a pod whose namespace in the member is gone", () => {
 
   test("waits until its dependencies are in the new namespace, and reserves no room meanwhile", async () => {
     const { execute, sent, memories, members } = comingToNew({ prepared: [true, false] });
-    const release = vi.spyOn(members.west.load, "release");
+    const release = vi.spyOn(members.west.requests, "release");
     const shown = await execute(create);
     expect(sent).toHaveLength(1);
     expect(memories.of(proxyUid).uncertain).toBeUndefined();
@@ -174,7 +174,7 @@ test("reports free room when the name is taken, even if no pod waited for the an
     proxyOf: () => proxy,
   });
   await execute(create);
-  expect(members.west.load.used).toEqual({ pods: 0 });
+  expect(members.west.requests.used).toEqual({ pods: 0 });
   expect(onRoom).toHaveBeenCalledOnce();
 });
 

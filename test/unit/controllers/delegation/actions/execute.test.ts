@@ -123,15 +123,15 @@ test("releases room in another member when the first one has found a node after 
   const { members, memories, execute } = executorOf({ createSubresource: async () => ({}) });
   const requests = { cpu: 1, pods: 1 };
   memories.noteAttempt(proxyUid, "west", 0);
-  members.west.load.reserve(proxyUid, requests);
+  members.west.requests.reserve(proxyUid, requests);
   // The withdrawal from west finds the delegate changed.
   const promise: TestAction = { type: "reserve", member: "east", proxyUid, requests };
   await execute(promise);
-  expect(members.east.load.used).toEqual(requests);
-  members.west.load.reserve(proxyUid, requests);
+  expect(members.east.requests.used).toEqual(requests);
+  members.west.requests.reserve(proxyUid, requests);
   await execute({ type: "bind", member: "west", proxyUid, delegateUid: delegate.metadata.uid, memberNode: "n1" });
-  expect(members.east.load.used).toEqual({ cpu: 0, pods: 0 });
-  expect(members.west.load.used).toEqual(requests);
+  expect(members.east.requests.used).toEqual({ cpu: 0, pods: 0 });
+  expect(members.west.requests.used).toEqual(requests);
 });
 
 test.each([
@@ -315,7 +315,7 @@ describe("a temporary answer of a member that lasts", () => {
     clock.now += 9_999;
     await expect(execute(create)).rejects.toBe(answer);
     expect(memories.of(proxyUid).attempts.west).not.toHaveProperty("refusal");
-    expect(members.west.load.used).toEqual({ pods: 0 });
+    expect(members.west.requests.used).toEqual({ pods: 0 });
     clock.now += 1;
     expect(await execute(create)).toBeTypeOf("function");
     expect(memories.of(proxyUid).attempts.west?.refusal).toMatchObject({
@@ -468,7 +468,7 @@ describe("a request before the create, without a definite answer", () => {
       await expect(execute(action)).rejects.toBe(lost);
       expect(memories.of(proxyUid).uncertain).toBeUndefined();
       expect(memories.of(proxyUid).uncertainCreate).toBeUndefined();
-      expect(members.west.load.used).toEqual({ pods: 0 });
+      expect(members.west.requests.used).toEqual({ pods: 0 });
     },
   );
 
@@ -492,7 +492,7 @@ describe("a request before the create, without a definite answer", () => {
     memories.noteUncertain(proxyUid, "west");
     await expect(execute(action)).rejects.toBe(lost);
     expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", uncertainCreate: { message: "timed out" } });
-    expect(members.west.load.used).toEqual({ pods: 1 });
+    expect(members.west.requests.used).toEqual({ pods: 1 });
   });
 });
 
@@ -745,6 +745,9 @@ test.each([
   expect(told).toEqual(lasts ? [{ reason: "NotBound", message }] : []);
   expect(patched).toHaveLength(lasts ? 1 : 0);
   clock.now += 60 * 60_000;
+  await expect(execute(bind)).rejects.toBe(error);
+  // After such a pause the failure counts anew.
+  clock.now += 10_000;
   await expect(execute(bind)).rejects.toBe(error);
   expect(told).toHaveLength(lasts ? 2 : 0);
 });

@@ -1,6 +1,6 @@
 import { type Mock, vi } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { Load } from "../../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
@@ -81,7 +81,7 @@ function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterCl
 interface FakeMember {
   readonly name: string;
   readonly client: ClusterClient;
-  readonly load: Load;
+  readonly requests: DelegateRequests;
   readonly nodesVersion: number;
   readonly roomVersion: string;
   readonly probed: { version: string };
@@ -125,7 +125,7 @@ export function executorOf(answers: Answers): Executing {
   const newMember = (name: string): FakeMember => ({
     name,
     client: clientOf(name, answers, writes),
-    load: new Load(),
+    requests: new DelegateRequests(),
     nodesVersion: 1,
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Placement } from "../../../../../src/api/annotations.ts";
+import type { RequestedPlacement } from "../../../../../src/api/annotations.ts";
 import { CLUSTER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { ObjectKey, OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { Groups, groupOf } from "../../../../../src/controllers/delegation/placement/groups.ts";
@@ -28,8 +28,8 @@ describe("the group of a pod", () => {
   const known = new Map([driver, submitted].map((pod) => [pod.metadata.uid, pod]));
   const ownedBy = (...ownerReferences: OwnerReference[]): Stored<Pod> =>
     proxyPod({ uid: "exec", name: "exec", metadata: { ownerReferences, labels: { app: "web" } } });
-  const byOwner: Placement = { groupBy: { by: "owner" } };
-  test.each<[string, Stored<Pod>, Placement, string | undefined]>([
+  const byOwner: RequestedPlacement = { groupBy: { by: "owner" } };
+  test.each<[string, Stored<Pod>, RequestedPlacement, string | undefined]>([
     ["is none by default", ownedBy(), {}, undefined],
     ["is its group annotation before all else", ownedBy(), { group: "g", ...byOwner }, "team/group/g"],
     ["is its controller's", ownedBy(owner("Job", "job")), byOwner, "team/owner/job"],

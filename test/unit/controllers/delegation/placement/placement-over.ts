@@ -1,6 +1,6 @@
 import type { Namespace, Pod } from "../../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../../src/api/placement-defaults.ts";
-import { Load } from "../../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { PlacementState } from "../../../../../src/controllers/delegation/placement/placement-state.ts";
 import { PLACEMENT_INDEXES } from "../../../../../src/controllers/proxies.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
@@ -25,7 +25,7 @@ export function placementOver(
     read: !unread.includes(candidate.name),
     settling: false,
     roomVersion: "",
-    load: new Load(),
+    requests: new DelegateRequests(),
     candidate: () => candidate,
   }));
   const proxies = new Store<Pod>(PLACEMENT_INDEXES);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Load } from "../../../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { RefusedShapes, shapeOf } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";
@@ -20,10 +20,10 @@ function reservations() {
   const clock = new FakeClock();
   const memories = new Memories({ now: () => 0 });
   const shapes = new RefusedShapes();
-  const loads = { west: new Load(), east: new Load() };
+  const loads = { west: new DelegateRequests(), east: new DelegateRequests() };
   const member = (name: string) =>
     name === "west" || name === "east"
-      ? { name, read: true, settling: false, roomVersion: "1", load: loads[name], candidate: () => ({}) as never }
+      ? { name, read: true, settling: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
       : undefined;
   const made = new Reservations({ registry: { member }, memories, shapes, clock });
   const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>

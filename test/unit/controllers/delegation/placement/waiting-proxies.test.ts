@@ -66,7 +66,7 @@ describe("a proxy without a node", () => {
   test("is looked at again at once when members change, and once in a while when delegates end", async () => {
     const { clock, waiting, add, lookedAt } = waitingProxies();
     const key = add("a");
-    waiting.onCapacity();
+    waiting.onMembers();
     expect(lookedAt()).toEqual([key]);
     waiting.onRoom();
     waiting.onRoom();
@@ -82,7 +82,7 @@ describe("a proxy without a node", () => {
   test("is looked at together with the others when there are many", async () => {
     const { clock, waiting, add, lookedAt } = waitingProxies();
     for (let number = 0; number < 101; number++) add(`pod-${number}`);
-    for (let change = 0; change < 10; change++) waiting.onCapacity();
+    for (let change = 0; change < 10; change++) waiting.onMembers();
     expect(lookedAt()).toEqual([]);
     await clock.advance(250);
     expect(lookedAt()).toHaveLength(101);
@@ -101,7 +101,7 @@ describe("a proxy without a node", () => {
 
   test.each<[string, (waiting: WaitingProxies) => void, number]>([
     ["delegates end", (waiting) => waiting.onRoom(), 250],
-    ["members change", (waiting) => waiting.onCapacity(), 0],
+    ["members change", (waiting) => waiting.onMembers(), 0],
     ["others get their places", (waiting) => waiting.onPlaces(), 1_000],
   ])("is looked at less often the longer that takes, though %s all the time", async (_, change, first) => {
     const { clock, cost, waiting, memories, add, lookedAt } = waitingProxies();

@@ -1,22 +1,21 @@
-import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
-import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
-import type { Member } from "../../clusters/member.ts";
-import { MemberWatches } from "../../clusters/member-watches.ts";
-import { isCopy } from "../../copies/copy-metadata.ts";
-import { conditionManager } from "../../copies/export-status.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import { resourceOf } from "../../kube/optional-resource.ts";
-import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
-import { type ActionContext, Controller, type ControllerOptions, type Expectation } from "../../runtime/controller.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../../api/keys.ts";
+import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import { MemberWatches } from "../../../clusters/member-watches.ts";
+import { isCopy } from "../../../copies/copy-metadata.ts";
+import { conditionManager } from "../../../copies/export-status.ts";
+import type { ClusterClient } from "../../../kube/client.ts";
+import { isKubeError, isRefusal } from "../../../kube/errors.ts";
+import { resourceOf } from "../../../kube/optional-resource.ts";
+import { apiVersionOf, serviceExports } from "../../../kube/resources.ts";
 import {
-  decideReport,
-  type ExportSource,
-  type LastReport,
-  type ObservedExport,
-  type ReportAction,
-} from "./decide-exports.ts";
+  type ActionContext,
+  Controller,
+  type ControllerOptions,
+  type Expectation,
+} from "../../../runtime/controller.ts";
+import { Reflector } from "../../../runtime/reflector.ts";
+import { decideReport, type ExportSource, type LastReport, type ObservedExport, type ReportAction } from "./decide.ts";
 
 export interface ExportStatusOptions extends ControllerOptions {
   readonly host: ClusterClient;

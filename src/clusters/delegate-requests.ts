@@ -19,7 +19,7 @@ const NOTHING: Amounts = {};
  * (`reserve`): the watch shows it later, and a burst would otherwise all go to one member. An unscheduled delegate that fits
  * no node occupies nothing but one of `pods`. Limits count it in full, as a ResourceQuota does.
  */
-export class Load {
+export class DelegateRequests {
   /** Requests that occupy nodes. */
   readonly used: Record<string, number> = {};
   readonly #requested: Record<string, number> = {};

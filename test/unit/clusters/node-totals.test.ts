@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../src/api/kubernetes.ts";
-import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
-import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { nodeFingerprint, totalsOf } from "../../../src/clusters/node-totals.ts";
+import { fitOf, nodeRequirements } from "../../../src/placement/node-fit.ts";
 import { toOverflow } from "../../../src/pods/overflow.ts";
 import { pod } from "../../support/builders/pod.ts";
 
@@ -16,7 +16,7 @@ describe("a member's features", () => {
     ["what all of its nodes declare", [node(["A", "B", "C"]), node(["B", "C"]), node(["C", "B"])], ["B", "C"]],
     ["none when a node declares none", [node(["A"]), node()], []],
   ])("are %s", (_case, nodes, features) => {
-    expect(capacityOf(nodes).features).toEqual(features);
+    expect(totalsOf(nodes).features).toEqual(features);
   });
 
   test("change when a node declares others", () => {
@@ -42,20 +42,20 @@ describe("a node with a taint", () => {
     ["of the control plane, by its former name, counts for nothing", "node-role.kubernetes.io/master", 0],
     ["of Kubernetes for its state counts for nothing", "node.kubernetes.io/disk-pressure", 0],
   ])("%s", (_, key, gpus) => {
-    const { allocatable, largestNode } = capacityOf([tainted(key)]);
+    const { allocatable, largestNode } = totalsOf([tainted(key)]);
     expect(allocatable["nvidia.com/gpu"] ?? 0).toBe(gpus);
     expect(largestNode["nvidia.com/gpu"] ?? 0).toBe(gpus);
   });
 
   test("of the control plane counts with effect PreferNoSchedule", () => {
-    const { allocatable } = capacityOf([tainted("node-role.kubernetes.io/control-plane", "PreferNoSchedule")]);
+    const { allocatable } = totalsOf([tainted("node-role.kubernetes.io/control-plane", "PreferNoSchedule")]);
     expect(allocatable["nvidia.com/gpu"]).toBe(4);
   });
 
   test("of a role takes only pods that tolerate it", () => {
     const key = "node-role.kubernetes.io/gpu";
     const requests = { "nvidia.com/gpu": 1 };
-    const judged = (spec: object) => fitOf(nodeNeeds(pod({ spec }), requests), [tainted(key)]);
+    const judged = (spec: object) => fitOf(nodeRequirements(pod({ spec }), requests), [tainted(key)]);
     expect(judged({ tolerations: [{ key, operator: "Exists" }] })).toMatchObject({ tolerated: 1, large: true });
     const refused = judged({});
     expect(refused).toMatchObject({ tolerated: 0, large: false });
@@ -71,12 +71,12 @@ describe("a node with a taint", () => {
     ["named as a resource without a domain", "memory", "NoSchedule", { memory: 1 }, 0],
     ["named as a resource of Kubernetes' own domain", "kubernetes.io/x", "NoSchedule", { "kubernetes.io/x": 1 }, 0],
   ])("%s", (_, key, effect, requests, tolerating) => {
-    const fit = fitOf(nodeNeeds(pod(), requests as Record<string, number>), [tainted(key, effect)]);
+    const fit = fitOf(nodeRequirements(pod(), requests as Record<string, number>), [tainted(key, effect)]);
     expect(fit.tolerated).toBe(tolerating);
   });
 
   test("named like the GPUs of a pod in overflow mode repels the pod", () => {
-    const needs = nodeNeeds(toOverflow(pod()), { "nvidia.com/gpu": 1 });
+    const needs = nodeRequirements(toOverflow(pod()), { "nvidia.com/gpu": 1 });
     expect(fitOf(needs, [tainted("nvidia.com/gpu")]).tolerated).toBe(0);
   });
 });

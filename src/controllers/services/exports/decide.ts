@@ -1,8 +1,8 @@
-import { jsonEqual } from "../../api/json.ts";
-import type { KubeObject, ServiceExport, Stored } from "../../api/kubernetes.ts";
-import { type Difference, differences, type ExportReport, hostConditions } from "../../copies/export-status.ts";
-import { isExported } from "../../copies/services.ts";
-import type { CopyRef } from "../copying/model.ts";
+import { jsonEqual } from "../../../api/json.ts";
+import type { KubeObject, ServiceExport, Stored } from "../../../api/kubernetes.ts";
+import { type Difference, differences, type ExportReport, hostConditions } from "../../../copies/export-status.ts";
+import { isExported } from "../../../copies/services.ts";
+import type { CopyRef } from "../../copying/model.ts";
 
 /** A ServiceExport of the host, as far as it is known. */
 export type ExportSource =

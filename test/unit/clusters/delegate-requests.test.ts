@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { Load } from "../../../src/clusters/load.ts";
+import { DelegateRequests } from "../../../src/clusters/delegate-requests.ts";
 import { endedStatus, pod } from "../../support/builders/pod.ts";
 
 function asking(cpu: string, uid = "uid-1"): Stored<Pod> {
   return pod({ uid, spec: { containers: [{ name: "main", image: "main", resources: { requests: { cpu } } }] } });
 }
 
-describe("the load of a member", () => {
+describe("the requests of a member's delegates", () => {
   test("counts a delegate once, from the decision until its deletion", () => {
-    const load = new Load();
+    const load = new DelegateRequests();
     load.reserve("proxy", { cpu: 2, pods: 1 });
     expect(load.used).toEqual({ cpu: 2, pods: 1 });
     load.count(asking("2"), "proxy");
@@ -20,7 +20,7 @@ describe("the load of a member", () => {
   });
 
   test("drops a proxy's reservation, however often it was made", () => {
-    const load = new Load();
+    const load = new DelegateRequests();
     load.reserve("proxy", { cpu: 2 });
     load.reserve("proxy", { cpu: 3 });
     expect(load.used).toEqual({ cpu: 3 });
@@ -30,7 +30,7 @@ describe("the load of a member", () => {
   });
 
   test("sums the delegates below a priority until they are gone", () => {
-    const load = new Load();
+    const load = new DelegateRequests();
     const of = (priority: number, uid: string): Stored<Pod> => {
       const delegate = asking("2", uid);
       return { ...delegate, spec: { ...delegate.spec, containers: delegate.spec?.containers ?? [], priority } };
@@ -45,7 +45,7 @@ describe("the load of a member", () => {
   });
 
   test("reports freed resources once, and only of a counted delegate", () => {
-    const load = new Load();
+    const load = new DelegateRequests();
     const delegate = asking("2");
     expect(load.forget(delegate)).toBe(false);
     expect(load.count(delegate, undefined)).toBe(false);
@@ -56,7 +56,7 @@ describe("the load of a member", () => {
   });
 
   test("follows an in-place resize, and reports freed resources", () => {
-    const load = new Load();
+    const load = new DelegateRequests();
     load.count(asking("1"), undefined);
     expect(load.count(asking("3"), undefined)).toBe(false);
     expect([load.used, load.usedIn("team")]).toEqual(Array(2).fill({ cpu: 3, pods: 1 }));
@@ -72,7 +72,7 @@ describe("the load of a member", () => {
       spec: { containers: [], ...delegate.spec, nodeName: "node-0" },
     });
     let largest: number;
-    const load = (): Load => new Load(({ cpu = 0 }) => cpu <= largest);
+    const load = (): DelegateRequests => new DelegateRequests(({ cpu = 0 }) => cpu <= largest);
 
     test("counts a pod in full that fits some node", () => {
       largest = 2;

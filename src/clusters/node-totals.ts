@@ -2,8 +2,8 @@ import type { KubeNode } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { closedBy, isNodeReady } from "../placement/node-fit.ts";
 
-/** The capacity of a member: its nodes' resources, summed. Amounts in base units: cores, bytes, pieces. */
-export interface Capacity {
+/** The resources of a member's nodes, summed. Amounts in base units: cores, bytes, pieces. */
+export interface NodeTotals {
   readonly nodes: number;
   /** Sum over all nodes. */
   readonly capacity: Record<string, number>;
@@ -16,7 +16,7 @@ export interface Capacity {
 }
 
 /** Sums a member's nodes. */
-export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
+export function totalsOf(nodes: Iterable<KubeNode>): NodeTotals {
   const capacity: Record<string, number> = {};
   const allocatable: Record<string, number> = {};
   const largestNode: Record<string, number> = {};

@@ -1,17 +1,17 @@
-import { objectKey, type ServiceExport } from "../../api/kubernetes.ts";
-import type { Member } from "../../clusters/member.ts";
-import type { ServiceObject } from "../../copies/services.ts";
-import { serviceExports } from "../../kube/resources.ts";
-import type { Timer } from "../../runtime/clock.ts";
-import { Controller } from "../../runtime/controller.ts";
-import { Reflector } from "../../runtime/reflector.ts";
-import type { Copier } from "../copying/copier.ts";
-import { type CopyKey, copyKey, copyRef } from "../copying/model.ts";
-import type { PodCopierOptions } from "../copying/pod-copier.ts";
-import { inMember } from "../copying/writer.ts";
-import { decideExport, type ExportAction, type ExportSource, type ObservedCopy } from "./decide-exports.ts";
-import { ExportStatus } from "./export-status.ts";
-import { Exports } from "./exports.ts";
+import { objectKey, type ServiceExport } from "../../../api/kubernetes.ts";
+import type { Member } from "../../../clusters/member.ts";
+import type { ServiceObject } from "../../../copies/services.ts";
+import { serviceExports } from "../../../kube/resources.ts";
+import type { Timer } from "../../../runtime/clock.ts";
+import { Controller } from "../../../runtime/controller.ts";
+import { Reflector } from "../../../runtime/reflector.ts";
+import type { Copier } from "../../copying/copier.ts";
+import { type CopyKey, copyKey, copyRef } from "../../copying/model.ts";
+import type { PodCopierOptions } from "../../copying/pod-copier.ts";
+import { inMember } from "../../copying/writer.ts";
+import { decideExport, type ExportAction, type ExportSource, type ObservedCopy } from "./decide.ts";
+import { ExportStatus } from "./status.ts";
+import { Exports } from "./writer.ts";
 
 export interface ExportControllerOptions extends PodCopierOptions {
   readonly copier: Pick<Copier<ServiceObject>, "copies" | "standing" | "sources">;

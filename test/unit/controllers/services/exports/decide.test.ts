@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
-import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
-import type { ExportCondition, ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
+import { EXPORTED_ANNOTATION } from "../../../../../src/api/keys.ts";
+import type { ExportCondition, ServiceExport, Stored } from "../../../../../src/api/kubernetes.ts";
 import {
   decideExport,
   decideReport,
   type ObservedCopy,
   type ObservedExport,
-} from "../../../../src/controllers/services/decide-exports.ts";
-import { hostConditions } from "../../../../src/copies/export-status.ts";
+} from "../../../../../src/controllers/services/exports/decide.ts";
+import { hostConditions } from "../../../../../src/copies/export-status.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const valid = {
