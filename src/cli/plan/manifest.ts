@@ -44,7 +44,7 @@ export interface ManifestState {
   /** Objects that pods name and that neither the host nor the manifest has. */
   readonly missing: ReadonlySet<DependencyKey>;
   /** Objects that pods name and that the manifest creates. */
-  readonly coming: ReadonlySet<DependencyKey>;
+  readonly created: ReadonlySet<DependencyKey>;
   readonly notChecked: readonly string[];
 }
 
@@ -96,7 +96,7 @@ export async function readManifestState(
     claims,
     writtenClaims: claimsAmong(objects, current),
     missing: new Set(absent.missing.filter((key) => !written.has(key))),
-    coming: new Set(absent.missing.filter((key) => written.has(key))),
+    created: new Set(absent.missing.filter((key) => written.has(key))),
     notChecked: [
       ...absent.unreadable,
       ...limits.map(

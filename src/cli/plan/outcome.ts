@@ -59,10 +59,10 @@ export interface PlannedMember {
   readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
 }
 
-/** Sums up a workload's pods by member, in order, with names that are no member's. `present` are the members of its pods now. */
+/** Sums up a workload's pods by member, in order, with names that are no member's. `currentMembers` are the members of its pods now. */
 export function plannedMembers(
   members: readonly string[],
-  present: readonly (string | undefined)[],
+  currentMembers: readonly (string | undefined)[],
   pods: readonly PlannedPod[],
   declined: readonly Declined[],
 ): PlannedMember[] {
@@ -74,7 +74,7 @@ export function plannedMembers(
     );
     return {
       cluster,
-      now: present.filter((member) => member === cluster).length,
+      now: currentMembers.filter((member) => member === cluster).length,
       pods: pods.filter((pod) => pod.cluster === cluster).length,
       waiting: pods.filter(({ waitsIn }) => waitsIn === cluster).length,
       // Room of a member changes with each pod: the last message stands.

@@ -26,23 +26,25 @@ export interface PlanInput {
 export async function planOf(input: PlanInput): Promise<Plan> {
   const { workloads, host, namespaces, found, now } = input;
   const reviewed = await Promise.all(workloads.map((workload) => review(workload, input)));
-  const replanned = new Set(reviewed.flatMap(({ pods, present }) => (pods.length === 0 ? [] : present.map(uidOf))));
+  const replanned = new Set(
+    reviewed.flatMap(({ pods, currentPods }) => (pods.length === 0 ? [] : currentPods.map(uidOf))),
+  );
   const proxies = host.proxies.filter((proxy) => !replanned.has(uidOf(proxy)));
   const { claims, missing } = found;
   const simulation = new Simulation({ ...host, proxies, namespaces: namespaces.after, claims, missing }, now);
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]) => refusedNamespace(name, message)),
-    ...reviewed.map((one) => placed(one, simulation)),
+    ...reviewed.map((one) => placePods(one, simulation)),
   ];
-  const notMade = reviewed.flatMap(({ notChecked }) => notChecked ?? []);
+  const skipped = reviewed.flatMap(({ notChecked }) => notChecked ?? []);
   return {
     fits: plans.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
     workloads: plans,
     guesses: simulation.members.flatMap(({ name: cluster, guesses }) =>
       guesses.map((message) => ({ cluster, message })),
     ),
-    notChecked: [...new Set([...namespaces.notChecked, ...found.notChecked, ...notMade])],
+    notChecked: [...new Set([...namespaces.notChecked, ...found.notChecked, ...skipped])],
   };
 }
 
@@ -55,7 +57,7 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
 }
 
 /** Places the pods of a workload. */
-function placed({ plan, pods, claims, present, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {
+function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {
   if (pods.length === 0) return plan;
   simulation.addClaims(plan.namespace, claims);
   const plannedPods: PlannedPod[] = [];
@@ -73,6 +75,6 @@ function placed({ plan, pods, claims, present, failedCreate }: Reviewed, simulat
     ...plan,
     outcome: plannedPods.some(isWaiting) ? "waits" : "fits",
     pods: plannedPods,
-    clusters: plannedMembers(members, present.map(memberOf), plannedPods, declined),
+    clusters: plannedMembers(members, currentPods.map(memberOf), plannedPods, declined),
   };
 }

@@ -23,7 +23,7 @@ export interface Reviewed {
   readonly pods: readonly Stored<Pod>[];
   readonly claims: readonly ClaimTemplate[];
   /** The pods that it has now. */
-  readonly present: readonly Stored<Pod>[];
+  readonly currentPods: readonly Stored<Pod>[];
   /** Why the API server creates none of the pods. Undefined: it creates them. */
   readonly failedCreate?: string | undefined;
   /** The check that was not made, with the reason. */
@@ -37,17 +37,14 @@ export interface ReviewInput {
   readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
 }
 
-/** Has a workload and the first of its pods admitted: the other pods differ by name only. */
+/** Has a workload admitted by Legation's webhook, and its pods by the API server. */
 export async function review(workload: WrittenWorkload, input: ReviewInput): Promise<Reviewed> {
   const { kind, namespace, object } = workload;
   const existing = input.found.existing.get(workload);
-  const present = existing?.pods ?? [];
-  const ended = (more: Partial<WorkloadPlan>): Reviewed => ({
-    plan: { ...emptyPlan(workload), ...more },
-    pods: [],
-    claims: [],
-    present,
-  });
+  const currentPods = existing?.pods ?? [];
+  const ended = (more: Partial<WorkloadPlan>): Reviewed => {
+    return { plan: { ...emptyPlan(workload), ...more }, pods: [], claims: [], currentPods };
+  };
   const mode = modeOf(namespace, input.namespaces);
   if (typeof mode !== "string") return ended(mode);
   // Legation's webhook reviews a Pod when the pod itself is asked about.
@@ -57,33 +54,45 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
   if (kind === "DaemonSet") {
     return ended({ outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself", warnings });
   }
-  if (kind === "Pod" && existing !== undefined) return ended({ notes: [barePodNote(present)] });
-
+  if (kind === "Pod" && existing !== undefined) return ended({ notes: [barePodNote(currentPods)] });
   const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
-  const notes = [...pods.notes, ...presentNotes(present)];
-  if (pods.replicas === 0) return ended({ warnings, notes });
-  const { firstOrdinal = 0 } = pods;
+  const reviewed = ended({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
+  return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
+}
+
+/** Has the first pod of a workload admitted: the others differ by name only. */
+async function reviewPods(
+  workload: WrittenWorkload,
+  pods: WorkloadPods,
+  mode: DelegationMode,
+  reviewed: Reviewed,
+  input: ReviewInput,
+): Promise<Reviewed> {
+  const { firstOrdinal = 0, replicas } = pods;
   const first = podOf(workload, pods, firstOrdinal);
   const own = admitPod(first, mode);
-  if (own.denied !== undefined) return ended({ outcome: "refused", message: own.denied, warnings });
-  const answer = await reviewPod(workload, first, present.length > 0, input);
-  const told = { warnings: [...new Set([...warnings, ...own.warnings])], notes };
-  if (kind === "Pod" && answer.refused !== undefined) {
-    return ended({ outcome: "refused", message: answer.refused, ...told });
+  const { warnings, notes } = reviewed.plan;
+  const plan = { ...reviewed.plan, warnings: [...new Set([...warnings, ...(own.warnings ?? [])])] };
+  if (own.denied !== undefined) return { ...reviewed, plan: { ...plan, outcome: "refused", message: own.denied } };
+  const { admitted, refused, notChecked } = await dryRun(workload, first, reviewed.currentPods.length > 0, input);
+  if (workload.kind === "Pod" && refused !== undefined) {
+    return { ...reviewed, plan: { ...plan, outcome: "refused", message: refused } };
   }
-
   const { metadata, spec = { containers: [] } } = own.object;
-  const template = { ...pods, metadata, spec, ...answer.admitted };
-  const ordinals = Array.from({ length: pods.replicas }, (_, index) => firstOrdinal + index);
-  const all = ordinals.map((ordinal) => podOf(workload, template, ordinal));
-  const { notChecked, refused: failedCreate } = answer;
+  const ordinals = Array.from({ length: replicas }, (_, index) => firstOrdinal + index);
+  const all = ordinals.map((ordinal) => podOf(workload, { ...pods, metadata, spec, ...admitted }, ordinal));
   if (!all.some(isDelegated)) {
     const message = "its pods do not ask for delegation: they run on the host";
-    return { ...ended({ outcome: "notDelegated", message, ...told }), notChecked };
+    return { ...reviewed, plan: { ...plan, outcome: "notDelegated", message }, notChecked };
   }
-  if (all.some(isOverflow)) notes.push(HOST_FIRST);
-  const claims = ordinals.flatMap((ordinal) => claimsOf(workload, pods, ordinal));
-  return { ...ended(told), pods: all, claims, failedCreate, notChecked };
+  return {
+    ...reviewed,
+    plan: { ...plan, notes: all.some(isOverflow) ? [...notes, HOST_FIRST] : notes },
+    pods: all,
+    claims: ordinals.flatMap((ordinal) => claimsOf(workload, pods, ordinal)),
+    failedCreate: refused,
+    notChecked,
+  };
 }
 
 const HOST_FIRST = "the host's own scheduler is asked first: this is for pods that it has no room for";
@@ -117,43 +126,45 @@ function asApplied(written: WrittenObject, stored: WrittenObject | undefined): W
 }
 
 /** Says where the pods of a workload are now. */
-function presentNotes(present: readonly Stored<Pod>[]): string[] {
-  if (present.length === 0) return [];
-  const places = [...Map.groupBy(present, placeNow)].map(([place, pods]) => `${pods.length} ${place}`);
-  return [`has ${counted(present.length)} now (${places.sort().join(", ")}); here all that it wants are placed anew`];
+function currentPodsNotes(currentPods: readonly Stored<Pod>[]): string[] {
+  if (currentPods.length === 0) return [];
+  const places = [...Map.groupBy(currentPods, currentPlace)].map(([place, pods]) => `${pods.length} ${place}`);
+  return [
+    `has ${counted(currentPods.length)} now (${places.sort().join(", ")}); here all that it wants are placed anew`,
+  ];
 }
 
 function barePodNote([pod]: readonly Stored<Pod>[]): string {
   if (pod === undefined) return "has ended or is being deleted: nothing comes in its place";
-  return `is there already (${placeNow(pod)}): a pod keeps its place`;
+  return `is there already (${currentPlace(pod)}): a pod keeps its place`;
 }
 
-function placeNow(pod: Stored<Pod>): string {
+function currentPlace(pod: Stored<Pod>): string {
   if (!isBound(pod)) return "without a node";
   const member = memberOf(pod);
   return member === undefined ? "on this cluster" : `in ${member}`;
 }
 
 /** The API server's verdict on a pod. */
-interface PodReview {
+interface PodVerdict {
   readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
   readonly refused?: string;
   readonly notChecked?: string;
 }
 
 /** Asks the API server about a pod. A quota that only the present pods of the workload fill refuses nothing: they may be replaced. */
-async function reviewPod(
+async function dryRun(
   { kind, namespace, name, object }: WrittenWorkload,
   pod: Stored<Pod>,
   hasPods: boolean,
-  { namespaces, found: { coming }, ask }: ReviewInput,
-): Promise<PodReview> {
+  { namespaces, found: { created }, ask }: ReviewInput,
+): Promise<PodVerdict> {
   const checks = "defaults, LimitRanges, quotas, Pod Security, policies and webhooks";
   if (namespaces.changed.has(namespace)) {
     return { notChecked: `${checks} in namespace ${namespace}: the manifest creates or changes the namespace` };
   }
-  const withheld = comingNames(pod, coming);
-  const answer = await ask(questionOf(pod, kind === "Pod" ? object.metadata : {}, withheld));
+  const omitted = namesOfCreated(pod, created);
+  const answer = await ask(dryRunRequest(pod, kind === "Pod" ? object.metadata : {}, omitted));
   const subject = `${kind} ${namespace}/${name}`;
   if (answer.is === "notChecked") return { notChecked: `${checks} for ${subject}: ${answer.why}` };
   if (answer.is === "refused") {
@@ -161,10 +172,10 @@ async function reviewPod(
     return { notChecked: `${checks} for ${subject}: ${answer.message}, with the pods that it has now` };
   }
   const { metadata, spec } = answer.object;
-  const names = Object.values(withheld).join(" and ");
+  const names = Object.values(omitted).join(" and ");
   const leftOut = `pods of ${subject} with ${names}: created by the manifest, so left out of the dry-run`;
   return {
-    admitted: { metadata, spec: { containers: [], ...spec, ...withheld } },
+    admitted: { metadata, spec: { containers: [], ...spec, ...omitted } },
     ...(names === "" ? {} : { notChecked: leftOut }),
   };
 }
@@ -177,8 +188,8 @@ const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
 };
 
 /** Returns the fields of the pod that name an account or class which the manifest creates. */
-function comingNames(pod: Stored<Pod>, coming: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
-  const named = allDependenciesOf(pod).filter((dependency) => coming.has(dependencyKey(dependency)));
+function namesOfCreated(pod: Stored<Pod>, created: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
+  const named = allDependenciesOf(pod).filter((dependency) => created.has(dependencyKey(dependency)));
   return Object.fromEntries(
     named.flatMap(({ kind, name }) => {
       const field = NAMING_FIELDS[kind];
@@ -187,14 +198,14 @@ function comingNames(pod: Stored<Pod>, coming: ReadonlySet<DependencyKey>): Read
   );
 }
 
-/** Returns the pod as its controller or author sends it, without the `withheld` fields. */
-function questionOf(
+/** Returns the pod as its controller or author sends it, without the `omitted` fields. */
+function dryRunRequest(
   { metadata, spec, ...pod }: Stored<Pod>,
   { name, generateName = metadata.name.replace(/\*?\d*$/, "") }: WrittenObject["metadata"],
-  withheld: Readonly<Record<string, string>>,
+  omitted: Readonly<Record<string, string>>,
 ): Pod {
   const { name: _, uid: __, resourceVersion: ___, ...sent } = metadata;
-  const asked = Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !(field in withheld)));
+  const asked = Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !(field in omitted)));
   const named = name === undefined ? { generateName } : { name };
   return { ...pod, metadata: { ...sent, ...named }, spec: { containers: [], ...asked } };
 }

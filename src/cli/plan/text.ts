@@ -1,4 +1,4 @@
-import { counted, table, thatWait } from "../shared/output.ts";
+import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 
@@ -28,7 +28,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows).split("\n"));
   }
   const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
-  for (const [why, those] of waiting) lines.push(`${thatWait(those.map((pod) => pod.name))}: ${why}`);
+  for (const [why, those] of waiting) lines.push(`${waitingText(those.map((pod) => pod.name))}: ${why}`);
   return [
     `${subject}: ${what}${message === undefined ? "" : `: ${message}`}`,
     ...lines.map((line) => `  ${line}`),

@@ -65,7 +65,7 @@ export function counted(number: number, noun = "pod"): string {
 }
 
 /** Formats pods that wait for one reason: `web-0 waits`, `3 pods wait (web-0, …)`. */
-export function thatWait(names: readonly string[]): string {
+export function waitingText(names: readonly string[]): string {
   return names.length === 1 ? `${names[0]} waits` : `${names.length} pods wait (${names[0]}, …)`;
 }
 

@@ -8,7 +8,7 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import { whyNotPlaced } from "../../pods/proxy-conditions.ts";
-import { counted, table, thatWait } from "../shared/output.ts";
+import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Place, Simulation } from "../simulation/simulation.ts";
@@ -249,7 +249,7 @@ function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal)
 
 function pendingText({ pods, reason, message }: PendingPods, terminal: Terminal): string {
   return [
-    `${terminal.paint("red", thatWait(pods))}: ${reason}`,
+    `${terminal.paint("red", waitingText(pods))}: ${reason}`,
     ...message.split("; ").map((line) => `  ${line}`),
   ].join("\n");
 }

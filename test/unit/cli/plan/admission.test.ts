@@ -144,10 +144,10 @@ describe("the API server's answer about a pod", () => {
 
   test("is requested without names of objects that the manifest creates, which its pods get back", async () => {
     const named = deployment(1, {}, { serviceAccountName: "robot", priorityClassName: "high" });
-    const coming = new Set([key("ServiceAccount", "robot"), key("PriorityClass", "high")]);
+    const created = new Set([key("ServiceAccount", "robot"), key("PriorityClass", "high")]);
     const asked: Pod["spec"][] = [];
     const planned = await planWith(host(members), [named], {
-      found: { coming },
+      found: { created },
       answer: (one, mode) => {
         asked.push(one.spec);
         return webhookAlone(one, mode);
@@ -215,7 +215,7 @@ describe("an object that pods of a manifest name", () => {
     ];
     const some = await found([named, ...written], nothing);
     expect([...some.missing]).toEqual(["ServiceAccount/team/robot"]);
-    expect([...some.coming].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
+    expect([...some.created].sort()).toEqual(["ConfigMap/team/web", "PriorityClass//high"]);
   });
 
   test("is listed as not checked if it limits pods, which are asked about before it exists", async () => {

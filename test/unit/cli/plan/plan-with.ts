@@ -60,7 +60,7 @@ export async function planWith(
       claims: state.claims ?? new Map(),
       writtenClaims: claimsAmong(objects, "team"),
       missing: new Set<never>(),
-      coming: new Set<never>(),
+      created: new Set<never>(),
       notChecked: [],
       ...found,
     },
