@@ -1,17 +1,15 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
-import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { apiVersionOf, nodes, secrets } from "../../kube/resources.ts";
+import { nodes, secrets } from "../../kube/resources.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { whyForeign } from "../member/credentials.ts";
 import { type Identity, identify, identifyCommand } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
-import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { clusterId, notInstalled } from "../shared/reading.ts";
+import { clusterId, listClusters } from "../shared/reading.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 
 export interface JoinOptions {
@@ -50,9 +48,7 @@ export async function validateJoin(
   { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
-  const served = await new Discovery(host, signal).find(apiVersionOf(clusters), clusters.kind);
-  if (served === undefined) throw notInstalled(host);
-  const joined = await host.find(clusters, { name }, { signal });
+  const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
   const identity = await identify({ host, member, hostId, name }, joined, signal);
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);

@@ -30,14 +30,6 @@ export function whyForeign(secret: Stored<Secret>, member: string): string | und
   return `it has ${lacks.join(" and ")}`;
 }
 
-/** Returns the Secrets that `join` did not create, with the reason: `Secret member-west: it has no label …`. */
-export function foreignCredentials(found: readonly Stored<Secret>[], member: string): readonly string[] {
-  return found.flatMap((secret) => {
-    const why = whyForeign(secret, member);
-    return why === undefined ? [] : [`Secret ${secret.metadata.name}: ${why}`];
-  });
-}
-
 /** Returns the Secrets that may hold a member's credentials: the one of `join`, and the one that the Cluster names. */
 export async function findCredentials(
   host: ClusterClient,
@@ -51,18 +43,20 @@ export async function findCredentials(
   return (await Promise.all(found)).filter((each) => each !== undefined);
 }
 
-/** Removes the credentials that `join` created, by uid. Reports the others, which stay. */
+/** Removes the credentials that `join` created, by uid. Resolves to the others, which stay: `Secret member-west: it has no label …`. */
 export async function removeCredentials(
   host: ClusterClient,
   name: string,
   found: readonly Stored<Secret>[],
   { signal, report }: { readonly signal: AbortSignal; readonly report: (line: string) => void },
-): Promise<void> {
+): Promise<readonly string[]> {
+  const kept: string[] = [];
   for (const secret of found) {
     const { uid, name: secretName } = secret.metadata;
     const what = `${host.cluster}: Secret ${secretName}`;
     const why = whyForeign(secret, name);
     if (why !== undefined) {
+      kept.push(`Secret ${secretName}: ${why}`);
       report(
         `${what} stays: ${why}, so it is not as \`legation join ${name}\` makes it; delete it when nothing needs it`,
       );
@@ -70,6 +64,7 @@ export async function removeCredentials(
       report(`${what} removed`);
     }
   }
+  return kept;
 }
 
 /** Connects to a member with the host's stored credentials. Resolves to undefined without usable ones. */

@@ -20,15 +20,15 @@ export interface ClusterRemoval {
   readonly signal: AbortSignal;
 }
 
-/** The end of a Cluster: gone with its node, held by the controller, or deleted and created again. */
-export type Removed = "gone" | "held" | "made again";
-
-/** Deletes a Cluster and waits until it and its virtual node are gone. Leaves a new Cluster of the name alone. */
+/**
+ * Deletes a Cluster and waits until it and its virtual node are gone. Leaves a new Cluster of the name, and its node, alone. Returns
+ * false if the controller keeps the Cluster.
+ */
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,
   { patienceMs, force, onKept = () => undefined, signal }: ClusterRemoval,
-): Promise<Removed> {
+): Promise<boolean> {
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });
   const tell = withoutRepeats(onKept);
@@ -43,12 +43,11 @@ export async function removeCluster(
     { timeoutMs: patienceMs, signal },
   );
   if (gone === undefined) {
-    if (!force) return "held";
+    if (!force) return false;
     await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
   }
-  if ((await successor(host, { name, uid }, signal)) !== undefined) return "made again";
-  await removeVirtualNode(host, name, signal);
-  return "gone";
+  if ((await successor(host, { name, uid }, signal)) === undefined) await removeVirtualNode(host, name, signal);
+  return true;
 }
 
 /** Returns the Cluster of this name if it has another uid. */

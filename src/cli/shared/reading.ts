@@ -40,21 +40,27 @@ export function notOnHost(object: string): Failure {
   });
 }
 
-/** Returns the refusal of a command that needs an installation. */
-export function notInstalled(host: ClusterClient): Failure {
-  return new Failure("refused", {
+/** Lists the Clusters of the host. Rejects with `Failure` if Legation is not installed. */
+export async function listClusters(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<Cluster>[]> {
+  const found = await findClusters(host, signal);
+  if (found !== undefined) return found;
+  throw new Failure("refused", {
     object: host.cluster,
     problem: `Legation is not installed there: it does not serve ${clusters.plural}.${clusters.group}`,
     remedy: "run `legation install` first, or choose the host with --kubeconfig and --context",
   });
 }
 
-/** Lists the Clusters of the host. Rejects with `Failure` if Legation is not installed. */
-export async function listClusters(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<Cluster>[]> {
+/** Lists the Clusters like `listClusters`. Resolves to undefined if Legation is not installed. */
+export async function findClusters(
+  host: ClusterClient,
+  signal: AbortSignal,
+): Promise<readonly Stored<Cluster>[] | undefined> {
   try {
-    return await listAll(host, clusters, { signal });
+    return await listAll(host, clusters, { dropManagedFields: true, signal });
   } catch (error) {
-    throw isKubeError(error, "NotFound") ? notInstalled(host) : error;
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
   }
 }
 

@@ -1,17 +1,16 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { clusterOfNode, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { apiVersionOf, leases, nodes } from "../../kube/resources.ts";
+import { leases, nodes } from "../../kube/resources.ts";
 import { findCredentials, removeCredentials } from "../member/credentials.ts";
 import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeCluster, removeVirtualNode } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
-import { podName, unfinished } from "../shared/reading.ts";
+import { findClusters, podName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import type { HostContext } from "../shared/session.ts";
 import { leaveMembers } from "./members.ts";
@@ -68,7 +67,7 @@ export async function uninstall(
   const proxies = await listMarkedPods(host, signal);
   refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
 
-  const joined = await listClusters(host, discovery, signal);
+  const joined = (await findClusters(host, signal)) ?? [];
   await leaveMembers(joined, { ...context, remains });
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
@@ -101,15 +100,6 @@ function refuseRunning(proxies: Parameters<typeof unfinished>[0], force: boolean
     remedy:
       "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host",
   });
-}
-
-async function listClusters(
-  host: ClusterClient,
-  discovery: Discovery,
-  signal: AbortSignal,
-): Promise<readonly Stored<Cluster>[]> {
-  const served = await discovery.find(apiVersionOf(clusters), clusters.kind);
-  return served === undefined ? [] : await listAll(host, clusters, { signal });
 }
 
 /** Removes a Cluster and its credentials in the place of the controller, which is gone. */

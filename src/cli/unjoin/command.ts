@@ -18,6 +18,9 @@ interface UnjoinInput extends GlobalInput {
 
 const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-controller`;
 
+// Neither the lost member nor the controller is waited for any longer.
+const LONGEST_FORCED_MS = 10_000;
+
 /** `legation unjoin` */
 export const unjoinCommand: Subcommand<UnjoinInput> = {
   description:
@@ -51,7 +54,8 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
   }),
   run: async (options, session) => {
     const { terminal } = session;
-    const { name, drain, force, timeout: timeoutMs, memberKubeconfig, memberContext } = options;
+    const { name, drain, force, timeout, memberKubeconfig, memberContext } = options;
+    const timeoutMs = force ? Math.min(timeout, LONGEST_FORCED_MS) : timeout;
     const host = await session.connect(options, "host");
     const member =
       memberKubeconfig === undefined

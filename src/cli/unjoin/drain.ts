@@ -1,4 +1,4 @@
-import { DELEGATE_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -134,20 +134,17 @@ function isOfThisPod(error: KubeError): boolean {
 }
 
 /**
- * Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods, and takes its cordon back. Resolves to
- * true if the node of that name is not Legation's, which stays as it is.
+ * Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods, and takes its cordon back. Leaves a
+ * node of that name alone that is not Legation's.
  */
-export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<boolean> {
+export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
   const { name, drain, force } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
   if (found !== undefined && !isVirtualNodeOf(found, name)) {
-    report(
-      `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}, and its ` +
-        `spec.providerID not ${providerIdOf(name)}) and stays as it is`,
-    );
-    return true;
+    report(`${host.cluster}: Node ${node} is not Legation's, by label and spec.providerID, and stays as it is`);
+    return;
   }
   let rest: readonly Stored<Pod>[];
   try {
@@ -156,12 +153,11 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
     if (found?.spec?.unschedulable !== true && !drain && !force) await takeBackCordon(node, context);
     throw error;
   }
-  if (rest.length === 0) return false;
+  if (rest.length === 0) return;
   // The admission policy lets only the controller's account remove this finalizer.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
   report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
-  return false;
 }
 
 /** Resolves to the pods that are left on timeout. Without `force` that is a `Failure`. */
@@ -186,8 +182,7 @@ async function cordonAndDrain(
   if (left > 0) {
     report(`${host.cluster}: waiting until ${counted(left)} on Node ${node} ${left === 1 ? "is" : "are"} gone`);
   }
-  const patienceMs = force ? Math.min(timeoutMs, 10_000) : timeoutMs;
-  const rest = await drainNode(host, node, { timeoutMs: patienceMs, force, signal, report });
+  const rest = await drainNode(host, node, { timeoutMs, force, signal, report });
   if (rest.length === 0 || force) return rest;
   throw new Failure("notReady", {
     object,

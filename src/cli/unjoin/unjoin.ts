@@ -6,7 +6,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
 import { hostAccountName } from "../member/access.ts";
 import { cleanMember } from "../member/clean.ts";
-import { findCredentials, foreignCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
+import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
 import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
@@ -32,19 +32,18 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const stored = await findCredentials(host, name, cluster, signal);
   const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
-  const kept = foreignCredentials(stored, name);
-  if (cluster === undefined && member === undefined) throw await unknown(host, { name, kept }, signal);
+  if (cluster === undefined && member === undefined) throw await notJoined(host, name, signal);
   if (context.member !== undefined) {
     const { client } = context.member;
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
   }
 
-  const foreignNode = await emptyNode(options, context);
+  await emptyNode(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
     let held: string | undefined;
-    const removed = await removeCluster(host, cluster, {
-      patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
+    const isGone = await removeCluster(host, cluster, {
+      patienceMs: timeoutMs,
       force,
       onKept: (why) => {
         held = why;
@@ -52,30 +51,26 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
       },
       signal,
     });
-    if (removed === "held") throw notReleased(name, timeoutMs, held);
+    if (!isGone) throw notReleased(name, timeoutMs, held);
     await refuseSuccessor();
-    report(`${host.cluster}: Cluster ${name} ${foreignNode ? "" : "and its virtual node "}removed`);
+    report(`${host.cluster}: Cluster ${name} removed`);
   } else {
     await refuseSuccessor();
     await removeVirtualNode(host, name, signal);
   }
 
   // The stored credentials go last.
-  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, kept });
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor });
   await refuseSuccessor();
-  await removeCredentials(host, name, stored, { signal, report });
+  const kept = await removeCredentials(host, name, stored, { signal, report });
   return { name, remained, kept };
-}
-
-interface CleanUpContext extends UnjoinContext, Pick<Unjoined, "kept"> {
-  readonly refuseSuccessor: () => Promise<void>;
 }
 
 async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal, refuseSuccessor, kept }: CleanUpContext,
+  { host, report, signal, refuseSuccessor }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void> },
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
   try {
@@ -99,7 +94,7 @@ async function cleanUp(
     if (force) return [`everything: ${error.message}`];
     throw new Failure("failure", {
       object: `Cluster ${name}`,
-      problem: `has left the host, but the member could not be cleaned: ${error.message}${stayingText(kept)}`,
+      problem: `has left the host, but the member could not be cleaned: ${error.message}`,
       remedy: `run \`legation unjoin ${name} --member-kubeconfig FILE\` when it answers, or add --force if it never will`,
       cause: error,
     });
@@ -134,22 +129,12 @@ async function refuseOtherMember(
   });
 }
 
-function stayingText(kept: readonly string[]): string {
-  return kept.length === 0 ? "" : `; what stays on the host: ${kept.join("; ")}`;
-}
-
-async function unknown(
-  host: ClusterClient,
-  { name, kept }: Pick<Unjoined, "name" | "kept">,
-  signal: AbortSignal,
-): Promise<Failure> {
+async function notJoined(host: ClusterClient, name: string, signal: AbortSignal): Promise<Failure> {
   const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
   return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${stayingText(kept)}`,
-    remedy:
-      "to clean a member that was left behind, add --member-kubeconfig FILE" +
-      (kept.length === 0 ? "" : "; delete the Secret when nothing needs it"),
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
+    remedy: "to clean a member that was left behind, add --member-kubeconfig FILE",
   });
 }
 

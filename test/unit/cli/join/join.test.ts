@@ -326,27 +326,6 @@ describe("a member that joins again", () => {
     await joinAs("west");
   });
 
-  test.each([
-    ["service account", () => member.drop(serviceAccounts, ACCOUNT)],
-    [
-      "namespace and its ClusterRole",
-      () => {
-        member.drop(serviceAccounts, ACCOUNT);
-        member.drop(namespaces, { name: "legation-system" });
-        member.drop(clusterRoles, { name: ACCOUNT.name });
-      },
-    ],
-  ])("is recognized by the rest of its access after its %s was deleted", async (_what, lose) => {
-    forgetIdentity();
-    lose();
-    await joinAs("west");
-    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
-    expect(host.peek(clusters, { name: "west" })?.metadata.annotations).toHaveProperty(
-      ["legation.dev/member-uid"],
-      "uid-of-west",
-    );
-  });
-
   const loseAll = (): void => {
     member.drop(serviceAccounts, ACCOUNT);
     for (const resource of [clusterRoles, clusterRoleBindings]) member.drop(resource, { name: ACCOUNT.name });

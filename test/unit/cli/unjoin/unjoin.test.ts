@@ -18,13 +18,11 @@ interface Member {
   readonly id?: string;
   /** The Cluster that its service account for this host is for; none: it has no such account. */
   readonly joinedAs?: string;
-  /** The Cluster that its ClusterRole for this host is for. */
-  readonly roleOf?: string;
 }
 
 /** An `unjoin west` that ends where it would begin to change something: at the virtual node. */
 function leave(
-  { id = "member-1", joinedAs, roleOf }: Member,
+  { id = "member-1", joinedAs }: Member,
   {
     joined = ["west"],
     identified = {},
@@ -48,11 +46,10 @@ function leave(
     },
     list: async () => ({ items: joined.map(cluster) }) as never,
   });
-  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs ?? roleOf };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs };
   const client = fakeClient({
     get: async () => meta("kube-system", id) as never,
     list: async () => ({ items: joinedAs === undefined ? [] : [{ metadata: { labels } }] }) as never,
-    find: async () => (roleOf === undefined ? undefined : ({ metadata: { labels } } as never)),
   });
   return unjoin(
     { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
@@ -72,8 +69,7 @@ describe("an unjoin with a kubeconfig of the member", () => {
     await expect(leave({ joinedAs: "west" })).rejects.toThrow("went on");
   });
 
-  test("accepts it without its service account, by its ClusterRole or its identity", async () => {
-    await expect(leave({ roleOf: "west" })).rejects.toThrow("went on");
+  test("accepts it without its service account, by its identity", async () => {
     await expect(leave({}, { identified: { west: "member-1" } })).rejects.toThrow("went on");
   });
 
@@ -397,7 +393,7 @@ describe("an unjoin on a host that", () => {
     host.put({ plural: "nodes" }, node);
     await leaves();
     expect(host.peek({ plural: "nodes" }, node.metadata)).toBeUndefined();
-    expect(lines).toContain("host: Cluster west and its virtual node removed");
+    expect(lines).toContain("host: Cluster west removed");
   });
 
   test("has a node of its own by the virtual node's name keeps that, and its lease", async () => {
@@ -519,7 +515,7 @@ describe("an unjoin without a Cluster, by the Secret that is left", () => {
   test("fails and may be repeated where the member does not answer or refuses the credentials", async () => {
     await expect(leaveAgain({}, "NotSent").leaving).rejects.toMatchObject({
       exit: "failure",
-      message: expect.stringContaining("what stays on the host: Secret member-west"),
+      remedy: expect.stringContaining("--member-kubeconfig FILE"),
     });
     for (const metadata of [{}, { labels, annotations }]) {
       await expect(leaveAgain(metadata, "Unauthorized").leaving).rejects.toMatchObject({
