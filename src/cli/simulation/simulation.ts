@@ -42,6 +42,13 @@ export interface Declined {
   readonly message: string;
 }
 
+/** A view of a pod, and what its members are ranked by. */
+interface Observed {
+  readonly view: View;
+  readonly input: RankInput;
+  readonly ranking: Ranking;
+}
+
 // The controller waits quietly for younger pods.
 const CREATED_AGO_MS = 3_600_000;
 
@@ -97,34 +104,43 @@ export class Simulation {
     if (isGated(proxy)) return { reason: "SchedulingGated", message: "waits for its scheduling gates", others: [] };
     const stays = isOverflow(proxy) ? staysForClaim(proxy) : undefined;
     if (stays !== undefined) return { reason: NOT_OVERFLOWED, message: stays, others: [] };
-    const creationTimestamp = new Date(this.#now - CREATED_AGO_MS).toISOString();
-    const seen = { ...proxy, metadata: { ...proxy.metadata, creationTimestamp } };
-    const { view, input, ranking } = this.#observe(seen);
-    const { actions } = decide(view, this.#now);
-    for (const action of actions) {
-      if (action.type === "create") {
-        const { member, parked = false } = action;
-        if (parked && isOverflow(proxy)) return notOverflowed(ranking.refusals);
-        const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
-        // Before the pod's own requests count.
-        const behind = parked ? [] : behindBest(input, ranking, member);
-        const { uid, namespace } = proxy.metadata;
-        const asked = { requests: this.#requestsIn(proxy, member), namespace, parked };
-        this.#placementState.reservations.attempt(uid, member, asked, proxy);
-        // Only the member knows what its scheduler says; until then the condition has these words.
-        if (parked) return { waitsIn: member, reason: "NotPlaced", message: explain(ranking.refusals), others };
-        this.#bind(proxy, member);
-        this.#claims.place(proxy, member);
-        if (this.#placementState.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
-        return { cluster: member, others: [...others, ...behind] };
-      }
-      if (action.type === "report") {
-        if (action.reason === "NotPlaced" && isOverflow(proxy)) return notOverflowed(ranking.refusals);
-        const others = action.reason === "NotPlaced" ? ranking.refusals : [];
-        return { reason: action.reason, message: action.message, others };
-      }
+    const observed = this.#observe(proxy);
+    const { refusals } = observed.ranking;
+    const { actions } = decide(observed.view, this.#now);
+    const create = actions.find((action) => action.type === "create");
+    if (create !== undefined && create.parked !== true) return this.#run(proxy, create.member, observed);
+    const report = actions.find((action) => action.type === "report");
+    if (create === undefined && report !== undefined && report.reason !== "NotPlaced") {
+      return { reason: report.reason, message: report.message, others: [] };
     }
-    return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
+    // In overflow mode a pod without room stays with the host's scheduler.
+    if (isOverflow(proxy)) return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
+    if (create !== undefined) return this.#park(proxy, create.member, refusals);
+    return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
+  }
+
+  /** Lets the pod run in the member. */
+  #run(proxy: Stored<Pod>, member: string, { input, ranking }: Observed): Place {
+    // Before the pod's own requests count.
+    const others = [...ofOthers(ranking.refusals, member), ...behindBest(input, ranking, member)];
+    this.#reserve(proxy, member, false);
+    this.#bind(proxy, member);
+    this.#claims.place(proxy, member);
+    if (this.#placementState.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
+    return { cluster: member, others };
+  }
+
+  /** Lets the pod wait in the member. Only its scheduler knows for what; until then the condition has these words. */
+  #park(proxy: Stored<Pod>, member: string, refusals: readonly Refusal[]): Place {
+    this.#reserve(proxy, member, true);
+    const others = ofOthers(refusals, member);
+    return { waitsIn: member, reason: "NotPlaced", message: explain(refusals), others };
+  }
+
+  #reserve(proxy: Stored<Pod>, member: string, parked: boolean): void {
+    const { uid, namespace } = proxy.metadata;
+    const asked = { requests: this.#requestsIn(proxy, member), namespace, parked };
+    this.#placementState.reservations.attempt(uid, member, asked, proxy);
   }
 
   /** Returns the first missing object, which the controller waits for before claims. */
@@ -154,8 +170,9 @@ export class Simulation {
     this.#placementState.memories.forget(uid);
   }
 
-  /** Returns what a decision about the proxy sees, and what its members are ranked by. */
-  #observe(proxy: Stored<Pod>): { readonly view: View; readonly input: RankInput; readonly ranking: Ranking } {
+  #observe(pod: Stored<Pod>): Observed {
+    const creationTimestamp = new Date(this.#now - CREATED_AGO_MS).toISOString();
+    const proxy = { ...pod, metadata: { ...pod.metadata, creationTimestamp } };
     const { namespace = "", name, uid } = proxy.metadata;
     const needs = this.#needs(proxy);
     const eligibility = this.#placementState.view.of(proxy);
@@ -183,9 +200,8 @@ export class Simulation {
   }
 }
 
-/** Leaves the pod with the host's scheduler: in overflow mode none is parked in a member. */
-function notOverflowed(refusals: readonly Refusal[]): Place {
-  return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
+function ofOthers(refusals: readonly Refusal[], member: string): Refusal[] {
+  return refusals.filter(({ cluster }) => cluster !== member);
 }
 
 /** Explains why the other members that fit do not get the pod. */

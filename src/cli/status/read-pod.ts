@@ -16,7 +16,7 @@ import { type OwnWorkload, ownWorkloadOf } from "./not-delegated.ts";
 import { type Journey, journeyOf, journeyText, type Own } from "./pod.ts";
 import { memberTroubles } from "./trouble.ts";
 
-/** Reads one pod's way. Rejects with `Failure` when the host has no such pod, else with KubeError. */
+/** Reads a pod, its events, and the state of its member. Rejects with `Failure` when the host has no such pod, else with KubeError. */
 export async function readPod(
   client: ClusterClient,
   { namespace, name }: { readonly namespace: string; readonly name: string },

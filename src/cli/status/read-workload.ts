@@ -25,7 +25,7 @@ import { ownWorkloadOf } from "./not-delegated.ts";
 import { timeOf } from "./trouble.ts";
 import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
 
-/** Reads one workload's division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
+/** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
 export async function readWorkload(
   client: ClusterClient,
   workload: NamedWorkload,
