@@ -165,7 +165,6 @@ export class DelegationController {
     await this.#loop.stop();
   }
 
-  /** Returns the number of unbound proxies whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
     const { registry } = this.#options;
     const waiting = this.#waiting.list();
@@ -185,7 +184,6 @@ export class DelegationController {
     events.on("connection", (member) => this.#onConnection(member));
     events.on("reconnected", (member) => this.#waiting.onReconnected(member));
     events.on("nodeReadiness", (cluster) => this.#onNodeReadiness(cluster));
-    // A quota that counted the delegate may have room.
     events.on("ended", ({ name: member }, { metadata: { namespace = "" } }) => {
       this.#quotas.onEnded({ member, namespace });
     });
@@ -214,7 +212,6 @@ export class DelegationController {
     this.#onNodeReadiness(member.name);
   }
 
-  /** Handles a virtual node that became Ready or not, or whose taints changed: its proxies are reconciled. */
   #onNodeReadiness(cluster: string): void {
     this.#waiting.onMembers();
     for (const { metadata } of this.#proxies.byIndex(NODE_INDEX, virtualNodeName(cluster))) {

@@ -74,15 +74,14 @@ const RUNNING: readonly Phase[] = [
   vanished,
 ];
 
-/** A proxy that is being deleted. */
 const ENDING: readonly Phase[] = [showRefusedWrites, released, ending, confirmEnd, release];
 
-/** The phases that decide by the members' ranking, which is dear to compute. */
+/** The members' ranking is dear to compute. */
 const RANKED: ReadonlySet<Phase> = new Set([awaitNeeds, choose, awaitScheduling]);
 
 /**
- * Decides on one proxy. The first phase that answers decides. Stray delegates go whatever the proxy does meanwhile, but last, as a
- * member that keeps one must not hold up the proxy. `now` is monotonic; epoch ms.
+ * Decides on one proxy by the first phase that answers. Stray delegates go last: a member that keeps one must not
+ * hold up the proxy.
  */
 export function decide(view: View, now: number): DelegationDecision {
   const strays = sweep(view);

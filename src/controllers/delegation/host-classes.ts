@@ -21,7 +21,6 @@ export class HostClasses {
   };
   readonly #runtimeClasses: Reflector<RuntimeClass>;
   readonly #priorityClasses: Reflector<PriorityClass>;
-  /** Resolve when each was read, or could not be read at once. */
   readonly #tried: readonly Promise<void>[];
 
   constructor(options: HostClassesOptions) {

@@ -21,7 +21,6 @@ import { type Eligibility, placementFacts, rankInput } from "./placement/eligibi
 import type { PlacementState } from "./placement/placement-state.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
-/** The stores and controllers that decisions depend on. */
 export interface ObserverOptions
   extends Pick<DelegationOptions, "registry" | "dependencies" | "virtualNodes" | "clock"> {
   readonly placementState: PlacementState;
@@ -29,7 +28,6 @@ export interface ObserverOptions
   readonly waiting: Pick<WaitingProxies, "since">;
 }
 
-/** A member, or a Cluster without a connection, as it is at the moment of one observation. */
 export interface ObservedMember {
   readonly candidate: Candidate;
   readonly connection: MemberView;
@@ -43,7 +41,6 @@ export class Observer {
     this.#options = options;
   }
 
-  /** Undefined when nothing is left under the key, and before the host's proxies have been read. */
   observe(key: ObjectKey): View | undefined {
     const { proxies } = this.#options;
     // Before the host's proxies are known, every delegate would look like an orphan.
@@ -142,7 +139,6 @@ export class Observer {
     return { ...view, ...stateOf(needs), members };
   }
 
-  /** Returns the members to look at. A hundred of them cost a proxy that has its place nothing. */
   #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
     const { placementState, registry } = this.#options;
     if (proxy !== undefined && !isBound(proxy)) return registry.members();
@@ -183,7 +179,7 @@ export class Observer {
   }
 }
 
-/** Adds what the pod needs of its namespace, and the members for it, best first. */
+/** Adds what the pod needs of its namespace, and the ranking of members. */
 export function ranked(
   view: PodView,
   sources: readonly ObservedMember[],
@@ -234,7 +230,6 @@ function sourceOf(member: Member, key: ObjectKey): ObservedMember {
   return { candidate, connection };
 }
 
-/** Returns the facts of a candidate that phases decide by. */
 export function factsOf({ closed, overdue }: Candidate): Pick<MemberView, "removed" | "lacksNode" | "overdue"> {
   return {
     ...(closed?.reason === BEING_REMOVED.reason ? { removed: true } : {}),
@@ -255,7 +250,6 @@ function unconnectedSource(cluster: Stored<Cluster>, problem: string): ObservedM
   return { candidate: unconnectedCandidate(cluster, problem), connection };
 }
 
-/** Returns a Cluster without a connection as a candidate that is closed, for this reason. */
 export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string): Candidate {
   return candidateOf({
     cluster,
@@ -271,7 +265,6 @@ export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string):
   });
 }
 
-/** Returns what keeps an unbound pod off the member's virtual node. */
 export function repelledBy(candidate: Candidate, proxy: Stored<Pod>): MemberView["repels"] {
   return candidate.closed?.reason === CORDONED.reason ? CORDONED : taintRefusal(proxy, candidate);
 }

@@ -23,13 +23,12 @@ import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** Copies what a pod needs of its namespace to members. */
 export interface Dependencies {
-  /** Returns what the pod needs, and which members have it; undefined when it needs nothing. */
+  /** Undefined when the pod needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it copied to the member, and kept there until the proxy is bound or gone. Reports whether all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
   /**
-   * Handles a member's answer that it lacks an object of this kind. Reports whether a copy is there, so that only the API server's
-   * cache lags.
+   * Handles a member's answer that it lacks an object. Reports whether a copy is there: the API server's cache lags.
    */
   onMissing?(delegate: Pod, member: string, kind: DependencyKind): boolean;
 }
@@ -42,19 +41,14 @@ export interface DelegationOptions extends ControllerOptions {
   /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
-  /** Copies what pods need beside a node. */
   readonly dependencies: Dependencies;
-  /** Creates namespaces in members. Shared by all controllers. */
   readonly memberNamespaces: MemberNamespaces;
-  /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason | undefined;
   readonly recorder: EventRecorder;
   readonly restoredHost: RestoredHost;
-  /** The delegates that the host does not know, and that stay in members. */
   readonly kept: KeptDelegates;
-  /** Tells authors of writes for their pods that are refused. */
   readonly refusedWrites: RefusedWrites;
   /** Returns how pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
@@ -65,8 +59,6 @@ export interface DelegationOptions extends ControllerOptions {
 export interface DelegationState {
   readonly placementState: PlacementState;
   readonly proxies: ReadStore<Pod>;
-  /** The proxies without a node. */
   readonly waiting: WaitingProxies;
-  /** Pods that wait for full quotas. */
   readonly quotas: QuotaQueues;
 }

@@ -9,7 +9,6 @@ import type { Memories } from "./placement/memories.ts";
 
 export interface WaitingInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
-  /** The unbound proxies. */
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly placementState: { readonly memories: Pick<Memories, "of">; readonly view: Pick<Eligibilities, "of"> };
 }
@@ -40,7 +39,6 @@ export function waitingIn(name: string, { registry, waiting, placementState }: W
   return count;
 }
 
-/** Reports whether another member that has been read shows the delegate. */
 function hasDelegateElsewhere(
   key: ObjectKey,
   proxy: Stored<Pod>,

@@ -55,12 +55,11 @@ export class Creation {
     this.#supportedFields = new SupportedFields(options.clock);
   }
 
-  /** Returns how many creates to the member are in flight. */
   under(member: string): number {
     return this.#under.get(member) ?? 0;
   }
 
-  /** Creates a delegate, unless what it needs has gone since the decision. Rejects with KubeError. */
+  /** Creates a delegate, unless what it needs has gone since the decision. */
   async create(action: ActionOf<"create">, context: Context): Result {
     const { member } = action;
     this.#under.set(member, this.under(member) + 1);
@@ -73,7 +72,6 @@ export class Creation {
     }
   }
 
-  /** Reads from the member whether an uncertain create has made a delegate. Rejects with KubeError. */
   async confirmCreated({ member: name, proxyUid, refusal }: ActionOf<"confirmCreated">, context: Context): Result {
     const member = this.#options.registry.member(name);
     if (member === undefined) return undefined;
@@ -162,7 +160,6 @@ export class Creation {
         if (expectation === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
         return expectation ?? this.#unmade(member, proxyUid);
       }
-      // The member refuses: no delegate exists, and other pods may have the room.
       events.emit("roomFreed");
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
@@ -177,10 +174,7 @@ export class Creation {
     }
   }
 
-  /**
-   * Creates the delegate, and its namespace if need be. Undefined: what the pod needs went with the earlier namespace.
-   * `onFailure` is called when the create itself fails.
-   */
+  /** Creates the delegate, and its namespace if need be. Undefined: the pod's needs went with the earlier namespace. */
   #make(
     member: Member,
     delegate: Pod,
@@ -208,7 +202,7 @@ export class Creation {
     });
   }
 
-  /** Has an account or class that the member lacks copied. Returns how far that is. */
+  /** Has an account or class that the member lacks copied. */
   #lackOf(
     error: unknown,
     delegate: Pod,
@@ -222,7 +216,6 @@ export class Creation {
     return isThere ? "seen late" : undefined;
   }
 
-  /** Has the pod's dependencies copied to the member. Reports whether all of them are there. */
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
     const { dependencies } = this.#options;
     const proxy = this.#state.proxies.get(key);
@@ -230,7 +223,6 @@ export class Creation {
     return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
   }
 
-  /** Tries the delegate by dry run where the API server may drop fields that matter. */
   async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
     const fields = droppable(delegate.spec ?? { containers: [] });
     if (this.#supportedFields.unknown(member, fields).length === 0) return;
@@ -242,10 +234,7 @@ export class Creation {
     }
   }
 
-  /**
-   * Decides on a refusal of a bound pod, which has no other member. Throws while the create may still succeed: a transient cause,
-   * or a refusal that has not lasted (the member may still count the earlier delegate).
-   */
+  /** Throws while the create of a bound pod may still succeed: the member may still count the earlier delegate. */
   #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.
@@ -259,7 +248,6 @@ export class Creation {
     throw error;
   }
 
-  /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
   #isEarly(proxyUid: string, { name, reachableSince }: Member, write = creationIn(name)): boolean {
     const memories = this.#memories;
     return memories.writes.mayPass(proxyUid, write, reachableSince) && memories.of(proxyUid).uncertain !== name;
@@ -284,7 +272,6 @@ export class Creation {
     return expectInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
-  /** Reports whether a pod without all of its marks is this proxy's delegate. */
   #isOurs(pod: Stored<Pod>, proxyUid: string): boolean {
     return pod.metadata.uid === this.#memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
@@ -292,7 +279,6 @@ export class Creation {
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
-    // Expires when the marks are not shown in time.
     if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
     return mark(member, { proxyUid, delegateUid: metadata.uid }, context, { ...this.#options, memories });
   }

@@ -19,13 +19,12 @@ import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } fro
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
-/** No write was sent: there is nothing to wait for. */
 const atOnce: Expectation<View> = () => true;
 // Longer than a forward that was refused is held.
 const FORGET_FAILURE_MS = 15 * 60_000;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
-/** Sends the patches that keep proxy and delegate alike, in both directions; none that would have no effect. */
+/** Sends the patches that keep proxy and delegate alike, in both directions. */
 export class DelegateSync {
   readonly #options: DelegationOptions;
   readonly #memories: Memories;
@@ -37,17 +36,13 @@ export class DelegateSync {
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
   }
 
-  /**
-   * Makes the delegate follow its proxy. Rejects when the delegate has changed since the decision. The author is told what the member
-   * refuses; the rest goes on.
-   */
+  /** Rejects when the delegate has changed since the decision. */
   async forward(action: ActionOf<"forward">, context: Context): Result {
     const member = this.#options.registry.member(action.member);
     if (member === undefined) return undefined;
     return (await this.#send(member, action, context)) ?? atOnce;
   }
 
-  /** Returns undefined when the member refuses the patch and all of its parts. */
   async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
     const { proxyUid, patch } = action;
     if (!this.#memories.writes.mayWrite(proxyUid, JSON.stringify(patch))) return undefined;
@@ -114,10 +109,7 @@ export class DelegateSync {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason, message, dedupe });
   }
 
-  /**
-   * Writes the delegate's status to the proxy, unless that has changed since the decision: a late write of an earlier leader would
-   * turn the phase back. Of an end that the host refuses, phase and reason are tried alone.
-   */
+  /** Writes the delegate's status to the proxy. Of an end that the host refuses, phase and reason are tried alone. */
   async status(action: ActionOf<"status">, context: Context): Result {
     const { key, signal } = context;
     const { patch, resourceVersion } = action;
@@ -153,7 +145,6 @@ export class DelegateSync {
     if (metadata.resourceVersion === action.resourceVersion) this.#hold(proxyUid, action.patch, "NoEffect");
   }
 
-  /** Counts the write. Reports whether another writer undoes it so often that it is held back. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
     return this.#memories.writes.written(proxyUid, undone(purpose), purpose.wanted);
   }
@@ -175,7 +166,6 @@ export class DelegateSync {
   }
 }
 
-/** Returns the end of the pod and its reason; undefined when the patch says no more than that, or no end. */
 function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
   if (status.phase !== "Succeeded" && status.phase !== "Failed") return undefined;
   const end = Object.entries(status).filter(([field]) => END_FIELDS.has(field));

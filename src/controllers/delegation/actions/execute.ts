@@ -33,7 +33,7 @@ type Result = Promise<Expectation<View> | undefined>;
 
 // Most members answer sooner. The deletion is sent again after SWEEP_AGAIN_MS.
 const SWEEP_MS = 2_000;
-/** Carries out the delegation controller's actions. The only I/O. */
+/** Carries out the delegation controller's actions: the only I/O. */
 export class Executor {
   readonly #options: DelegationOptions;
   readonly #state: DelegationState;
@@ -54,7 +54,6 @@ export class Executor {
     return this.#creation.under(member);
   }
 
-  /** Carries out one action. Returns the expectation that the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     try {
       const expectation = await this.#do(action, context);
@@ -170,7 +169,7 @@ export class Executor {
     return this.#deleteBriefly(removal, context);
   }
 
-  /** Deletes with a short deadline. A failure is logged and holds up nothing: the next sweep deletes again. */
+  /** Deletes with a short deadline: the next sweep deletes again. */
   async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
     try {
       const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
@@ -226,7 +225,6 @@ export class Executor {
     return expectOnProxy(proxyUid, isBoundOrDeleting);
   }
 
-  /** Tells the author that the host refuses the Binding of a pod whose delegate runs. */
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const memories = this.#memories;
     if (!isLastingRefusal(error) && !failedAdmission(error)) return;
@@ -370,7 +368,7 @@ export class Executor {
   }
 }
 
-/** Reports whether the host has not done a write, and will not. A conflict may mean that it has done it before. */
+/** Reports whether the host has not done a write, and will not. */
 function isSurelyUndone(error: unknown): boolean {
   return isKubeError(error, "NotSent") || isLastingRefusal(error) || failedAdmission(error);
 }

@@ -3,7 +3,7 @@ import { deniedRight, isNotServed, quotaRefusal, withoutPodName } from "../../..
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { Purpose } from "../model/write-purpose.ts";
 
-/** Returns what to tell the author of a change that the member refuses; undefined when the same request may succeed next time. */
+/** Undefined when the same request may succeed next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound")) return undefined;
   // The member denies a right of Legation, not the author's change.
@@ -12,13 +12,12 @@ export function forwardRefusal(member: string, patch: ForwardPatch, error: unkno
   return `Cluster ${member} did not take ${changeOf(patch)}: ${error.detail}${advice}`;
 }
 
-/** Returns what to tell the author of a change that another writer in the member undoes each time. */
 export function forwardUndone(member: string, patch: ForwardPatch, { parts }: Pick<Purpose, "parts">): string {
   const what = `${changeOf(patch)} (${parts.join(", ")})`;
   return `Cluster ${member}: another client there keeps undoing ${what}; they are left so for five minutes`;
 }
 
-/** Reports whether the API server lacks the subresource; the object itself may exist. */
+/** The object itself may exist. */
 export function isUnknownSubresource(error: unknown): boolean {
   return isKubeError(error, "NotFound") && isNotServed(error.detail);
 }

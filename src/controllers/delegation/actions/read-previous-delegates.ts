@@ -33,7 +33,6 @@ type Unshown = ReadonlySet<string>;
 interface Sent {
   readonly member: Member;
   readonly asked: AskedMember;
-  /** The proxy's delegate, or all that the store lacks. */
   said: Answer<Delegate> | Answer<Unshown>;
 }
 
@@ -43,21 +42,17 @@ interface Failure {
 }
 
 interface Asked {
-  /** Number of proxies that the member was asked for one by one. */
   singly: number;
   listing?: Listing;
 }
 
 interface Listing {
-  /** Epoch ms. */
   readonly begunAt: number;
   readonly unshown: Answer<Unshown>;
 }
 
-/** A response that many callers may wait for. */
 class Answer<T> {
   outcome: PromiseSettledResult<T> | undefined;
-  /** Resolves when it arrives, also if it is a failure. */
   readonly come: Promise<void>;
 
   constructor(answer: Promise<T>) {
@@ -85,10 +80,7 @@ export class PreviousLeader {
     this.#options = options;
   }
 
-  /**
-   * Asks all members at once for the proxy's delegate. Unless one has it, rejects with a KubeError of a failed request after all have
-   * answered. A proxy that changed meanwhile is decided on again at once, as it may have been deleted.
-   */
+  /** Asks all members at once. Unless one has the delegate, rejects with a failed request after all have answered. */
   async readDelegate({ proxyUid, members }: ReadAction, context: Context): Promise<Expectation<View> | undefined> {
     const version = this.#versionOf(context.key);
     const sent: Sent[] = [];
@@ -122,7 +114,6 @@ export class PreviousLeader {
     return new Answer(found);
   }
 
-  /** Notes the members' answers. Returns the expectations, and the failure to report. */
   #note(
     sent: readonly Sent[],
     proxyUid: string,

@@ -20,10 +20,7 @@ export interface RefusedWritesOptions {
   readonly events: Emitter;
 }
 
-/**
- * Tells authors of writes for their pods that a cluster goes on refusing: in an event, and in the condition `legation.dev/Refused`,
- * which a phase derives from the memory.
- */
+/** Tells authors of writes that a cluster goes on refusing, by event and by the condition `legation.dev/Refused`. */
 export class RefusedWrites {
   readonly writes: WriteGuard<string, RefusedWrite>;
   readonly #options: RefusedWritesOptions;
@@ -33,7 +30,7 @@ export class RefusedWrites {
     this.writes = options.writes;
   }
 
-  /** Notes a refused write. `what` tells it from the pod's other writes. Reports whether the author was told now. */
+  /** `what` tells the write from the pod's other writes. Reports whether the author was told now. */
   tell(key: ObjectKey, proxyUid: string, what: string, refused: RefusedWrite): boolean {
     const { recorder, events } = this.#options;
     const why = { ...refused, dedupe: withoutAmounts(refused.message) };
@@ -63,7 +60,7 @@ export class RefusedWrites {
     if (proxyUid !== undefined && refused !== undefined) this.note(key, proxyUid, nameOf(action), error, refused);
   }
 
-  /** Notes a failed write. Tells the author of lasting refusals, and of errors that go on for a while. */
+  /** Tells the author of lasting refusals, and of errors that go on for a while. */
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void {
     // A cluster without a response is lost or stopping, as its virtual node shows.
     if (!isKubeError(error) || error.status === undefined) return;
@@ -71,7 +68,6 @@ export class RefusedWrites {
     this.tell(key, proxyUid, what, refused);
   }
 
-  /** Returns the uid of the proxy that the action is for; undefined when that proxy is gone. */
   #concerned(key: ObjectKey, action: Action): string | undefined {
     const { uid } = this.#options.proxies.get(key)?.metadata ?? {};
     return "proxyUid" in action && action.proxyUid !== uid ? undefined : uid;
@@ -82,10 +78,7 @@ function nameOf(action: Action): string {
   return "member" in action ? `${action.type} ${action.member}` : action.type;
 }
 
-/**
- * Returns what to tell the author of an action that goes on failing. Undefined where another place tells it: creates and Bindings by
- * the reason why the pod waits.
- */
+/** Undefined where another place tells it: creates and Bindings by the reason why the pod waits. */
 function refusedWrite(action: Action, detail: string): RefusedWrite | undefined {
   const here = (what: string): string =>
     `this cluster refuses ${what}: ${detail}; allow it to Legation's controller, which tries again`;

@@ -23,10 +23,7 @@ interface RestoreOptions extends Pick<DelegationOptions, "registry" | "identity"
   readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
 }
 
-/**
- * Asks a member for the delegate that a proxy records. One with the recorded uid is the delegate, and gets back the label and
- * annotation by which it is known. Rejects with KubeError.
- */
+/** Asks a member for the delegate that a proxy records. One with the recorded uid gets its marks back. */
 export async function restoreMarks(action: RestoreAction, context: Context, options: RestoreOptions): Result {
   const { registry, memories, identity } = options;
   const { proxyUid, delegateUid } = action;
@@ -50,7 +47,7 @@ export async function restoreMarks(action: RestoreAction, context: Context, opti
   }
 }
 
-/** Deletes a delegate that cannot have its marks, with its proxy. No watch tells, so it is asked for again. */
+/** No watch shows an unmarked delegate, so it is asked for again. */
 async function endUnmarked(
   { client }: Member,
   { delegateUid: uid, ends }: RestoreAction,
@@ -69,7 +66,7 @@ function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
   return madeByHost(pod, hostId) && ownerOf(pod)?.uid === proxyUid;
 }
 
-/** Gives a delegate its marks back, with its uid as a precondition. Rejects with KubeError. */
+/** The uid is a precondition. */
 export async function mark(
   member: Member,
   action: Pick<RestoreAction, "proxyUid" | "delegateUid">,
@@ -114,7 +111,6 @@ function tellUnmarked(
   refusedWrites.tell(key, proxyUid, "marks", { reason: "NotFollowed", message });
 }
 
-/** Reads the proxy's delegate from the member's API server; undefined when it is not there. Rejects with KubeError. */
 export async function findDelegate(
   { client }: Member,
   proxyUid: string,

@@ -19,7 +19,6 @@ export class SupportedFields {
     this.#clock = clock;
   }
 
-  /** Returns the paths whose field the member may drop. */
   unknown(member: Member, paths: readonly string[]): string[] {
     const known = this.#known(member);
     return paths.filter((path) => known?.fields.has(fieldOf(path)) !== true);

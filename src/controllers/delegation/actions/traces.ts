@@ -48,7 +48,6 @@ export class PodTraces {
     this.#options = options;
   }
 
-  /** Carries out an action by `run`, as a step of the pod's trace. */
   async follow(action: Action, { key }: ActionContext<ObjectKey>, run: () => Result): Result {
     const { traces, proxies, memories, clock } = this.#options;
     const proxy = proxies.get(key);
@@ -121,7 +120,6 @@ export class PodTraces {
     });
   }
 
-  /** Records the run, from the start in the member to the final status on the host. */
   #ended(pod: TracedPod, proxy: Stored<Pod>, phase: unknown): void {
     if (isTerminal(proxy) || (phase !== "Succeeded" && phase !== "Failed")) return;
     const { traces, clock } = this.#options;
@@ -136,7 +134,6 @@ export class PodTraces {
     });
   }
 
-  /** Records the end, from the deletion request to the release. */
   #gone(pod: TracedPod, proxy: Stored<Pod>): void {
     const { traces, clock } = this.#options;
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");

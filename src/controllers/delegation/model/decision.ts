@@ -7,18 +7,12 @@ import type { MemberReason } from "./needs.ts";
 import type { PodView } from "./view.ts";
 import type { Purpose } from "./write-purpose.ts";
 
-/**
- * A step of a pod's life. Returns what to do and when to look again; undefined: the step is over or has not come, and the next
- * phase answers. `now` is monotonic; epoch ms.
- */
+/** A step of a pod's life. Undefined: the step is over or has not come. `now` is monotonic; epoch ms. */
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
 
-/** Actions for one proxy now, and when to look again without an event. */
 export interface DelegationDecision {
   readonly actions: readonly Action[];
-  /** A word for logs and metrics. */
   readonly outcome: Outcome;
-  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
@@ -40,7 +34,6 @@ export type Outcome =
   | "Ending"
   | "Released";
 
-/** Returns a decision that looks again at the soonest of the times. */
 export function decided(
   outcome: Outcome,
   actions: readonly Action[],
@@ -66,7 +59,7 @@ export type SharedBy = "spec" | "labels";
 
 export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-/** A write, or a change of the controller's memory. Names its cluster and carries its preconditions. */
+/** A write, or a change of the controller's memory. */
 export type Action =
   /** Creates the delegate, which is derived from the proxy when the request is sent. */
   | {
@@ -94,17 +87,15 @@ export type Action =
     }
   /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }
-  /** Finds out whether a create whose response was lost has made a delegate. */
   | {
       readonly type: "confirmCreated";
       readonly member: string;
       readonly proxyUid: string;
-      /** Noted of the member if it has not. */
       readonly refusal?: Refusal;
     }
   /** Asks members, all at once, for a delegate that the previous leader may have created a moment ago. */
   | { readonly type: "readPreviousDelegate"; readonly proxyUid: string; readonly members: readonly AskedMember[] }
-  /** Asks the member's API server for a delegate that the watch shows no more, and gives it its marks back if it is there. */
+  /** Asks for a delegate that the watch shows no more, and gives it its marks back if it is there. */
   | {
       readonly type: "restoreMarks";
       readonly member: string;
@@ -125,7 +116,7 @@ export type Action =
       readonly delegateUid: string;
       readonly memberNode: string;
     }
-  /** `resourceVersion` is that of the delegate which the patch was derived from, and a precondition. */
+  /** `resourceVersion` is that of the delegate, and a precondition. */
   | {
       readonly type: "forward";
       readonly member: string;
@@ -135,7 +126,7 @@ export type Action =
       /** Absent: repeated writes of this kind are not counted. */
       readonly purpose?: Purpose;
     }
-  /** `resourceVersion` is that of the proxy which the patch was derived from. */
+  /** `resourceVersion` is that of the proxy. */
   | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
   /** Tells the author why the pod waits: condition and event. `again`: the event alone, before the API server forgets it. */
   | {

@@ -19,17 +19,15 @@ const ENDS_WITHIN_MS = 10_000;
 
 export type Holder = MemberView & { readonly delegate: Stored<Pod> };
 
-/** Reports whether the pod is the delegate of exactly this proxy. */
 export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
   return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
 }
 
-/** Reports whether the proxy records exactly this pod as its delegate: status comes from no other. */
 export function isRecorded(delegate: Stored<Pod>, proxy: Stored<Pod>): boolean {
   return isFor(delegate, proxy) && proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === delegate.metadata.uid;
 }
 
-/** Reports whether a delegate is deleted before it had a node: it has not run, and will not. */
+/** The delegate has not run, and will not. */
 export function endsUnstarted(delegate: Stored<Pod>): boolean {
   return isDeleting(delegate) && !isBound(delegate) && !isTerminal(delegate);
 }
@@ -45,7 +43,6 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }
 
-/** Reports whether the proxy is bound and its delegate on record. */
 export function isSettled(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }
@@ -56,7 +53,6 @@ export function isNewlyRecorded(previous: Pod, next: Pod): boolean {
   return isSettled(next) && !(isSettled(previous) && before === now);
 }
 
-/** Reports whether Legation's finalizer holds the proxy until its delegate has gone. */
 export function hasFinalizer({ metadata }: Pod): boolean {
   return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
 }
@@ -92,22 +88,18 @@ export function lastRecorded(view: PodView): Stored<Pod> | undefined {
   return departed !== undefined && isRecorded(departed, view.proxy) ? departed : undefined;
 }
 
-/** Returns the members with a delegate of a bound proxy beside that of its own member. */
 export function surplusHolders(view: PodView): Holder[] {
   const member = boundMember(view);
   return holdersOf(view).filter(({ name }) => name !== member?.name);
 }
 
-/**
- * Reports whether the end of the proxy waits for the member's delegate. Any member can claim to have one: others than the proxy's own
- * are waited for only as long as a kubelet takes.
- */
+/** Any member can claim to have a delegate: others than the proxy's own are waited for as long as a kubelet takes. */
 export function blocksDeletion(member: MemberView, view: PodView, now: number): boolean {
   if (!isFor(member.delegate, view.proxy)) return false;
   return !isSurplus(member, view.proxy) || surplusAwaitedUntil(view, now) !== undefined;
 }
 
-/** Reports whether the member shows a delegate of the bound proxy that is neither in its own member nor on its record. */
+/** Reports whether a delegate of the bound proxy is neither in its member nor on its record. */
 export function isSurplus({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
   const own = memberOf(proxy);
   if (delegate === undefined || !isFor(delegate, proxy) || own === undefined || own === name) return false;
@@ -129,10 +121,7 @@ export function hasOtherFinalizers({ metadata: { finalizers = [] } }: Stored<Pod
   return finalizers.some((name) => name !== DELEGATE_FINALIZER);
 }
 
-/**
- * Reports whether a member that does not answer is not waited for. Otherwise it is, as a node is: its containers may run. Like
- * Kubernetes, nothing waits after out-of-service or a deletion by force; the sweep ends what is left.
- */
+/** Reports whether a member that does not answer is not waited for: after out-of-service or a deletion by force. */
 export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   if (member.reachable && member.read) return false;
   if (member.outOfService === true) return true;
@@ -140,13 +129,12 @@ export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
-/** Deletes a member's delegate; nothing when the member cannot be reached or the delegate is being deleted. */
 export function withdraw({ name, reachable, delegate }: MemberView): ActionOf<"delete">[] {
   if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
 }
 
-/** Deletes a delegate that waits for a node, unless the member's scheduler binds it meanwhile: it may have started then. */
+/** Deletes a delegate that waits for a node, unless the member's scheduler binds it meanwhile. */
 export function withdrawWaiting(member: MemberView): ActionOf<"delete">[] {
   const { delegate } = member;
   const removals = withdraw(member);
@@ -154,7 +142,6 @@ export function withdrawWaiting(member: MemberView): ActionOf<"delete">[] {
   return removals.map((removal) => ({ ...removal, resourceVersion: delegate.metadata.resourceVersion }));
 }
 
-/** Binds the proxy to the member whose scheduler has bound the delegate. */
 export function bindTo(proxy: Stored<Pod>, member: string, delegate: Stored<Pod>): Action {
   const { uid: proxyUid } = proxy.metadata;
   const memberNode = delegate.spec?.nodeName ?? "";

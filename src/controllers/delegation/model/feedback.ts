@@ -7,19 +7,17 @@ import type { Action, ActionOf } from "./decision.ts";
 import { isRecorded } from "./delegates.ts";
 import { type MemberView, type PodView, wallTime } from "./view.ts";
 
-/** Copies the delegate's status to the proxy, as one write; nothing when the proxy shows it already. */
 export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>, refused?: ResizeRefusal): Action[] {
   const wanted = statusFrom(proxy, delegate, { refused });
   return wanted === undefined ? [] : statusWrite(proxy, wanted);
 }
 
-/** Writes a status; nothing when the proxy shows it already. */
 export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): ActionOf<"status">[] {
   const patch = statusPatch(proxy, wanted);
   return patch === undefined ? [] : [{ type: "status", patch, resourceVersion: proxy.metadata.resourceVersion }];
 }
 
-/** Writes a final status that no delegate reported. Its precondition is the proxy's version, as the proxy may have ended. */
+/** Writes a final status that no delegate reported. The precondition is the proxy's version: it may have ended. */
 export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   const { uid, resourceVersion } = proxy.metadata;
   const patch = statusPatch(proxy, wanted);
@@ -27,17 +25,14 @@ export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   return [{ type: "status", patch: { ...patch, metadata: { uid, resourceVersion } }, resourceVersion }];
 }
 
-/**
- * Marks a pod on a node that is not Ready as not ready, as the node lifecycle controller does: no EndpointSlice may send it requests,
- * also while it is being deleted.
- */
+/** Does as the node lifecycle controller: no EndpointSlice may send requests to a pod on a node that is not Ready. */
 export function notReadyWrite(view: PodView, member: MemberView | undefined, now: number): Action[] {
   const { proxy } = view;
   if (member?.notReady !== true || isTerminal(proxy)) return [];
   return statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wallTime(view, now)));
 }
 
-/** Removes the conditions that the recorded delegate, which went, had set: they do not hold for the next one. */
+/** The conditions that a delegate set do not hold for the next one. */
 export function withoutConditionsOf(proxy: Stored<Pod>, departed: Stored<Pod> | undefined): ActionOf<"status">[] {
   if (departed === undefined || !isRecorded(departed, proxy)) return [];
   return statusWrite(proxy, { ...proxy.status, conditions: conditionsWithout(proxy, departed) });

@@ -9,10 +9,7 @@ import { RESIZE } from "./memory.ts";
 import { type View, wallTime } from "./view.ts";
 import { purposeOf } from "./write-purpose.ts";
 
-/**
- * Returns the next change of the proxy that its delegate lacks; the rest follows once the delegate shows it. Readiness gates come
- * first. Nothing is forwarded to a delegate that is being deleted, nor what is held back.
- */
+/** Returns the next change of the proxy that its delegate lacks, readiness gates first. */
 export function forwards(
   proxy: Stored<Pod>,
   member: string,
@@ -35,7 +32,6 @@ export function forwards(
   return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...(purpose === undefined ? {} : { purpose }) }];
 }
 
-/** Returns the member's refusal of the resize that the delegate still needs; undefined when there is none. */
 export function refusedResize(
   proxy: Pod,
   delegate: Stored<Pod>,

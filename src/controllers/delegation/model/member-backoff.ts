@@ -1,19 +1,12 @@
-/**
- * A member that refused a pod is tried again after this long, doubled with each refusal up to the maximum; ms. No event tells that a
- * quota was raised or a class created.
- */
+/** Doubled with each refusal. No event tells that a quota was raised or a class created. */
 export const RETRY_AFTER_MS: number = 30_000;
 const RETRY_AFTER_MAX_MS = 10 * 60_000;
 // Granted once per attempt: a cause that lasts longer does not pass in a moment.
 const RETRY_SOON_MS = 2_000;
 
-/**
- * How the pause before the next try grows. `growing`: doubled each time. `steady`: always the first pause, as the cause passes by
- * itself. `brief`: a moment the first time, then growing.
- */
+/** `steady`: always the first pause, as the cause passes by itself. `brief`: a moment the first time, then growing. */
 export type BackoffGrowth = "brief" | "steady" | "growing";
 
-/** Returns how long the member rests after one more refusal, and the backoff's next state. */
 export function backoffAfterRefusal(
   { refusalCount: before, hurried: wasHurried = false }: { readonly refusalCount: number; readonly hurried?: boolean },
   growth: BackoffGrowth,

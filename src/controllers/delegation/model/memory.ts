@@ -3,7 +3,6 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../../../runtime/held-writes.ts";
 import type { MemberReason } from "./needs.ts";
 
-/** An attempt to run a proxy in a member. */
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
@@ -13,9 +12,7 @@ export interface Attempt {
   readonly refusal?: Refusal;
   /** No other attempt there before this time; epoch ms. */
   readonly until?: number;
-  /** The member's `nodesVersion` at the refusal. */
   readonly nodesVersion?: number;
-  /** Refusals in a row, for the backoff. */
   readonly refusalCount: number;
   /** The one short retry after a refusal was used. */
   readonly hurried?: boolean;
@@ -51,11 +48,9 @@ export interface Memory {
   readonly unproven?: readonly string[];
   /** Members confirmed to hold no delegate after the previous leader's writes settled. */
   readonly confirmedAbsent?: readonly string[];
-  /** By member. */
   readonly attempts: Readonly<Record<string, Attempt>>;
   /** Member where a create was sent and the delegate has not been seen: no other member gets the pod. */
   readonly uncertain?: string;
-  /** The failures of that create, where its response was lost. */
   readonly uncertainCreate?: UncertainCreate;
   /** The Binding that was sent, until the host shows it: without a response it may be done late. */
   readonly binding?: SentBinding;
@@ -65,7 +60,6 @@ export interface Memory {
   readonly reserved?: string;
   /** The last member where room was reserved: the only one that may still count it. */
   readonly room?: string;
-  /** The last condition or event that told why the proxy waits. */
   readonly told?: Told;
   /** Uid of the last delegate that was created for it. */
   readonly made?: string;
@@ -77,14 +71,13 @@ export interface Memory {
 
 export interface Told {
   readonly message: string;
-  /** Epoch ms. */
   readonly at?: number;
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
   readonly refusals?: readonly MemberReason[];
 }
 
-/** How long a write is held; ms. */
+/** Milliseconds. */
 export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
@@ -98,7 +91,6 @@ export function creationIn(member: string): string {
   return `create ${member}`;
 }
 
-/** Names the create of a delegate that the member refuses, where a lasting refusal ends the pod. */
 export function refusedCreationIn(member: string): string {
   return `refused create ${member}`;
 }
@@ -107,7 +99,6 @@ export function isHeld({ held }: Memory, write: string, now: number): boolean {
   return heldUntil(held, { write, now }) !== undefined;
 }
 
-/** Reports whether a member that has not been read may hold a delegate of the proxy. */
 export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.includes(member) === true;
 }

@@ -14,7 +14,6 @@ export interface WaitReason {
 
 export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
 
-/** Returns the reason to wait that is made of the reasons in members. */
 export function because(reason: string, refusals: readonly MemberReason[]): WaitReason {
   return { reason, message: explain(refusals), refusals };
 }
@@ -25,7 +24,6 @@ export type NeedsState =
   | ({ readonly state: "missing" } & WaitReason)
   | { readonly state: "there" };
 
-/** A pod's needs, with each member's readiness once all of them are there. */
 export type Needs =
   | Exclude<NeedsState, { readonly state: "there" }>
   | { readonly state: "there"; readonly in: (member: string) => Readiness };
@@ -40,27 +38,23 @@ export function readinessIn(needs: Needs | undefined, member: string): Readiness
   return needs.state === "there" ? needs.in(member) : "unprepared";
 }
 
-/** Reports whether a pod can be created in a member as far as its needs go. */
 export function isPrepared(needs: Needs | undefined, member: string): boolean {
   return isReady(readinessIn(needs, member));
 }
 
-/** Returns why the member cannot have what the pod needs; undefined while it has it, or may. */
 export function refusedIn(needs: Needs | undefined, member: string): string | undefined {
   return refusalIn(readinessIn(needs, member));
 }
 
-/** Reports whether a member has all that the pod needs. Absent: the pod needs nothing. */
 export function isReady(readiness: Readiness = "ready"): boolean {
   return readiness === "ready";
 }
 
-/** Returns the refusal in a readiness; undefined where there is none. */
 export function refusalIn(readiness: Readiness = "ready"): string | undefined {
   return typeof readiness === "object" ? readiness.refused : undefined;
 }
 
-/** Returns the readiness for all needs from that for each: one refusal is enough. */
+/** One refusal is enough. */
 export function leastReady(all: readonly Readiness[]): Readiness {
   const refused = all.find((readiness) => typeof readiness === "object");
   return refused ?? (all.includes("unprepared") ? "unprepared" : "ready");

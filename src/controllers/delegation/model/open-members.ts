@@ -3,12 +3,10 @@ import type { Ranking } from "../../../placement/rank.ts";
 import { soonest } from "./decision.ts";
 import type { MemberView, View } from "./view.ts";
 
-/** Returns the members that no earlier refusal rules out now. */
 export function openMembers(names: readonly string[], view: View, now: number): string[] {
   return names.filter((name) => !isRuledOut(view, name, now));
 }
 
-/** Reports whether the member refused the pod, or one like it, and is not to be tried yet. */
 function isRuledOut(view: View, name: string, now: number): boolean {
   const attempt = view.memory.attempts[name];
   const member = memberNamed(view, name);
@@ -19,10 +17,7 @@ function isRuledOut(view: View, name: string, now: number): boolean {
   return attempt.nodesVersion === member?.nodesVersion;
 }
 
-/**
- * Returns the full members whose scheduler may preempt for the pod. One that did not do so in time waits for its whole backoff,
- * also when its nodes change: otherwise the pod would move back and forth between two.
- */
+/** One that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
 export function preemptable({ preemptable: names }: Ranking, view: View, now: number): string[] {
   return names.filter((name) => {
     const { refusal, until = 0 } = view.memory.attempts[name] ?? {};
@@ -56,12 +51,10 @@ export function allRefusals(ranking: Ranking, view: View, now: number): Refusal[
   return refusals;
 }
 
-/** Returns the refusals with this one in place of an earlier one of the same member. */
 export function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] {
   return [...refusals.filter(({ cluster }) => cluster !== refusal.cluster), refusal];
 }
 
-/** Returns when the next member may be tried again; epoch ms. */
 export function nextRetry({ memory, members }: View, now: number): number | undefined {
   const own = Object.values(memory.attempts).map(({ until }) => until ?? 0);
   const others = members.map(({ refusedBefore }) => refusedBefore?.until ?? 0);

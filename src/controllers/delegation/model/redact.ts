@@ -5,19 +5,17 @@ import type { View } from "./view.ts";
 
 /** A view and the decision that was made on it, as a log line carries them. */
 export interface DecisionRecord {
-  /** Epoch ms. */
   readonly now: number;
   readonly view: View;
   readonly decision: DelegationDecision;
 }
 
 const OWN_PREFIX = "legation.dev/";
-// Fields of containers where authors write secrets.
 const SECRET_FIELDS: ReadonlySet<string> = new Set(["env", "command", "args", "httpHeaders"]);
 
 /**
- * Returns a view and its decision without values that may be secret: what containers run and their environment are left out, and values of
- * annotations that are not Legation's own become fingerprints. Equal values stay equal, so the view leads to the same decision.
+ * Leaves out what containers run and their environment; others' annotations become fingerprints. Equal values stay
+ * equal, so the decision does, too.
  */
 export function redacted<T extends object>(value: T): T {
   return JSON.parse(JSON.stringify(value, redact));

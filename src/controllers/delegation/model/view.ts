@@ -8,14 +8,12 @@ import type { Merged } from "../../../pods/host-admission.ts";
 import type { Memory } from "./memory.ts";
 import type { NeedsState, Readiness } from "./needs.ts";
 
-/** A refusal by a member of all pods that are alike. */
 export interface ShapeRefusal {
   readonly refusal: Refusal;
   /** When one of the pods is tried again; epoch ms. */
   readonly until: number;
 }
 
-/** A member as a proxy's decision sees it. */
 export interface MemberView {
   readonly name: string;
   /** The API server answers, so the stores are current. */
@@ -34,9 +32,7 @@ export interface MemberView {
   readonly scheduleTimeoutMs: number;
   /** Counts the changes of its nodes that matter to placement. */
   readonly nodesVersion: number;
-  /** The Cluster is being deleted. */
   readonly removed?: boolean;
-  /** The host has no virtual node for it. */
   readonly lacksNode?: boolean;
   /** The virtual node is not Ready. Only set while the member cannot be read. */
   readonly notReady?: boolean;
@@ -50,7 +46,6 @@ export interface MemberView {
   readonly misfit?: string;
   /** A cordon or taint that keeps pods off its virtual node. Only set where an unbound proxy has its delegate. */
   readonly repels?: Pick<Refusal, "reason" | "message">;
-  /** An answer of its API server is overdue. */
   readonly overdue?: boolean;
   /** The member has what the pod needs of its namespace. Absent: it needs nothing. */
   readonly readiness?: Readiness;
@@ -60,10 +55,7 @@ export interface MemberView {
   readonly refusedBefore?: ShapeRefusal;
 }
 
-/**
- * Everything that one decision depends on, as plain data: JSON that can be logged and replayed. What is dear to compute is there
- * only where the proxy's state needs it.
- */
+/** Everything that one decision depends on, as plain data that can be logged and replayed. */
 export interface View {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod> | undefined;
@@ -81,7 +73,6 @@ export interface View {
   readonly settling?: boolean;
   /** Another pod of the group is being placed first; an event tells when this one may follow. */
   readonly follows?: boolean;
-  /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** Parts of the spec that the host's admission merged into it, and that no delegate gets. */
   readonly merged?: Merged;
@@ -91,24 +82,20 @@ export interface View {
   readonly ranking?: Ranking;
 }
 
-/** A view of a proxy that exists. */
 export type PodView = View & { readonly proxy: Stored<Pod> };
 
 export function hasProxy(view: View): view is PodView {
   return view.proxy !== undefined;
 }
 
-/** Returns the machine's wall time; epoch ms. */
 export function wallTime({ wallOffsetMs = 0 }: Pick<View, "wallOffsetMs">, now: number): number {
   return now + wallOffsetMs;
 }
 
-/** Returns what the pod requests in a member. */
 export function requestsIn({ proxy, members }: PodView, member: string): Amounts {
   return members.find(({ name }) => name === member)?.requests ?? podRequests(proxy);
 }
 
-/** Returns why the member of a bound proxy would not take another delegate. */
 export function refusalOfOwnMember({ name, misfit }: MemberView, { memory }: PodView): string | undefined {
   return misfit ?? memory.attempts[name]?.refusal?.message;
 }

@@ -8,12 +8,10 @@ import type { Wanted } from "../../../runtime/undone-writes.ts";
 
 /** The purpose of a write. A write for the same purpose, with no other between, means that another writer undid the first. */
 export interface Purpose {
-  /** The changed keys, condition types or fields, for messages. */
   readonly parts: readonly string[];
   readonly wanted: Wanted;
 }
 
-/** Returns the name under which a write is held that another writer undoes each time. */
 export function undone({ wanted }: Purpose): string {
   return `undone ${JSON.stringify(wanted)}`;
 }
@@ -51,7 +49,6 @@ function saidBy(condition: PodCondition | undefined): string {
   return JSON.stringify([status, reason, message]);
 }
 
-/** Returns the purpose of a write of a proxy's status. */
 export function statusPurpose({ status }: StatusPatch): Purpose {
   const { conditions = [], ...fields } = status as { readonly conditions?: readonly Pick<PodCondition, "type">[] };
   const wanted = [

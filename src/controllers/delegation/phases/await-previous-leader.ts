@@ -32,10 +32,7 @@ function awaitRead(unread: readonly MemberView[], view: PodView, now: number): D
   return waitFor({ reason, message: `${names.join(", ")}: ${message}`, refusals }, view, now);
 }
 
-/**
- * Members that may have created the delegate for the previous leader after they were read, as watches may lag. Where only one member
- * may have the pod, its name refuses a second delegate. An attempt of this leader, or a delegate that was shown, settles it.
- */
+/** Watches may lag. Where only one member may have the pod, its name refuses a second delegate. */
 function unaskedOf(holding: readonly MemberView[], { members, memory }: PodView): MemberView[] {
   const open = members.filter(({ excluded }) => excluded === undefined);
   if (memory.fresh || Object.keys(memory.attempts).length > 0 || open.length < 2) return [];

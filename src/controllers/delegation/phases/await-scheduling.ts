@@ -30,10 +30,7 @@ export const awaitScheduling: Phase = (view, now) => {
   return leave(holder, ranking, view, now) ?? moveOn(holder, ranking, view, now) ?? wait(holder, ranking, view, now);
 };
 
-/**
- * The delegate of a proxy that was bound without one waits for a node, and the pod has no other member to go to. After the
- * scheduler's time other pods like it are not sent there.
- */
+/** The pod has no other member to go to. After the scheduler's time other pods like it are not sent there. */
 export const awaitBoundScheduling: Phase = (view, now) => {
   const { proxy, memory } = view;
   const member = boundMember(view);
@@ -60,7 +57,6 @@ export const awaitBoundScheduling: Phase = (view, now) => {
   return decided("Scheduling", [...told, refuse], againAt, again);
 };
 
-/** Takes the pod back from a member that it may not stay in. */
 function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
   const { name, removed, nodesVersion } = holder;
   const withdrawal = withdrawWaiting(holder);
@@ -121,7 +117,6 @@ function goOn(
   return decided("Scheduling", [...told, ...changes], ...times, writeAgainAt(view.memory, changes, now));
 }
 
-/** Returns how far the member's scheduler is, and when its time is over. */
 function progressOf(
   { name, delegate, reachableSince, scheduleTimeoutMs }: Holder,
   { memory }: PodView,
@@ -134,7 +129,6 @@ function progressOf(
   return { message: unschedulableMessage(delegate), preempts, deadline };
 }
 
-/** Returns the refusal of the member whose scheduler finds no node, or does not answer. */
 function refusalBy({ name, delegate, scheduleTimeoutMs }: Holder): Refusal {
   const message = unschedulableMessage(delegate) ?? silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000);
   return { cluster: name, reason: "Unschedulable", message, dedupe: withoutAmounts(message) };
@@ -151,7 +145,6 @@ function reportRefusals(
   return report(because("NotPlaced", refusals), view, now);
 }
 
-/** The last refusal of each member that had the pod, whether it still holds or not. */
 function refusalsSoFar({ memory }: PodView): Refusal[] {
   return Object.values(memory.attempts).flatMap(({ refusal }) => refusal ?? []);
 }

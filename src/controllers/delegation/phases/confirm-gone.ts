@@ -6,16 +6,13 @@ import { boundMember, isFor } from "../model/delegates.ts";
 import { MARKS } from "../model/memory.ts";
 import type { MemberView, PodView } from "../model/view.ts";
 
-/**
- * The watch of the host's label shows the recorded delegate no more. It may only have lost its label and run on, so its member is
- * asked, unless it was last seen on its way out or with its work done.
- */
+/** The recorded delegate may only have lost its label and run on, so its member is asked. */
 export const confirmGone: Phase = (view, now) => {
   const member = boundMember(view);
   return member === undefined ? undefined : confirmGoneIn(member, view, now);
 };
 
-/** Returns the decision to ask the member for the recorded delegate; undefined when that has surely gone. */
+/** Undefined when the delegate has surely gone. */
 export function confirmGoneIn(
   { name, departed }: MemberView,
   view: PodView,

@@ -45,7 +45,6 @@ export const ending: Phase = (view, now) => {
   );
 };
 
-/** Reports whether the member has the proxy's delegate, or may have it. */
 function mayHaveIt(member: MemberView, view: PodView, now: number): boolean {
   const { proxy, memory } = view;
   if (blocksDeletion(member, view, now) || memory.uncertain === member.name) return true;
@@ -61,7 +60,6 @@ function endIn(member: MemberView, view: PodView, now: number): Action[] {
     return name === boundMember(view)?.name ? notReadyWrite(view, member, now) : [];
   }
   if (delegate !== undefined && isFor(delegate, proxy)) {
-    // `sweep` deletes surplus delegates.
     return isSurplus(member, proxy) ? [] : deleteDelegate(name, delegate, proxy, wallTime(view, now));
   }
   if (memory.uncertain !== name) return [];
@@ -89,7 +87,7 @@ function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): numbe
   return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;
 }
 
-/** Reports whether a proxy that was deleted by force is to show how its containers end, as other finalizers' owners see it. */
+/** Reports whether other finalizers' owners are to see how the containers end, though the deletion is by force. */
 function isAwaited(proxy: Stored<Pod>, wall: number): boolean {
   const askedAt = deletionAskedAt(proxy);
   if (askedGrace(proxy) !== 0 || isTerminal(proxy) || !hasOtherFinalizers(proxy) || askedAt === undefined) return false;

@@ -16,10 +16,7 @@ export const createBound: Phase = (view, now) => {
   return member === undefined ? undefined : createInOwn(member, view, now);
 };
 
-/**
- * The delegate went before it ran, and the pod has no controller that would replace it: it gets another delegate in its member,
- * unless that refuses it.
- */
+/** The delegate went before it ran, and the pod has no controller that would replace it. */
 export const recreate: Phase = (view, now) => {
   const { proxy } = view;
   const member = boundMember(view);
@@ -33,7 +30,6 @@ export const recreate: Phase = (view, now) => {
   return createInOwn(member, view, now);
 };
 
-/** Creates the delegate of a bound proxy, once its member has what the pod needs and does not refuse it. */
 function createInOwn(member: MemberView, view: PodView, now: number): DelegationDecision {
   const { name, readiness, misfit, departed } = member;
   const { proxy, needs, memory } = view;

@@ -8,10 +8,7 @@ import { hasProxy, type View } from "../model/view.ts";
 /** A member that keeps what is to be swept is asked again after this long; ms. */
 export const SWEEP_AGAIN_MS = 10_000;
 
-/**
- * Returns the deletions of stray delegates: those of earlier proxies of that name, and those that a bound proxy has beside its own.
- * A deletion that fails never holds up the proxy, since any member can claim to have one.
- */
+/** A deletion of a stray delegate never holds up the proxy, since any member can claim to have one. */
 export function sweep(view: View): Action[] {
   return [...surplusDelegates(view), ...staleDelegates(view)];
 }

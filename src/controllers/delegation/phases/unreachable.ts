@@ -16,16 +16,12 @@ export const unreachable: Phase = (view, now) => {
   return decided("Unreachable", actions, writeAgainAt(view.memory, actions, now));
 };
 
-/** The member that has the delegate does not answer. */
 export const lostHolder: Phase = (view, now) => {
   const holder = holderOf(view);
   return holder === undefined || holder.reachable ? undefined : bindToLostNode(holder, "has", view, now);
 };
 
-/**
- * Binds a proxy to the node of a lost member that has the pod, or may have it. From then on it is a pod on an unreachable node: the
- * node lifecycle controller evicts it and its own controller replaces it. Until the node is not Ready the pod waits.
- */
+/** From then on the proxy is a pod on an unreachable node: Kubernetes evicts it and its own controller replaces it. */
 export function bindToLostNode(
   member: MemberView,
   has: "has" | "may have",

@@ -13,10 +13,7 @@ import {
 import { CREATE_ENDS_MS } from "../model/memory.ts";
 import type { PodView } from "../model/view.ts";
 
-/**
- * Two members have the unbound proxy's delegate: the one that waits for a node goes. Of two that have nodes, the host may have bound
- * the proxy to either already; the Binding settles which stays.
- */
+/** The delegate that waits for a node goes. Of two that have nodes, the Binding settles which stays. */
 export const withdrawDuplicates: Phase = (view) => {
   const holder = holderOf(view);
   const duplicates = holdersOf(view).filter(
@@ -40,10 +37,7 @@ export const confirmOther: Phase = (view, now) => {
   return confirm(other.name, view, now);
 };
 
-/**
- * A proxy was bound without a delegate while another member has one, or may have one: an earlier leader's Binding was done late. Its
- * own member gets the delegate once the other one has gone.
- */
+/** An earlier leader's Binding was done late. The proxy's member gets the delegate once the other one has gone. */
 export const leaveOthers: Phase = (view, now) => {
   const { proxy, memory } = view;
   const member = boundMember(view);
@@ -54,7 +48,6 @@ export const leaveOthers: Phase = (view, now) => {
   return uncertain === undefined ? undefined : confirm(uncertain, view, now);
 };
 
-/** Has the member asked for the delegate once nothing that was sent to it can be done any more. */
 function confirm(member: string, { proxy, memory }: PodView, now: number): DelegationDecision {
   const over = memory.uncertainCreate === undefined ? now : memory.uncertainCreate.lastAt + CREATE_ENDS_MS;
   if (now < over) return decided("Withdrawing", [], over);

@@ -6,7 +6,6 @@ import { memberOf } from "../../../pods/proxy.ts";
 
 /** A group as a pod names it. */
 export interface GroupName {
-  /** Unique over all namespaces. */
   readonly id: string;
   /** Shown in messages. */
   readonly text: string;
@@ -72,16 +71,12 @@ export function groupOf(
   }
 }
 
-/**
- * Keeps where the pods of each group are. A group's home is the member of its bound pods. While it has none, one pod at a time is
- * placed and the others follow it: so a group never parts, and no started pod has to move.
- */
+/** While a group has no home, one pod at a time is placed and the others follow: a group never parts. */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
   readonly #groups = new Map<string, Group>();
   readonly #onChange: (keys: readonly ObjectKey[]) => void;
 
-  /** `onChange` is called with the pods that wait for a group whose place has changed. */
   constructor(onChange: (keys: readonly ObjectKey[]) => void) {
     this.#onChange = onChange;
   }
@@ -141,7 +136,6 @@ export class Groups {
     else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
   }
 
-  /** Returns the place of the pod's group by its other pods; undefined when it has no group. */
   placeOf(uid: string): GroupPlace | undefined {
     const entry = this.#pods.get(uid);
     const group = entry === undefined ? undefined : this.#groups.get(entry.group);

@@ -4,7 +4,6 @@ import { NAMESPACE_INDEX, UID_INDEX } from "../../proxies.ts";
 
 /** The pods that placement counts: the proxies, and pods that are about to become proxies. */
 export class KnownPods {
-  /** Indexed by `PLACEMENT_INDEXES`. */
   readonly #proxies: ReadStore<Pod>;
   readonly #joining = new Map<string, Stored<Pod>>();
 
@@ -12,7 +11,6 @@ export class KnownPods {
     this.#proxies = proxies;
   }
 
-  /** Pods that are about to become proxies. */
   get joining(): Iterable<Stored<Pod>> {
     return this.#joining.values();
   }

@@ -16,7 +16,6 @@ import {
 } from "../model/memory.ts";
 import type { WaitReason } from "../model/needs.ts";
 
-/** Returns a guard for writes of proxies and of their delegates, by proxy uid. */
 export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {
   return new WriteGuard({ clock, holdMs: HOLD_MS });
 }
@@ -43,7 +42,6 @@ export class Memories {
     return held === undefined ? memory : { ...memory, held };
   }
 
-  /** The proxy existed before this controller led. */
   noteInherited(proxyUid: string): void {
     this.#change(proxyUid, (memory) => ({ ...memory, fresh: false }));
   }
@@ -57,7 +55,6 @@ export class Memories {
     }));
   }
 
-  /** The member was asked for the delegate of an inherited proxy, and does not have it. */
   noteConfirmedAbsent(proxyUid: string, member: string): void {
     this.#changeKnown(proxyUid, ({ confirmedAbsent = [], ...memory }) => ({
       ...memory,
@@ -109,10 +106,7 @@ export class Memories {
     return restMs;
   }
 
-  /**
-   * A create was sent: the delegate may exist until the member has shown or denied it. One whose response was lost may be done
-   * even after a delegate was deleted: the attempt begins anew, so that no other member is tried before that is over.
-   */
+  /** A lost response may be done even after a delegate was deleted, so the attempt begins anew. */
   noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
     if (lost !== undefined) this.#endFailures(proxyUid, member);
     this.#change(proxyUid, (memory) => {
@@ -136,7 +130,6 @@ export class Memories {
     this.#changeKnown(proxyUid, ({ binding: _, ...memory }) => memory);
   }
 
-  /** The host has done the Binding, and does not show it yet: the search is over. */
   noteBound(proxyUid: string): void {
     this.#forgetAllBut(proxyUid, "binding");
   }
@@ -149,7 +142,6 @@ export class Memories {
     this.#changeKnown(proxyUid, ({ recording: _, ...memory }) => memory);
   }
 
-  /** The host has taken the record, and does not show it yet. */
   noteRecorded(proxyUid: string): void {
     this.#forgetAllBut(proxyUid, "recording");
   }
@@ -161,8 +153,7 @@ export class Memories {
   }
 
   /**
-   * The member shows the delegate; an earlier leader's gets its time from now on. One that `ends` without having had a node gives
-   * the proxy no place.
+   * An earlier leader's delegate gets its time from now on. One that `ends` without a node gives the proxy no place.
    */
   noteFound(proxyUid: string, member: string, now: number, ends = false): void {
     const { uncertain, reserved, attempts } = this.of(proxyUid);
@@ -174,7 +165,6 @@ export class Memories {
     }));
   }
 
-  /** The uncertain create made no delegate. */
   noteAbsent(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     this.#changeKnown(proxyUid, settled);
@@ -198,18 +188,15 @@ export class Memories {
     this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
   }
 
-  /** Reports whether the author was told this last, in an event that has not expired. */
   isTold(proxyUid: string, message: string, now: number): boolean {
     const { told } = this.of(proxyUid);
     return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
   }
 
-  /** The member was asked for the delegate of this uid, and does not have it. */
   noteGone(proxyUid: string, delegateUid: string): void {
     this.#change(proxyUid, (memory) => ({ ...memory, gone: delegateUid }));
   }
 
-  /** The delegate of the proxy is on record, or the proxy is gone. */
   forget(proxyUid: string): void {
     this.#memories.delete(proxyUid);
     this.writes.forget(proxyUid);
@@ -238,7 +225,6 @@ export class Memories {
   }
 }
 
-/** Returns the memory without an uncertain create. */
 function settled({ uncertain: _, uncertainCreate: __, ...memory }: Memory): Memory {
   return memory;
 }

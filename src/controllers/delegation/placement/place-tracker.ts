@@ -22,7 +22,6 @@ export class PlaceTracker {
     this.#options = options;
   }
 
-  /** Brings the memory up to date with what the stores show under the key. */
   update(key: ObjectKey): void {
     const { proxies, registry } = this.#options;
     if (!proxies.synced) return;
@@ -55,7 +54,6 @@ export class PlaceTracker {
     if (place !== undefined && !this.#isPlace(place, key, proxy)) memories.noteUnplaced(uid);
   }
 
-  /** Reports whether the member has the delegate of an unbound proxy, is about to get it, or may have it. */
   #isPlace(name: string, key: ObjectKey, proxy: Stored<Pod>): boolean {
     const { registry, placementState } = this.#options;
     const member = registry.member(name);

@@ -27,13 +27,10 @@ export interface PlacementStateOptions {
   readonly defaults: ReadStore<PlacementDefaults>;
   /** The host's classes, by which its admission completes pods. Absent: pods are as their authors write them. */
   readonly classes?: Pick<HostAdmission, "runtimeClass" | "priorityClass">;
-  /** Indexed by `PLACEMENT_INDEXES`. */
   readonly proxies: ReadStore<Pod>;
   readonly homeApi: (member: string) => HomeApi;
   readonly clock: Pick<Clock, "now">;
-  /** Holds writes of proxies and delegates. Default: a guard of its own. */
   readonly writes?: WriteGuard<string, RefusedWrite>;
-  /** Called with the pods that wait for a group whose place has changed. */
   readonly onGroup?: (keys: readonly ObjectKey[]) => void;
 }
 
@@ -103,7 +100,6 @@ export class PlacementState {
     this.spread.noteDelegate(uid, member);
   }
 
-  /** Derives the delegate of a proxy for a member; undefined when the proxy is gone. */
   delegateIn(key: ObjectKey, proxyUid: string, candidate: Candidate, host: HostIdentity): Pod | undefined {
     const proxy = this.#proxies.get(key);
     return proxy?.metadata.uid === proxyUid ? this.view.delegateIn(proxy, candidate, host) : undefined;
@@ -115,7 +111,6 @@ export class PlacementState {
     this.reservations.attempt(pod.metadata.uid, member, asked, pod);
   }
 
-  /** Undoes `reserve`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
     const pod = this.#pods.settle(uid);
     this.reservations.unmade(uid, member);
@@ -123,7 +118,6 @@ export class PlacementState {
     if (pod !== undefined && !this.#pods.isProxy(uid)) this.spread.remove(pod.metadata);
   }
 
-  /** Notes a proxy as the host shows it. */
   update(proxy: Stored<Pod>): void {
     this.#pods.settle(proxy.metadata.uid);
     this.divisions.update(proxy);

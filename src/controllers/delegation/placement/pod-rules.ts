@@ -21,7 +21,6 @@ import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 
-/** A member, as far as placement is concerned. */
 export interface PlacementMember {
   readonly name: string;
   readonly read: boolean;
@@ -33,7 +32,6 @@ export interface PlacementMember {
   candidate(): Candidate;
 }
 
-/** The members of the controller, or of a simulation. */
 export interface PlacementMembers {
   members(): readonly PlacementMember[];
   member(name: string): PlacementMember | undefined;
@@ -72,7 +70,6 @@ export class PodRules {
     return parsed.ok ? { ok: true, placement: withOwnTerms(parsed.placement, pod) } : parsed;
   }
 
-  /** Reports whether the pod's namespace is opted in, as far as is known. */
   optedIn({ metadata }: Stored<Pod>): boolean {
     return this.#namespace(metadata) !== undefined;
   }
@@ -83,7 +80,6 @@ export class PodRules {
     return classes && mergedInto(pod, { ...classes, namespace });
   }
 
-  /** Notes a change of a proxy, or of its namespace. */
   update(proxy: Stored<Pod>, find?: FindPod): void {
     this.#options.groups.update(proxy, this.groupOf(proxy, find));
   }
@@ -134,7 +130,6 @@ export class PodRules {
     return controllerOf(proxy) === undefined ? new Map() : this.#placed(proxy);
   }
 
-  /** Returns the other pods of its owner, by member. */
   #placed(proxy: Stored<Pod>): Map<string, number> {
     const { owned, pods, memories } = this.#options;
     const { uid } = proxy.metadata;

@@ -42,9 +42,7 @@ const SKIPPED_MS = 30_000;
 class QuotaQueue {
   readonly #member: string;
   readonly #options: QuotaQueueOptions;
-  /** By proxy uid. */
   readonly #pods = new Map<string, Waiting>();
-  /** When a pod there last ended; epoch ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #turn: { readonly uid: string; readonly since: number } | undefined;
   #timer: Timer | undefined;
@@ -60,7 +58,6 @@ class QuotaQueue {
     return this.#pods.size;
   }
 
-  /** Adds a pod for which a quota had no room. */
   refused(uid: string, key: ObjectKey): void {
     const waiting = this.#pods.get(uid) ?? { key, skippedUntil: 0, behindUntil: 0 };
     this.#pods.set(uid, waiting);
@@ -80,7 +77,6 @@ class QuotaQueue {
     if (this.#turn === undefined && this.#pods.size > 0) this.#nextAfter(0);
   }
 
-  /** Removes a pod that does not wait here any more. */
   remove(uid: string): void {
     this.#pods.delete(uid);
     const hadTurn = this.#turn?.uid === uid;
@@ -88,13 +84,11 @@ class QuotaQueue {
     if (hadTurn && this.#pods.size > 0) this.#nextAfter(0);
   }
 
-  /** Begins turns after the end of a pod there. */
   onEnded(): void {
     this.#endedAt = this.#options.clock.now();
     if (this.#turn === undefined) this.#nextAfter(COUNTS_MS);
   }
 
-  /** Ends the turns until a pod there ends. */
   stop(): void {
     this.#timer?.cancel();
     this.#timer = undefined;
@@ -140,7 +134,6 @@ class QuotaQueue {
     this.#begin();
   }
 
-  /** Returns the pod of the highest precedence. A pod that does not fit holds up no other. */
   #first(): Candidate | undefined {
     const { clock, proxies } = this.#options;
     const now = clock.now();
@@ -159,26 +152,20 @@ function isBefore(a: Candidate, b: Candidate): boolean {
   return a.behind === b.behind ? byPrecedence(a.proxy, b.proxy) < 0 : b.behind;
 }
 
-/** A namespace of a member, where quotas may be full. */
 export interface QuotaPlace {
   readonly member: string;
   readonly namespace: string;
 }
 
-/**
- * Queues of pods that members refused because a quota was full. Each asks again after its growing backoff; the end of a pod lets
- * them ask sooner, one at a time. Losing this costs time only.
- */
+/** The growing backoff lets each pod ask again; the end of a pod lets them ask sooner, one at a time. */
 export class QuotaQueues {
   readonly #options: QuotaQueueOptions;
-  /** By member and namespace. */
   readonly #queues = new Map<string, QuotaQueue>();
 
   constructor(options: QuotaQueueOptions) {
     this.#options = options;
   }
 
-  /** Notes that a quota there had no room for the pod. */
   refused(place: QuotaPlace, proxyUid: string, key: ObjectKey): void {
     // A pod that went while it asked would stay in the queue.
     if (this.#options.proxies.get(key)?.metadata.uid !== proxyUid) return;
@@ -188,17 +175,14 @@ export class QuotaQueues {
     queue.refused(proxyUid, key);
   }
 
-  /** Notes that the member created the pod's delegate. */
   accepted(place: QuotaPlace, proxyUid: string): void {
     this.#change(idOf(place), (queue) => queue.accepted(proxyUid));
   }
 
-  /** Notes that a delegate there ended. */
   onEnded(place: QuotaPlace): void {
     this.#change(idOf(place), (queue) => queue.onEnded());
   }
 
-  /** Removes a pod that has its node, or is gone. */
   leave(proxyUid: string): void {
     for (const id of this.#queues.keys()) this.#change(id, (queue) => queue.remove(proxyUid));
   }

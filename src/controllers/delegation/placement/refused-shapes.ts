@@ -27,14 +27,9 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   "statefulset.kubernetes.io/pod-name",
 ]);
 
-/**
- * Remembers per member the shapes of pods that it refused, so that not every pod of a workload asks. After a change there, or a
- * while, one pod tries for all. Losing this costs time only.
- */
+/** Spares each pod of a workload the refusal of its member: after a change there, or a while, one pod tries for all. */
 export class RefusedShapes {
-  /** By member, then by either text of a shape. */
   readonly #members = new Map<string, Map<string, Entry>>();
-  /** Trials, by pod uid. */
   readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
 
   /** Notes that the member takes no pod of this shape. The pod's own backoff of `restMs` holds up others no longer than that. */
@@ -59,7 +54,6 @@ export class RefusedShapes {
     }
   }
 
-  /** Makes the pod the trial for its shape. */
   attempt(member: string, shape: Shape, uid: string, now: number): void {
     this.abandon(uid);
     const entries = this.#entries(member, shape);
@@ -68,7 +62,6 @@ export class RefusedShapes {
     this.#trials.set(uid, { member, shape });
   }
 
-  /** Ends the pod's trial. Reports whether other pods waited for it. */
   abandon(uid: string): boolean {
     const trial = this.#trials.get(uid);
     if (trial === undefined) return false;
@@ -90,7 +83,6 @@ export class RefusedShapes {
     return known;
   }
 
-  /** Returns why the pod is not tried there now; undefined when it may be. */
   refusal(member: string, shape: Shape, uid: string, version: string, now: number): ShapeRefusal | undefined {
     for (const entry of this.#entries(member, shape)) {
       const { trial, refusal } = entry;
@@ -101,7 +93,6 @@ export class RefusedShapes {
     return undefined;
   }
 
-  /** Reports whether no member has refused a shape: then none has to be computed. */
   get empty(): boolean {
     return this.#members.size === 0;
   }

@@ -9,21 +9,15 @@ import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
-/** The room that a pod is about to take in a member. */
 export interface Asked {
   readonly requests: Amounts;
   readonly namespace: string | undefined;
-  /** No member has room: the pod waits there. */
   readonly parked?: boolean;
 }
 
-/** Facts about a refusal. */
 export interface Refused {
-  /** The member's `nodesVersion` when it refused. */
   readonly nodesVersion: number;
-  /** Absent when the pod is gone. */
   readonly pod?: Stored<Pod> | undefined;
-  /** The other pods that it holds for. Absent: none. */
   readonly sharedBy?: SharedBy | undefined;
   readonly growth?: BackoffGrowth;
 }
@@ -36,8 +30,8 @@ export interface ReservationsOptions {
 }
 
 /**
- * Reserves what a pod will take in a member, from the decision until its outcome is known: room, its place in group and workload,
- * and the trial for other pods of its shape. A pod has room in one member at a time.
+ * Reserves what a pod will take, until its outcome is known: room, its place in group and workload, the trial of its
+ * shape.
  */
 export class Reservations {
   readonly #options: ReservationsOptions;
@@ -46,10 +40,7 @@ export class Reservations {
     this.#options = options;
   }
 
-  /**
-   * Reserves room for a delegate that is about to be created. Reports whether room elsewhere became free. `pod` is absent when it
-   * is gone.
-   */
+  /** Reports whether room elsewhere became free. `pod` is absent when it is gone. */
   attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes, clock } = this.#options;
     const freed = this.#releaseKept(proxyUid, member);
@@ -71,27 +62,21 @@ export class Reservations {
     return freed;
   }
 
-  /** Releases the room. Reports whether there was any. */
   release(proxyUid: string, member: string): boolean {
     return this.#options.registry.member(member)?.requests.release(proxyUid) ?? false;
   }
 
-  /** Releases room and trial: the member does not have the delegate. */
   unmade(proxyUid: string, member: string): void {
     this.#options.memories.noteAbsent(proxyUid);
     this.release(proxyUid, member);
     this.#options.shapes.abandon(proxyUid);
   }
 
-  /** Ends the pod's trial for its shape. Reports whether other pods waited for it. */
   abandon(proxyUid: string): boolean {
     return this.#options.shapes.abandon(proxyUid);
   }
 
-  /**
-   * Notes that a member does not take the pod, nor those that share the refusal. Reports whether other pods waited for an answer
-   * that this is not.
-   */
+  /** Reports whether other pods waited for an answer that this is not. */
   refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: Refused): boolean {
     const { memories, shapes, clock } = this.#options;
     const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), growth);
@@ -101,7 +86,6 @@ export class Reservations {
     return false;
   }
 
-  /** Notes that a member takes no pod like this one. */
   refuseAll(pod: Stored<Pod>, refusal: Refusal, sharedBy: SharedBy, restMs?: number): void {
     const { registry, shapes, clock } = this.#options;
     const member = registry.member(refusal.cluster);
@@ -109,7 +93,7 @@ export class Reservations {
     shapes.refuse(member.name, shapeOf(pod)[sharedBy], refusal, member.roomVersion, clock.now(), restMs);
   }
 
-  /** Ends the search: the proxy is bound to the member's node, whether the host shows it or not. Reports whether other pods may try again, or room elsewhere became free. */
+  /** The proxy is bound, whether the host shows it or not. Reports whether other pods may try again. */
   settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes } = this.#options;
     const { room = member } = memories.of(proxyUid);
@@ -121,7 +105,6 @@ export class Reservations {
     return isNews || room !== member;
   }
 
-  /** Forgets a pod that is gone. Reports whether room became free or other pods waited for its trial. */
   end(proxyUid: string): boolean {
     const hadRoom = this.#options.memories.of(proxyUid).room !== undefined;
     this.#releaseKept(proxyUid);
@@ -133,7 +116,6 @@ export class Reservations {
     this.#options.registry.member(member)?.requests.reserve(proxyUid, requests, namespace, parked);
   }
 
-  /** Releases the room. Reports whether it was in another member than `next`. */
   #releaseKept(proxyUid: string, next?: string): boolean {
     const { room } = this.#options.memories.of(proxyUid);
     return room !== undefined && this.release(proxyUid, room) && room !== next;

@@ -5,32 +5,23 @@ import { isBound, isLive } from "../../../pods/pod-state.ts";
 import { memberOf } from "../../../pods/proxy.ts";
 
 export interface SpreadCountsOptions {
-  /** All live and ended pods of the namespace. */
   readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
   readonly podOf: (uid: string) => Stored<Pod> | undefined;
 }
 
-/** Pods of one namespace that one selector matches. */
 interface Counted {
   readonly selector: Selector;
-  /** By uid. */
   readonly members: Map<string, string>;
-  /** By member. */
   readonly counts: Map<string, number>;
 }
 
 // Each costs time at every change of a pod in its namespace.
 const MOST_SELECTORS = 64;
 
-/**
- * Counts a namespace's pods per member, by the selectors of spread constraints. Counted in full once per selector and kept by events
- * from then on.
- */
+/** Counts in full once per selector; events keep the counts from then on. */
 export class SpreadCounts {
   readonly #options: SpreadCountsOptions;
-  /** By namespace and selector. */
   readonly #counted = new Map<string, Map<string, Counted>>();
-  /** Members of unbound pods, by uid. */
   readonly #places = new Map<string, string>();
 
   constructor(options: SpreadCountsOptions) {
@@ -56,7 +47,6 @@ export class SpreadCounts {
     return counts;
   }
 
-  /** Notes a pod as the host shows it. */
   update(pod: Stored<Pod>): void {
     const { namespace = "", uid } = pod.metadata;
     if (isBound(pod)) this.#places.delete(uid);
@@ -87,7 +77,6 @@ export class SpreadCounts {
     for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);
   }
 
-  /** Forgets a namespace without pods. */
   forget(namespace: string): void {
     this.#counted.delete(namespace);
   }
@@ -98,7 +87,6 @@ export class SpreadCounts {
     return counted;
   }
 
-  /** Returns the member that the pod counts for. */
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
     if (!isLive(pod) || !selectorMatches(selector, labels)) return undefined;

@@ -10,7 +10,6 @@ export interface WaitingProxiesOptions {
   readonly clock: Clock;
   readonly memories: Memories;
   readonly proxies: Pick<ReadStore<Pod>, "get">;
-  /** Reconciles proxies at low priority. */
   readonly reconcile: PacedResyncOptions<ObjectKey>["reconcile"];
 }
 
@@ -43,7 +42,6 @@ export class WaitingProxies {
     this.#since.delete(key);
   }
 
-  /** Returns since when the proxy waits for a member; epoch ms. */
   since(key: ObjectKey): number | undefined {
     return this.#since.get(key);
   }
@@ -55,7 +53,6 @@ export class WaitingProxies {
     }
   }
 
-  /** Returns how many wait for a member, and how long the oldest does, for metrics. */
   summary(): { readonly count: number; readonly oldestSeconds: number } {
     const now = this.#options.clock.now();
     let oldest = now;
