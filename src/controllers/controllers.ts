@@ -29,10 +29,8 @@ import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 
-/** What the controllers are told beside what their process was started with. */
 export interface HostOptions {
   readonly identity: HostIdentity;
-  /** Where pods find the host's API server, unless their Cluster says otherwise. */
   readonly homeApiServer: string | undefined;
 }
 
@@ -142,7 +140,7 @@ export class Controllers {
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
-  /** Resolves when the host has been read, and all of them run. Rejects when that cannot be; they are to be stopped then. */
+  /** Rejects when the host cannot be read; the controllers are to be stopped then. */
   async start(signal: AbortSignal): Promise<void> {
     await this.registry.start(signal);
     await this.#virtualNodes.start(signal);

@@ -5,7 +5,6 @@ import type { ReflectorEvent } from "../runtime/reflector.ts";
 
 /** The events by which controllers wake each other. Who emits and who hears each: docs/architecture.md#events. */
 export interface ControllerEvents extends RegistryEvents {
-  /** A proxy was added, updated or deleted on the host. */
   readonly proxy: [event: ReflectorEvent<Pod>];
   /** A proxy was bound to the virtual node of a Cluster, or left it. */
   readonly bound: [cluster: string, key: ObjectKey];
@@ -17,7 +16,6 @@ export interface ControllerEvents extends RegistryEvents {
   readonly placesChanged: [];
   /** A group of pods is in another member, or in none any more. */
   readonly groupMoved: [];
-  /** The defaults of pods may have changed. */
   readonly defaultsChanged: [];
   /** A virtual node was cordoned, uncordoned or tainted, came or went. */
   readonly nodeSpec: [];
@@ -29,11 +27,9 @@ export interface ControllerEvents extends RegistryEvents {
   readonly homeApi: [];
   /** The needs of a waiting proxy beside a node are met now, or cannot be. */
   readonly needs: [key: ObjectKey];
-  /** The copies that a member has were read. */
   readonly copiesRead: [];
   /** The refused writes that a proxy shows have changed. */
   readonly refusedWrite: [key: ObjectKey];
 }
 
-/** Emits events, as most controllers do no more. */
 export type Emitter = Pick<Events<ControllerEvents>, "emit">;

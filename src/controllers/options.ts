@@ -15,37 +15,28 @@ import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly metrics?: Metrics;
-  /** Returns the client of a member for its kubeconfig. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   /** Writing delegates' events to their proxies. Absent: they are not written. */
   readonly podEvents?: {
     /** A client for events alone: they must not delay other requests. */
     readonly host: ClusterClient;
-    /** Writes events of type Warning only. */
     readonly warningsOnly: boolean;
     readonly onOutcome?: (outcome: EventOutcome) => void;
   };
-  /** Returns the kubelet API of the virtual nodes. Absent: they have none. */
   readonly kubelets?: (context: KubeletContext) => Kubelets;
   /** Allocatable pods of virtual nodes. Default `none`. */
   readonly nodePods?: NodePods;
   /** The election, which detects a host that was restored from a backup. */
   readonly election?: Pick<LeaderElector, "leaderless" | "confirm">;
-  /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
-  /** Reason of `PodScheduled` while no member can have a pod. Default `NotPlaced`. */
   readonly notPlacedReason?: NotPlacedReason;
-  /** Traces of pods. Absent: none. */
   readonly traces?: Traces | undefined;
 }
 
-/** The parts of the controller that the kubelet API of the virtual nodes needs. */
 export interface KubeletContext {
   readonly registry: Registry;
-  /** Returns the store of the host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
-  /** Called when a node's endpoint appears or goes. */
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;

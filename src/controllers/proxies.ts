@@ -9,14 +9,10 @@ import type { IndexFunction, ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Emitter } from "./events.ts";
 
-/** Index of proxies by node. */
 export const NODE_INDEX = "node";
-/** Index of proxies by namespace. */
 export const NAMESPACE_INDEX = "namespace";
-/** Index of proxies by uid. */
 export const UID_INDEX = "uid";
 
-/** The indexes that the store of proxies needs. */
 export const PLACEMENT_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
   [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
   [UID_INDEX]: ({ metadata }) => [metadata.uid],
@@ -29,7 +25,7 @@ export interface ProxiesOptions {
   readonly log: Logger;
 }
 
-/** Returns the reflector of the host's proxies, which all controllers share. It has still to be started. */
+/** The reflector has still to be started. */
 export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Reflector<Pod> {
   return new Reflector({
     client: host,
@@ -46,7 +42,7 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
   });
 }
 
-/** Returns the number of proxies bound to a node; undefined before they have been read. */
+/** Undefined before the proxies have been read. */
 export function boundTo(proxies: ReadStore<Pod>, nodeName: string): number | undefined {
   return proxies.synced ? proxies.countByIndex(NODE_INDEX, nodeName) : undefined;
 }

@@ -13,10 +13,7 @@ export interface RestoredHostOptions {
   readonly log: Logger;
 }
 
-/**
- * Keeps objects in members that a host restored from a backup does not know. Their work may be wanted, so they stay until an operator
- * has looked: docs/architecture.md#restored-clusters.
- */
+/** Their work may be wanted, so they stay until an operator has looked: docs/architecture.md#restored-clusters. */
 export class RestoredHost {
   readonly #options: RestoredHostOptions;
   readonly #logged = new Set<string>();
@@ -25,7 +22,7 @@ export class RestoredHost {
     this.#options = options;
   }
 
-  /** Reports whether an object that the host does not know was created while no controller led. Logs each once, as `kept WHAT`. */
+  /** Logs each object once, as `kept WHAT`. */
   keeps(member: string, what: string, { namespace, name, uid = "", creationTimestamp: created }: ObjectMeta): boolean {
     const { election, log } = this.#options;
     if (!wasLeaderless(election?.leaderless ?? [], created)) return false;
@@ -37,7 +34,7 @@ export class RestoredHost {
     return true;
   }
 
-  /** Resolves when the host has the Lease as last renewed: the absence of an object there proves its deletion. Else rejects with NotSent. */
+  /** Resolves when the host has the Lease as last renewed: absence there proves deletion. Else rejects with NotSent. */
   async confirm(member: string, resource: string, signal: AbortSignal): Promise<void> {
     if ((await this.#options.election?.confirm(signal)) ?? true) return;
     const fields = { code: "NotSent", cluster: member, verb: "delete", resource } as const;
@@ -52,7 +49,6 @@ export interface KeptDelegatesOptions {
   readonly events: Emitter;
 }
 
-/** The delegates that are kept, by member. */
 export class KeptDelegates {
   readonly #options: KeptDelegatesOptions;
   readonly #held = new Map<string, { readonly member: string; readonly key: ObjectKey }>();
@@ -61,7 +57,7 @@ export class KeptDelegates {
     this.#options = options;
   }
 
-  /** Reports whether the delegate with this uid is kept. Counts each once. */
+  /** Counts each delegate once. */
   keeps(name: string, key: ObjectKey, uid: string): boolean {
     const { restoredHost, registry, metrics, events } = this.#options;
     const delegate = registry.member(name)?.delegates.get(key);

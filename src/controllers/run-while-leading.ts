@@ -22,10 +22,7 @@ export interface RunWhileLeadingOptions {
   readonly onLeading?: (leading: boolean) => void;
 }
 
-/**
- * Waits for the lease, runs the controllers while this process holds it, and resolves when it is stopped or has lost it. A process
- * that lost its lease must end: the next one begins without memory.
- */
+/** A process that lost its lease must end: the next one begins without memory. */
 export async function runWhileLeading(
   options: RunWhileLeadingOptions,
   signal: AbortSignal,

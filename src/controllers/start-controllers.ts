@@ -6,10 +6,9 @@ import { Controllers } from "./controllers.ts";
 import { publishedServer } from "./home-api/address.ts";
 import type { ControllersOptions } from "./options.ts";
 
-/** The controllers that run while this process leads. */
 export type RunningControllers = Pick<Controllers, "registry" | "stop">;
 
-/** Starts all controllers; resolves when the host has been read. Call it only while leading. */
+/** Call it only while leading. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, log } = options;
   const identity = await readIdentity(host, signal);
@@ -26,7 +25,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   return { registry: controllers.registry, stop: () => controllers.stop() };
 }
 
-/** Reads the host's identity: the uid of its kube-system namespace, and the name that `legation install` recorded. */
+/** The host's name is the one that `legation install` recorded. */
 async function readIdentity(host: ClusterClient, signal: AbortSignal): Promise<HostIdentity> {
   const system = await host.get(namespaces, { name: "kube-system" }, { signal });
   return { id: system.metadata.uid, name: (await recordedHostName(host, signal)) ?? DEFAULT_HOST_NAME };

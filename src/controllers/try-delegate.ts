@@ -10,10 +10,7 @@ export function isUntryable(error: unknown): boolean {
   return isKubeError(error) && hasNoDryRun(error.detail);
 }
 
-/**
- * Creates the delegate in the member as a dry run. Rejects with KubeError; Unprocessable also if the member would drop fields that
- * its version or feature gates do not know.
- */
+/** Rejects with Unprocessable also if the member would drop fields that its version or feature gates do not know. */
 export async function tryDelegate(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
   const { spec } = delegate;
   const isWhole = spec !== undefined && droppable(spec).length > 0;

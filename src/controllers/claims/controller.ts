@@ -39,16 +39,12 @@ const UNREAD =
   "its PersistentVolumeClaims cannot be read yet; if this lasts, let it join again, since the access that an earlier version " +
   "of Legation was given does not include them";
 
-/**
- * Creates the host's claims in members: each in the member that its first pod goes to, where it keeps all its pods. The
- * member's name is written on the host's claim before anything is created. Claims hold data, so they are no copies.
- */
+/** Creates the host's claims in members: each in the member that its first pod goes to, as claims hold data. */
 export class ClaimController implements PodCopier {
   readonly #options: ClaimOptions;
   readonly #claims: Reflector<PersistentVolumeClaim>;
   readonly #copies: Copies<PersistentVolumeClaim>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** Proxies without a node, by the claims that they name. */
   readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
   /** The member that the first pod is about to go to, until the claim's annotation names it. */
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
@@ -145,7 +141,6 @@ export class ClaimController implements PodCopier {
     }
   }
 
-  /** Returns the claims that a proxy needs, and which members may have them; undefined if it names none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const keys = claimKeys(proxy);
     if (keys.length === 0) return undefined;
@@ -160,7 +155,6 @@ export class ClaimController implements PodCopier {
     );
   }
 
-  /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies.get(proxyKey);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
@@ -209,7 +203,6 @@ export class ClaimController implements PodCopier {
     return clusterOf(claim) === name ? "ready" : "unprepared";
   }
 
-  /** Returns the member that has the claim, or is to have it. */
   #homeOf(key: ObjectKey, claim: Stored<PersistentVolumeClaim>): string | undefined {
     const written = clusterOf(claim);
     if (written !== undefined) return written;
@@ -227,7 +220,6 @@ export class ClaimController implements PodCopier {
     return this.#copies.of(member, KIND, namespace, name);
   }
 
-  /** Reads claims once a pod names one, or a member has one. */
   #start(): void {
     if (this.#started) return;
     this.#started = true;
@@ -257,7 +249,7 @@ export class ClaimController implements PodCopier {
     this.#onClaim(key);
   }
 
-  /** Wakes the waiting pods if the message is news. The create is retried meanwhile. */
+  /** The create is retried meanwhile. */
   #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
     const why = { message, dedupe: withoutAmounts(message) };
     const hold = { content: uid, holdMs: REFUSED_FOR_MS };
@@ -265,7 +257,6 @@ export class ClaimController implements PodCopier {
     if (this.#guard.refuse(key, uncertainCreationIn(member), why, hold)) this.#wake(key);
   }
 
-  /** Returns why the member refuses the creation for the host's claim of this uid. */
   #refusalOf(key: ObjectKey, write: string, uid: string): string | undefined {
     if (this.#guard.mayWrite(key, write, uid)) return undefined;
     return this.#guard.get(key, write)?.refusal?.why.message;

@@ -13,15 +13,13 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { heldUntil, heldWrite } from "../../runtime/held-writes.ts";
 import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent } from "./model.ts";
 
-/** Actions for one claim, and when to look again without an event. */
 export interface ClaimDecision {
   readonly actions: readonly Action[];
   readonly outcome: string;
-  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
-/** Keeps one claim in one member for each claim of the host, and sweeps those of earlier ones. */
+/** Keeps one claim in one member for each claim of the host. */
 export function decide(observed: Observed, now: number): ClaimDecision {
   const { claim, heldWrites = {} } = observed;
   const reconsidered = Object.entries(heldWrites)
@@ -87,7 +85,6 @@ function decideHome(
   return { actions: told ? [] : [{ type: "tell", uid, status }], outcome: "InStep" };
 }
 
-/** Returns why the member refuses the size, until it may be asked for again. */
 function refusalOf(heldWrites: Observed["heldWrites"], content: string, now: number): string | undefined {
   if (heldUntil(heldWrites, { write: SIZE, content, now }) === undefined) return undefined;
   return heldWrite(heldWrites, SIZE)?.refusal?.why.message;

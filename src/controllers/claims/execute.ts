@@ -30,7 +30,6 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost">
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
-  /** The member refuses the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The create is uncertain, and the member goes on failing. */
   readonly onDoubt: (key: ObjectKey, uid: string, member: string, message: string) => void;
@@ -38,7 +37,6 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost">
   readonly onLost: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member refuses to grow its claim of this uid to the size. */
   readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
-  /** A refusal was forgotten: pods may ask again. */
   readonly onReconsidered: (key: ObjectKey) => void;
   readonly guard: WriteGuard<ObjectKey>;
   readonly clock: Pick<Clock, "now">;
@@ -50,7 +48,6 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 
 const UNDONE_FOR_MS = 10 * 60_000;
 
-/** Carries out the claim controller's writes. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #guard: WriteGuard<ObjectKey>;
@@ -66,7 +63,6 @@ export class Executor {
     this.#uncertain.forget(key);
   }
 
-  /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     switch (action.type) {
       case "reconsider":
@@ -97,7 +93,6 @@ export class Executor {
     return inMember(this.#options.registry, name, write);
   }
 
-  /** Patches annotations of the host's claim, with uid and resourceVersion as preconditions. */
   async #annotate(
     { uid, ...rest }: ActionOf<"assign" | "unassign" | "tell">,
     annotations: Record<string, string | null>,
@@ -154,7 +149,6 @@ export class Executor {
     this.#guard.done(key, uncertainCreationIn(member));
   }
 
-  /** Returns the uid of a claim that earlier requests created; undefined if they certainly did not. */
   async #find(
     member: Member,
     { uid, message }: { readonly uid: string; readonly message: string },
@@ -181,7 +175,7 @@ export class Executor {
     }
   }
 
-  /** Reads the claim live: the watch selects by labels, and a claim that lost them still has its data. */
+  /** The watch selects by labels, and a claim that lost them still has its data. */
   async #confirmLost(member: Member, { claim }: ActionOf<"confirmLost">, { key, signal }: Context): Result {
     const ref = refOf(key);
     const there = await findByList(member.client, persistentVolumeClaims, ref, signal);
@@ -265,7 +259,6 @@ function refOf(key: ObjectKey): { readonly namespace: string; readonly name: str
   return { namespace, name };
 }
 
-/** Returns why the member has no claim: in its API server's words, or because a foreign claim has the name. */
 function whyNot(name: string, detail: string | undefined): string {
   const what = `PersistentVolumeClaim ${name}, which the pod needs`;
   return detail === undefined

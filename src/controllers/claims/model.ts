@@ -3,17 +3,17 @@ import type { StorageClasses } from "../../copies/claims.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
-/** The owner annotation of the member's claim, to the write guard. Held for the uid of that claim. */
+/** Held for the uid of the member's claim. */
 export const MARKS = "marks";
-/** The size of the member's claim, to the write guard. Held for `sizeContent`. */
+/** Held for `sizeContent`. */
 export const SIZE = "size";
 
-/** Names the creation in the member to the write guard. Held for the uid of the host's claim. */
+/** Held for the uid of the host's claim. */
 export function creationIn(member: string): string {
   return `creation in ${member}`;
 }
 
-/** Names a creation whose result is not known. It is sent again; only what pods are told of it is kept. */
+/** A creation whose result is not known is sent again; only what pods are told of it is kept. */
 export function uncertainCreationIn(member: string): string {
   return `uncertain creation in ${member}`;
 }
@@ -22,7 +22,6 @@ export function sizeContent(memberClaimUid: string, size: string): string {
   return `${memberClaimUid}/${size}`;
 }
 
-/** A claim that this host made in a member, under the name of the host's. */
 export interface MemberClaim {
   readonly member: string;
   readonly usable: boolean;
@@ -31,14 +30,11 @@ export interface MemberClaim {
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 
-/** Everything that one decision on a claim depends on. */
 export interface Observed {
   readonly ref: ObjectRef;
   readonly host: HostIdentity;
-  /** The host's claim. */
   readonly claim?: Stored<PersistentVolumeClaim>;
   readonly copies: readonly MemberClaim[];
-  /** The member that has it, or is to have it. */
   readonly home?: string;
   /** That member answers, and its claims were read. */
   readonly usable: boolean;
@@ -47,7 +43,6 @@ export interface Observed {
   readonly heldWrites?: HeldWrites;
 }
 
-/** A write to the host's or the member's claim. */
 export type Action =
   /** Forgets a refusal whose time is over, so that waiting pods ask again. */
   | { readonly type: "reconsider"; readonly write: string }
@@ -55,7 +50,6 @@ export type Action =
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
   /** Removes the name, since the member refuses the claim. */
   | { readonly type: "unassign"; readonly uid: string; readonly resourceVersion: string }
-  /** Creates the member's claim, for the host's of that uid. */
   | {
       readonly type: "create";
       readonly member: string;
@@ -65,14 +59,12 @@ export type Action =
   | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
   /** Reads the member live, since its watch does not show the claim that it had. */
   | { readonly type: "confirmLost"; readonly member: string; readonly claim: Stored<PersistentVolumeClaim> }
-  /** Restores the owner annotation of the member's claim. */
   | {
       readonly type: "mark";
       readonly member: string;
       readonly uid: string;
       readonly annotations: Record<string, string>;
     }
-  /** Writes the status of the member's claim to the host's. */
   | { readonly type: "tell"; readonly uid: string; readonly status: string }
   /** Deletes an orphan, after a live read of the host confirmed that its claim is gone. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly ownerUid: string };

@@ -9,13 +9,11 @@ import {
 import { claimNames, claimProblem } from "../../copies/claims.ts";
 import { leastReady, type Needs, type Readiness } from "../delegation/model/needs.ts";
 
-/** Returns the claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {
   const { namespace = "" } = proxy.metadata ?? {};
   return claimNames(proxy).map((name) => objectKey({ namespace, name }));
 }
 
-/** Returns what a pod needs of its claims: whether the host has them, and how ready a member is for each. */
 export function claimNeeds(
   keys: readonly ObjectKey[],
   find: (key: ObjectKey) => Stored<PersistentVolumeClaim> | undefined,
@@ -37,17 +35,14 @@ export function claimNeeds(
   };
 }
 
-/** Returns how reasons name the claim. */
 export function neededClaim({ metadata }: Stored<PersistentVolumeClaim>): string {
   return `PersistentVolumeClaim ${metadata.name}, which the pod needs,`;
 }
 
-/** Returns why the pod cannot go to another member than the one with its claim. */
 export function claimElsewhere(claim: Stored<PersistentVolumeClaim>, home: string, joined: boolean): string {
   return `${neededClaim(claim)} is in ${home}${joined ? "" : ", which has not joined"}`;
 }
 
-/** Returns what is wrong with a claim before any member is asked. */
 function whyNot(name: string, claim: Stored<PersistentVolumeClaim> | undefined): string | undefined {
   if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
   if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;

@@ -5,7 +5,6 @@ import { leavesUncertain } from "../api-refusal.ts";
 import { isOfNamespace } from "../copying/writer.ts";
 import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
 
-/** A claim of the host, by uid, and a member. */
 interface Given {
   readonly uid: string;
   readonly member: string;
@@ -17,20 +16,16 @@ interface Known extends Given {
 }
 
 interface FailedRequest extends Given {
-  /** When the last request failed; epoch ms. */
+  /** Epoch ms. */
   readonly lastAt: number;
 }
 
-/**
- * Uncertain creates of claims: a member may have the claim, or still create it. Failures of later requests prove nothing, since
- * admission refuses before the name is checked. All creates of an earlier leader are uncertain until the member is read.
- */
+/** A member may have the claim, or still create it. Failures of later requests prove nothing: admission comes first. */
 export class UncertainCreates {
   readonly #clock: Pick<Clock, "now">;
   /** When this leader began; requests of earlier leaders were sent before. */
   readonly #begunAt: number;
   readonly #failed = new Map<ObjectKey, FailedRequest>();
-  /** Claims and members of which this leader knows every request. */
   readonly #known = new Map<ObjectKey, Known>();
 
   constructor(clock: Pick<Clock, "now">) {
@@ -38,19 +33,16 @@ export class UncertainCreates {
     this.#begunAt = clock.now();
   }
 
-  /** Notes that this leader assigns the claim, which no member had, to the member. */
   noteGiven(key: ObjectKey, uid: string, member: string): void {
     this.#known.set(key, { uid, member, isThere: false });
   }
 
-  /** Notes that the member failed to create the claim, or to list it. */
   note(key: ObjectKey, uid: string, member: string, error: unknown): void {
     if (!isKubeError(error) || isOfNamespace(error)) return;
     if (error.verb === "create" && !leavesUncertain(error)) return;
     this.#failed.set(key, { uid, member, lastAt: this.#clock.now() });
   }
 
-  /** Reports whether the member may have the claim, or still create it. */
   mayHave(key: ObjectKey, uid: string, member: string): boolean {
     const known = this.#known.get(key);
     return (known?.isThere === true && isOf(known, uid, member)) || this.#lastAt(key, uid, member) !== undefined;
@@ -62,7 +54,6 @@ export class UncertainCreates {
     return lastAt !== undefined && this.#clock.now() < lastAt + CREATE_ENDS_MS;
   }
 
-  /** Notes that the member was read: it has the claim, or has not. */
   settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
     this.#failed.delete(key);
     this.#known.set(key, { uid, member, isThere });
@@ -73,7 +64,6 @@ export class UncertainCreates {
     this.#known.delete(key);
   }
 
-  /** Returns when the last uncertain request failed, at the latest; epoch ms. Undefined if there is none. */
   #lastAt(key: ObjectKey, uid: string, member: string): number | undefined {
     const failed = this.#failed.get(key);
     if (isOf(failed, uid, member)) return failed?.lastAt;

@@ -27,37 +27,29 @@ import {
 } from "./model.ts";
 import { Sources } from "./sources.ts";
 
-/**
- * The users of copies: pods today, any object tomorrow. The copier asks them which copies they need, tells them what changed,
- * and knows nothing else of them.
- */
+/** Users of copies: pods today, any object tomorrow. */
 export interface CopyUsers<T extends KubeObject> {
-  /** Reports whether all users are known. Until then no copy is written or deleted. */
+  /** Until then no copy is written or deleted. */
   areKnown(): boolean;
-  /** Returns what users in the member want of the copy. Called often: reads indexes only. */
+  /** Called often: reads indexes only. */
   use(member: Member, ref: CopyRef, source: Source<T>): Use;
-  /** Reports whether any user needs objects of the kind there; an empty namespace stands for the whole cluster. */
+  /** An empty namespace stands for the whole cluster. */
   anyNeeds(kind: string, namespace: string): boolean;
-  /** Returns the source as the member is given it: missing, or changed for this member. Default: as it is. */
+  /** Returns the source as the member is given it. Default: as it is. */
   sourceFor?(member: Member, ref: CopyRef, source: Source<T>): Source<T>;
-  /** The copy, or what is known of it, changed. */
   onCopy(member: string, ref: ObjectName): void;
-  /** An object of the host was added, updated or deleted. */
   onSource(kind: string, object: Stored<T>): void;
-  /** A kind was read on the host, or cannot be read; an empty namespace stands for the whole cluster. */
+  /** An empty namespace stands for the whole cluster. */
   onSources(kind: string, namespace: string): void;
-  /** The member's copies were read, or it answers again: what its users need is to be enqueued. */
+  /** The users in the member are to be enqueued: its copies were read, or it answers again. */
   onMember(member: Member): void;
-  /** The member's copies were read for the first time. */
   onRead?(member: Member): void;
-  /** The member's copies are current, or no longer. */
   onMemberState?(member: Member): void;
 }
 
 export interface CopierOptions<T extends KubeObject>
   extends ControllerOptions,
     Pick<ExecutorOptions<T>, "clause" | "whenForeign" | "beforeDelete"> {
-  /** Name of the work queue, in logs and metrics. */
   readonly name: string;
   readonly kinds: readonly CopiedKind<T>[];
   readonly users: CopyUsers<T>;
@@ -68,17 +60,13 @@ export interface CopierOptions<T extends KubeObject>
   readonly recorder: EventRecorder;
   /** Sources are watched in the namespaces of their users only. Default: one watch per kind covers the cluster. */
   readonly perNamespace?: boolean;
-  /** Further indexes of sources. */
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
 }
 
-/** A copy as its users see it. */
 export interface Standing {
   /** There is a copy, though it may be on its way out. */
   readonly exists: boolean;
-  /** There is a copy that stays. */
   readonly stays: boolean;
-  /** The copy was made for this very source. */
   readonly ofSource: boolean;
   /** Absent without a copy or a source. */
   readonly drift?: Drift;
@@ -88,10 +76,7 @@ export interface Standing {
   readonly keptForOthers: boolean;
 }
 
-/**
- * Keeps copies of the host's objects in members: creates them for their users, corrects drift, adopts what has lost its marks,
- * leaves other owners' objects alone, and deletes a copy after its last user. One key is one copy in one member.
- */
+/** Keeps copies of the host's objects in members. One key is one copy. */
 export class Copier<T extends KubeObject> {
   readonly sources: Sources<T>;
   readonly copies: Copies<T>;
@@ -102,7 +87,7 @@ export class Copier<T extends KubeObject> {
   readonly #loop: Controller<CopyKey, Observed<T>, Action<T>>;
   /** By copy, the source that it was last compared with: each waiting user asks for the drift. */
   readonly #drifts = new WeakMap<object, { readonly source: object; readonly drift: Drift }>();
-  /** When copies were first seen without users; epoch ms. */
+  /** Epoch ms. */
   readonly #idleSince = new Map<CopyKey, number>();
 
   constructor(options: CopierOptions<T>) {
@@ -161,14 +146,12 @@ export class Copier<T extends KubeObject> {
     await this.#loop.stop();
   }
 
-  /** Members joined or left. */
   onMembers(): void {
     const { registry } = this.#options;
     this.copies.follow(registry.members());
     this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
   }
 
-  /** Looks at all of a member's copies: they were read, it answers again, or its users became known. */
   onMember(member: Member): void {
     if (!this.copies.read(member)) return;
     for (const copy of this.copies.in(member)) this.enqueue({ member: member.name, ...copy });
@@ -193,7 +176,6 @@ export class Copier<T extends KubeObject> {
     }
   }
 
-  /** Enqueues the copies of a namespace in a member: users came or went. */
   enqueueNamespace(member: Member, namespace: string): void {
     for (const kind of this.#kinds.keys()) {
       for (const copy of this.copies.inNamespace(member, kind, namespace))
@@ -201,20 +183,17 @@ export class Copier<T extends KubeObject> {
     }
   }
 
-  /** Names the copies of an object. */
   nameOf(kind: string, object: Stored<T>): ObjectName {
     const { name, namespace = "" } = object.metadata;
     const copyName = this.#kinds.get(kind)?.copyName?.(object, this.#options.identity.id);
     return { kind, namespace, name: copyName ?? name };
   }
 
-  /** Returns the host's object as far as the member is given it. */
   sourceFor(member: Member, name: ObjectName): Source<T> {
     const source = this.sources.of(name);
     return this.#options.users.sourceFor?.(member, { member: member.name, ...name }, source) ?? source;
   }
 
-  /** Returns how the copy stands in the member. */
   standing(member: Member, name: ObjectName): Standing {
     const key = copyKey({ member: member.name, ...name });
     const copy = this.copies.of(member, name.kind, name.namespace, name.name);
@@ -234,7 +213,7 @@ export class Copier<T extends KubeObject> {
     };
   }
 
-  /** Forgets what the member refused, since that has changed. Reports whether it refused anything. */
+  /** Reports whether the member had refused anything. */
   reconsider(ref: CopyRef): boolean {
     const isRefused = this.#executor.reconsider(copyKey(ref));
     if (isRefused) this.enqueue(ref);

@@ -19,9 +19,7 @@ export interface CopiesOptions<T extends KubeObject> {
   readonly kinds: ReadonlyMap<string, WatchedKind<T>>;
   /** Shrinks copies before they are stored. Default: they are stored as they are. */
   readonly transform?: (kind: string, object: Stored<T>) => Stored<T>;
-  /** A copy was added, updated or deleted. */
   readonly onCopy: (member: Member, copy: ObjectName) => void;
-  /** All kinds of a member's copies were read. */
   readonly onRead: (member: Member) => void;
   /** `isCurrent` may have another answer. */
   readonly onState?: (member: Member) => void;
@@ -33,7 +31,6 @@ export interface CopiesOptions<T extends KubeObject> {
 const LARGE_PAGE_SIZE = 20;
 const NAMESPACE_INDEX = "namespace";
 
-/** Watches the copies of some kinds in all members. */
 export class Copies<T extends KubeObject> {
   readonly #options: CopiesOptions<T>;
   readonly #watches: ReadonlyMap<string, MemberWatches<Reflector<T>>>;
@@ -48,7 +45,6 @@ export class Copies<T extends KubeObject> {
     );
   }
 
-  /** Watches these members and no others. */
   follow(members: readonly Member[]): void {
     for (const watches of this.#watches.values()) watches.follow(members);
   }
@@ -57,17 +53,14 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
-  /** Reports whether the member's copies were listed since it was connected. */
   read(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.store.synced === true);
   }
 
-  /** Reports whether the stores follow the member's copies. */
   isCurrent(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.state === "watching");
   }
 
-  /** Returns why the member's copies cannot be read at present. */
   failing(member: Member): string | undefined {
     return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
   }
@@ -78,7 +71,6 @@ export class Copies<T extends KubeObject> {
     return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
-  /** Names all copies in a member. */
   in(member: Member): ObjectName[] {
     return [...this.#watches.keys()].flatMap((kind) => {
       const copies = this.#store(member, kind)?.list() ?? [];
@@ -86,13 +78,11 @@ export class Copies<T extends KubeObject> {
     });
   }
 
-  /** Names the copies of a kind in one namespace of a member. */
   inNamespace(member: Member, kind: string, namespace: string): ObjectName[] {
     const copies = this.#store(member, kind)?.byIndex(NAMESPACE_INDEX, namespace) ?? [];
     return copies.map(({ metadata }) => nameOf(kind, metadata));
   }
 
-  /** Returns one reflector per kind; undefined if the member is not followed. */
   #of(member: Member): (Reflector<T> | undefined)[] {
     return [...this.#watches.values()].map((watches) => watches.of(member));
   }

@@ -1,18 +1,15 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Action, Observed } from "./model.ts";
 
-/** Actions for one copy, and when to look again without an event. */
 export interface CopyDecision<T extends KubeObject> {
   readonly actions: readonly Action<T>[];
   readonly outcome: string;
-  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
-/** How long a copy without users stays, so that users that follow each other share it; ms. */
+/** Users that follow each other share a copy. */
 const LINGER_MS = 10_000;
 
-/** Creates a copy for its users, keeps it like its source, and deletes it after the last user. */
 export function decide<T extends KubeObject>(observed: Observed<T>, now: number): CopyDecision<T> {
   // A member that becomes usable is an event of its own.
   if (!observed.usable) return { actions: [], outcome: "Unreachable" };

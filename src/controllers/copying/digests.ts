@@ -14,7 +14,6 @@ export class ContentDigests<T extends KubeObject> {
     this.#host = host;
   }
 
-  /** Returns the copy as it is stored, with its digest noted. */
   storedCopy(kind: string, copy: Stored<T>): Stored<T> {
     const record = this.#kinds.get(kind);
     if (record?.withoutContent === undefined) return copy;
@@ -23,7 +22,6 @@ export class ContentDigests<T extends KubeObject> {
     return stored;
   }
 
-  /** Reports whether the copy, as it is stored, has the content that its source asks for. */
   isSame(kind: string, copy: Stored<T>, source: Stored<T>): boolean {
     const record = this.#kinds.get(kind);
     if (record === undefined) return false;

@@ -25,12 +25,10 @@ import {
   type Refused,
 } from "./writer.ts";
 
-/** A member's refusal of a copy, or of its change. */
 export interface CopyRefusal {
   readonly message: string;
   /** An object of the member's own serves users in place of the copy. */
   readonly inPlace: boolean;
-  /** Two messages that differ in amounts only are one. */
   readonly dedupe: string;
 }
 
@@ -71,7 +69,6 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
-  /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
   constructor(options: ExecutorOptions<T>) {
@@ -86,18 +83,16 @@ export class CopyExecutor<T extends KubeObject> {
     });
   }
 
-  /** Returns why the member did not take the copy when it was last tried. */
   refusal(key: CopyKey): CopyRefusal | undefined {
     return this.#guard.get(key, COPY)?.refusal?.why;
   }
 
-  /** Returns when a refused copy may be tried again; epoch ms. */
   refusedUntil(key: CopyKey): number | undefined {
     const entry = this.#guard.get(key, COPY);
     return entry?.refusal === undefined ? undefined : entry.until;
   }
 
-  /** Returns why this version of the source is not written to the copy now, and until when; epoch ms. */
+  /** Epoch ms. */
   held(
     key: CopyKey,
     source: Stored<T>,
@@ -110,18 +105,15 @@ export class CopyExecutor<T extends KubeObject> {
     return storedUntil === undefined ? undefined : { reason: "NoEffect", until: storedUntil };
   }
 
-  /** Returns until when the copy stays for users that the host does not know; epoch ms. */
   keptUntil(key: CopyKey): number | undefined {
     const until = this.#kept.get(key);
     return until !== undefined && this.#options.clock.now() < until ? until : undefined;
   }
 
-  /** Reports whether the copy's deletion was sent, and may still happen. */
   isLeaving(key: CopyKey, copy: Stored<T>): boolean {
     return this.#writer.isLeaving(key, copy);
   }
 
-  /** Forgets a refusal. Reports whether there was one. */
   reconsider(key: CopyKey): boolean {
     const isRefused = this.refusal(key) !== undefined;
     // A series of failures goes on.
@@ -129,7 +121,7 @@ export class CopyExecutor<T extends KubeObject> {
     return isRefused;
   }
 
-  /** Forgets a copy that is gone, and that no user needs. Reports whether users were told anything of it. */
+  /** Reports whether users were told anything of the copy. */
   forget(key: CopyKey): boolean {
     const isTold = this.#guard.get(key, COPY) !== undefined;
     this.#guard.forget(key);
@@ -138,7 +130,6 @@ export class CopyExecutor<T extends KubeObject> {
     return isTold;
   }
 
-  /** Executes one action; the result reports whether the stores show it. Rejects with KubeError. */
   execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {
     return inMember(this.#options.registry, action.ref.member, async (member) => {
       const kind = this.#options.kinds.get(action.ref.kind);
@@ -268,7 +259,7 @@ export class CopyExecutor<T extends KubeObject> {
     this.#refuse(kind, action, { context, message, inPlace, hold: { holdMs } });
   }
 
-  /** Tells the source's author, too: users that run already may have what the source was before. */
+  /** Tells the source's author, too: running users may have what the source was before. */
   #refuse(
     { resource }: CopiedKind<T>,
     { ref, source }: ActionOf<T, "create" | "patch">,

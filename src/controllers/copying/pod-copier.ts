@@ -13,13 +13,11 @@ import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.t
 import type { Dependencies } from "../delegation/options.ts";
 import type { ControllerEvents, Emitter } from "../events.ts";
 
-/** Options of a controller that gives members the objects that pods need. */
 export interface PodCopierOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
-  /** Records events for the authors of the host's objects. */
   readonly recorder: EventRecorder;
   /** The host's proxies, with `USES_INDEX`. */
   readonly proxies: ReadStore<Pod>;
@@ -28,22 +26,16 @@ export interface PodCopierOptions extends ControllerOptions {
 
 /** A controller that gives members the objects that pods need. */
 export interface PodCopier extends Dependencies {
-  /** Handles an event of a proxy. */
   onProxy(event: ReflectorEvent<Pod>): void;
-  /** Members joined or left. */
   onMembers(): void;
-  /** A member was lost or found again. */
   onConnection(member: Member): void;
   /** The host's proxies were read, so the users in the member are known. */
   onProxies?(member: Member): void;
-  /** A delegate was added, updated or deleted. */
   onDelegate?(member: Member, key: ObjectKey): void;
-  /** A delegate ended or was deleted. */
   onEnded?(member: Member, delegate: Stored<Pod>): void;
   stop(): Promise<void>;
 }
 
-/** Has a controller hear of proxies, members and delegates. */
 export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): void {
   events.on("proxy", (event) => copier.onProxy(event));
   events.on("cluster", () => copier.onMembers());
@@ -52,7 +44,7 @@ export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): 
   if (copier.onEnded !== undefined) events.on("ended", (member, delegate) => copier.onEnded?.(member, delegate));
 }
 
-/** Combines what several controllers give pods: a pod has what it needs when each of them says so. */
+/** A pod has what it needs when each controller says so. */
 export function together(all: readonly Dependencies[]): Dependencies {
   return {
     needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),

@@ -11,10 +11,9 @@ interface PodPlace {
 /** Index of the pods that are in a member, or on their way there, by namespace. Proxies count, delegates do not. */
 export class PodsInMembers {
   readonly #placements = new Map<string, PodPlace>();
-  /** Labels by uid, by member and namespace. */
   readonly #groups = new Map<string, Map<string, Labels>>();
 
-  /** Notes where the pod is. Returns false if that was known, with these labels. */
+  /** Returns false if the place was known, with these labels. */
   place({ metadata }: Stored<Pod>, member: string): boolean {
     const { uid, namespace = "", labels = {} } = metadata;
     const before = this.#placements.get(uid);
@@ -26,7 +25,7 @@ export class PodsInMembers {
     return true;
   }
 
-  /** Forgets a pod that ended. Returns its place if it was the last of its namespace there. */
+  /** Returns the pod's place if it was the last of its namespace there. */
   forget(uid: string): Omit<PodPlace, "labels"> | undefined {
     const placement = this.#placements.get(uid);
     if (placement === undefined) return undefined;
@@ -39,23 +38,19 @@ export class PodsInMembers {
     return placement;
   }
 
-  /** Returns the member that the pod was given to. */
   memberOf(uid: string): string | undefined {
     return this.#placements.get(uid)?.member;
   }
 
-  /** Reports whether the member has pods of the namespace. */
   any(member: string, namespace: string): boolean {
     return this.#groups.has(groupOf(member, namespace));
   }
 
-  /** Returns the namespaces of which the member has pods. */
   namespacesIn(member: string): string[] {
     const prefix = groupOf(member, "");
     return [...this.#groups.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  /** Returns the labels of the member's pods of the namespace. */
   labelsIn(member: string, namespace: string): Iterable<Labels> {
     return this.#groups.get(groupOf(member, namespace))?.values() ?? [];
   }

@@ -16,11 +16,9 @@ export interface SourcesOptions<T extends KubeObject> {
   /** Each namespace is watched by itself, as long as users there need the kind. Otherwise one watch covers the cluster. */
   readonly perNamespace: boolean;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** The object was added, updated or deleted. */
   readonly onSource: (kind: string, object: Stored<T>) => void;
-  /** The kind was read there, or cannot be read. `namespace` is empty for the whole cluster. */
+  /** An empty namespace stands for the whole cluster. */
   readonly onState: (kind: string, namespace: string) => void;
-  /** Reports whether users need objects of the kind there. */
   readonly isNeeded: (kind: string, namespace: string) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -37,7 +35,7 @@ const STALE_AFTER_MS = 60_000;
 const NAMESPACE_INDEX = "namespace";
 const COPY_INDEX = "copy";
 
-/** The host's objects that members get copies of. They are read only while users need them, and some time longer. */
+/** Reads the host's objects only while users need them, and some time longer. */
 export class Sources<T extends KubeObject> {
   readonly #options: SourcesOptions<T>;
   readonly #reflectors = new Map<string, { readonly reflector: Reflector<T>; timer?: Timer }>();
@@ -47,7 +45,6 @@ export class Sources<T extends KubeObject> {
     this.#options = options;
   }
 
-  /** Starts to read the kind there, unless that has begun. */
   need(kind: string, namespace: string): void {
     const scope = this.#scopeOf(namespace);
     const key = `${kind}/${scope}`;
@@ -84,7 +81,6 @@ export class Sources<T extends KubeObject> {
     );
   }
 
-  /** Returns the source of a copy of this name. */
   of({ kind, namespace, name }: ObjectName): Source<T> {
     const reflector = this.#of(kind, namespace);
     if (reflector === undefined || !this.isRead(kind, namespace)) {
@@ -100,12 +96,10 @@ export class Sources<T extends KubeObject> {
     return { state: "present", object };
   }
 
-  /** Returns a namespace's objects of the kind that are copied, as far as they were read. */
   inNamespace(kind: string, namespace: string): Stored<T>[] {
     return this.byIndex(kind, namespace, { index: NAMESPACE_INDEX, value: namespace });
   }
 
-  /** Returns the objects of the kind that are copied, by an index of the options. */
   byIndex(
     kind: string,
     namespace: string,
@@ -116,7 +110,6 @@ export class Sources<T extends KubeObject> {
     return isCopied === undefined ? objects : objects.filter(isCopied);
   }
 
-  /** Reports whether the kind was read there, and is still watched. */
   isRead(kind: string, namespace: string): boolean {
     const reflector = this.#of(kind, namespace);
     if (reflector?.store.synced !== true) return false;
@@ -124,13 +117,12 @@ export class Sources<T extends KubeObject> {
     return failing === undefined || this.#options.clock.now() - failing.since <= STALE_AFTER_MS;
   }
 
-  /** Reports whether the first read is under way. */
   isPending(kind: string, namespace: string): boolean {
     const reflector = this.#of(kind, namespace);
     return reflector !== undefined && !reflector.store.synced && reflector.state !== "backing-off";
   }
 
-  /** Returns why the kind cannot be read there; undefined if it can, or may soon. */
+  /** Undefined if the kind can be read, or may soon. */
   failure(kind: string, namespace: string): string | undefined {
     const reflector = this.#of(kind, namespace);
     const plural = this.#options.kinds.get(kind)?.resource.plural;

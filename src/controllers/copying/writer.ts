@@ -17,7 +17,6 @@ import type { Resource } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isTransient, type WriteGuard } from "../../runtime/write-guard.ts";
 
-/** A copy's place in a member. */
 interface Place<T extends KubeObject> {
   readonly member: Member;
   readonly resource: Resource<T>;
@@ -25,7 +24,6 @@ interface Place<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
-/** A copy to create. */
 export interface CopySpec<T extends KubeObject> extends Place<T> {
   readonly namespaces: MemberNamespaces;
   readonly hostId: string;
@@ -37,26 +35,25 @@ export interface CopyChange<T extends KubeObject> extends Place<T> {
   readonly patch: readonly object[];
 }
 
-/** Outcome: `made` (or its marks put back), `found` from before, `gone` meanwhile, `foreign` if Legation did not make it for this host. */
+/** `made`: or its marks put back. `found`: from before. `foreign`: not made by Legation for this host. */
 export type Made =
   | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
   | { readonly type: "foreign" }
   | Refused;
 
-/** Outcome: `moved` if another manager changed or deleted the copy. */
+/** `moved`: another manager changed or deleted the copy. */
 export type Changed =
   | { readonly type: "changed"; readonly resourceVersion: string }
   | { readonly type: "moved" }
   | Refused;
 
-/** The member's API server refuses the write for good. */
 export interface Refused {
   readonly type: "refused";
   readonly error: KubeError;
 }
 
-/** A member has failed to take the write for a while, though nothing is wrong with it: a webhook does not answer, say. */
+/** Nothing is wrong with the member: a webhook does not answer, say. */
 export interface Failing {
   readonly type: "failing";
   readonly error: KubeError;
@@ -64,7 +61,6 @@ export interface Failing {
   readonly holdMs: number;
 }
 
-/** The write of a copy, to the write guard. */
 export const COPY = "copy";
 
 /** How long a refused copy is not sent again, or one in whose place there is another object; ms. */
@@ -81,17 +77,14 @@ export function holdFor(
   return isNamespaceTerminating(answer.error) ? { holdMs: FAILING_FOR_MS } : { holdMs: REFUSED_FOR_MS, content };
 }
 
-/** Returns the member's words for a write that it did not take. */
 export function detailOf(answer: Refused | Failing): string {
   return answer.type === "failing" ? answer.detail : answer.error.detail;
 }
 
-/** Reports whether creating the copy's namespace failed, so that no copy was made. */
 export function isOfNamespace({ resource }: KubeError): boolean {
   return resource === "namespaces";
 }
 
-/** Writes in the named member if it is joined, and notes a failure on it. Rejects as `write` does. */
 export async function inMember<T>(
   registry: Pick<Registry, "member">,
   name: string,
@@ -107,10 +100,7 @@ export async function inMember<T>(
   }
 }
 
-/**
- * Sends a write. Rejects with KubeError as the write does, unless a failure that may pass by itself lasts: users that wait for
- * the copy have to hear of that one.
- */
+/** Rejects unless a failure that may pass by itself lasts: users that wait have to hear of that one. */
 export async function outlast<Key extends string, Answer>(
   guard: Pick<WriteGuard<Key>, "answered" | "failed">,
   { object, write, member }: { readonly object: Key; readonly write: string; readonly member: Member },
@@ -130,7 +120,7 @@ export async function outlast<Key extends string, Answer>(
   }
 }
 
-/** Creates a copy in a member, and its namespace if that is missing. Rejects with KubeError unless the outcome is certain. */
+/** Rejects with KubeError unless the outcome is certain. */
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
   const { member, namespaces, hostId, resource, ref, object, signal } = spec;
   // The response carries no content, of a Secret least of all.
@@ -152,7 +142,6 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
   }
 }
 
-/** Patches a copy in a member. Rejects with KubeError unless the outcome is certain. */
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {
   const { member, resource, ref, patch, signal } = change;
   const options = { signal, metadataOnly: true };
@@ -174,7 +163,7 @@ function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): bo
   return host === hostId && owner.uid === ownerOf(object)?.uid;
 }
 
-/** Puts the marks back on the copy as it was read. Its other fields are compared once the watch shows it. */
+/** The copy's other fields are compared once the watch shows it. */
 async function markAgain<T extends KubeObject>(
   { member, resource, ref, object, signal }: CopySpec<T>,
   { metadata: { uid, resourceVersion } }: Stored<T>,
@@ -203,7 +192,7 @@ export interface CopyWriterOptions<Key extends string> {
   readonly onStays?: (key: Key) => void;
 }
 
-/** Creates, changes and deletes copies in members. Tells lasting failures from those that pass, and knows which copies may still go. */
+/** Tells lasting failures from those that pass, and knows which copies may still go. */
 export class CopyWriter<Key extends string> {
   readonly #options: CopyWriterOptions<Key>;
   /** Uid of the copy whose deletion was sent: users that come now cannot count on it. */
@@ -213,7 +202,6 @@ export class CopyWriter<Key extends string> {
     this.#options = options;
   }
 
-  /** Reports whether the copy's deletion was sent, and may still happen. */
   isLeaving(key: Key, { metadata: { uid } }: Stored<KubeObject>): boolean {
     return this.#leaving.get(key) === uid;
   }
@@ -222,18 +210,15 @@ export class CopyWriter<Key extends string> {
     this.#leaving.delete(key);
   }
 
-  /** Creates the copy. Rejects with KubeError unless the outcome is certain, or the failure lasts. */
   make<T extends KubeObject>(key: Key, wanted: Omit<CopySpec<T>, "namespaces" | "hostId">): Promise<Made | Failing> {
     const { memberNamespaces: namespaces, hostId } = this.#options;
     return this.#outlast(key, wanted.member, () => makeCopy({ ...wanted, namespaces, hostId }));
   }
 
-  /** Patches the copy. Rejects with KubeError unless the outcome is certain, or the failure lasts. */
   change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | Failing> {
     return this.#outlast(key, wanted.member, () => changeCopy(wanted));
   }
 
-  /** Deletes the copy unless it has changed since, or is gone. Rejects with KubeError. */
   async delete<T extends KubeObject>(
     key: Key,
     { member, resource, copy, signal }: Omit<Place<T>, "ref"> & { readonly copy: Stored<T> },

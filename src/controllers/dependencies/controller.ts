@@ -16,11 +16,10 @@ export interface DependencyOptions extends PodCopierOptions {
   readonly family: Family;
 }
 
-/** Follows the name of a dependency in messages. */
 export const NEEDED = ", which the pod needs";
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
-/** Gives each member the objects of one family of kinds that its pods name: one copy of each for all pods that share it. */
+/** Copies each object of one family once for all pods that share it. */
 export class DependencyController implements PodCopier {
   readonly #options: DependencyOptions;
   readonly #copier: Copier<DependencyObject>;
@@ -112,7 +111,6 @@ export class DependencyController implements PodCopier {
     }
   }
 
-  /** Returns what a proxy needs, and which members have it; undefined if it needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const dependencies = this.#options.family.of(proxy);
     if (dependencies.length === 0 || !this.#isActive()) return undefined;
@@ -161,7 +159,7 @@ export class DependencyController implements PodCopier {
     return isThere;
   }
 
-  /** Reports whether the member is given all that the pod uses, so that it will be there before the delegate. */
+  /** The member will have it before the delegate. */
   provides(pod: Pod, name: string): boolean {
     const member = this.#options.registry.member(name);
     if (member === undefined || !this.#isActive()) return false;
@@ -170,7 +168,7 @@ export class DependencyController implements PodCopier {
     return dependencies.every((one) => this.#copier.sourceFor(member, one).state === "present");
   }
 
-  /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */
+  /** Otherwise the host's objects are not even read. */
   #isActive(): boolean {
     const { selector } = this.#options.family;
     if (selector === undefined) return true;
@@ -183,7 +181,7 @@ export class DependencyController implements PodCopier {
     return follows(family, member.cluster.spec, source.object) ? source : { state: "missing" };
   }
 
-  /** Returns the pods' claim on a copy. As on a node, running pods keep a deleted object that they cannot do without. */
+  /** As on a node, running pods keep a deleted object that they cannot do without. */
   #use(member: Member, ref: CopyRef, source: Source<DependencyObject>): Use {
     const key = dependencyKey(ref);
     const isMounted = member.delegates.usersOf(key) > 0;

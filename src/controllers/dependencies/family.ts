@@ -11,20 +11,17 @@ import {
   NAMESPACED_KINDS,
 } from "../../pods/dependencies.ts";
 
-/** Kinds that one controller copies, and the rule by which a member is given an object of them. */
+/** Kinds that one controller copies. */
 export interface Family {
-  /** Name of the work queue, in logs and metrics. */
   readonly name: string;
   readonly kinds: readonly DependencyKind[];
-  /** The kinds, for people. */
   readonly title: string;
-  /** Returns what a pod uses of these kinds. */
   readonly of: (pod: Pod) => readonly Dependency[];
-  /** Returns the labels of objects that the member is given. Absent: it is given all. Of others the member is the judge. */
+  /** Absent: the member is given all. Of others the member is the judge. */
   readonly selector?: (spec: ClusterSpec) => LabelSelector | undefined;
 }
 
-/** Objects of a pod's namespace: every member of its pods gets them. */
+/** Every member of the pods gets these. */
 export const NAMESPACED: Family = {
   name: "dependencies",
   kinds: NAMESPACED_KINDS,
@@ -32,7 +29,7 @@ export const NAMESPACED: Family = {
   of: dependenciesOf,
 };
 
-/** RuntimeClasses and PriorityClasses: a member gets those that its Cluster selects. */
+/** A member gets those that its Cluster selects. */
 export const CLASSES: Family = {
   name: "classes",
   kinds: CLASS_KINDS,
@@ -41,7 +38,6 @@ export const CLASSES: Family = {
   selector: ({ classSelector }) => classSelector,
 };
 
-/** Reports whether the member is given the object. */
 export function follows(
   { selector }: Family,
   spec: ClusterSpec,

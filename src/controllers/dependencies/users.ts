@@ -19,30 +19,23 @@ import { isBound } from "../../pods/pod-state.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, type CopyRef, copyKey, copyRef, type ObjectName } from "../copying/model.ts";
 
-/** A member, and its delegates by the dependencies that they use. */
 interface MemberUsers {
   readonly name: string;
   readonly delegates: Pick<Member["delegates"], "using">;
 }
 
-/**
- * Index of the pods that use a dependency: the host's proxies, and the delegates that mount it. A delegate gets nothing that
- * its proxy does not name, whatever a client of the member wrote into it.
- */
+/** A delegate gets nothing that its proxy does not name, whatever a client of the member wrote into it. */
 export class Users {
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
-  /** Pods on their way to a member, by proxy uid; and by copy. */
   readonly #placements = new Map<string, readonly CopyKey[]>();
   readonly #placed = new Map<CopyKey, Set<string>>();
 
-  /** `of` returns the dependencies of a pod that count. */
   constructor(proxies: ReadStore<Pod>, of: (pod: Pod) => readonly Dependency[]) {
     this.#proxies = proxies;
     this.#of = of;
   }
 
-  /** Reports whether a proxy of the namespace uses an object of the kind. */
   anyIn(kind: string, namespace: string): boolean {
     return this.#proxies.countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
   }
@@ -54,12 +47,11 @@ export class Users {
     return [...new Map(used.map((dependency) => [dependencyKey(dependency), dependency])).values()];
   }
 
-  /** Returns the proxies without a node that use it. */
   waitingFor(key: DependencyKey): ObjectKey[] {
     return this.#proxies.byIndex(USES_INDEX, useOn("", key)).map(({ metadata }) => objectKey(metadata));
   }
 
-  /** Notes that the pod is about to be given to the member. Returns the copies whose users changed. */
+  /** Returns the copies whose users changed. */
   place(proxy: Stored<Pod>, member: string): readonly CopyRef[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
@@ -72,7 +64,7 @@ export class Users {
     return [...before, ...copies.map(copyRef)];
   }
 
-  /** Notes that the pod is bound, or gone. Returns the copies that it was on its way to. */
+  /** Returns the copies that the pod was on its way to. */
   forget(uid: string): readonly CopyRef[] {
     const copies = this.#placements.get(uid) ?? [];
     this.#placements.delete(uid);
@@ -84,19 +76,16 @@ export class Users {
     return copies.map(copyRef);
   }
 
-  /** Returns the copies in a member that pods on their way to it use. */
   placedIn(member: string): CopyRef[] {
     return [...this.#placed.keys()].map(copyRef).filter((ref) => ref.member === member);
   }
 
-  /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
     if (this.#proxies.countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
-  /** Reports whether one of those cannot start without it. */
   requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
@@ -115,10 +104,7 @@ export class Users {
     return this.#of(pod).map(dependencyKey);
   }
 
-  /**
-   * Returns the proxies without a node whose delegates, of an earlier leader, mount it in the member. A bound proxy's node says
-   * where it is: a delegate elsewhere gets nothing.
-   */
+  /** Finds delegates of an earlier leader. A bound proxy's node says where it is: a delegate elsewhere gets nothing. */
   #heldIn({ delegates }: MemberUsers, key: DependencyKey): Stored<Pod>[] {
     return delegates.using(key).flatMap((delegate) => {
       const proxy = this.#proxies.get(objectKey(delegate.metadata));
@@ -132,7 +118,7 @@ function keyIn(member: string, key: DependencyKey): CopyKey {
   return copyKey({ member, ...dependencyRef(key) });
 }
 
-/** Reports whether a delegate of another host that has not ended names the class. Rejects with KubeError. */
+/** Rejects with KubeError. */
 export async function isUsedByOtherHost(
   member: Pick<Member, "client">,
   ref: ObjectName,

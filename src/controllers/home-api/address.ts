@@ -14,7 +14,6 @@ import type { Logger } from "../../telemetry/logger.ts";
 
 // The root-ca-cert-publisher of kube-controller-manager keeps this ConfigMap in every namespace.
 const ROOT_CA = { namespace: "kube-system", name: "kube-root-ca.crt" };
-// The ConfigMap in which kubeadm keeps the address at which nodes join.
 const CLUSTER_INFO = { namespace: "kube-public", name: "cluster-info" };
 
 const PATIENCE_MS = 5_000;
@@ -29,7 +28,6 @@ export class HomeAddresses {
     readonly host: ClusterClient;
     /** Address for members whose Cluster names none. */
     readonly server: string | undefined;
-    /** Called when a part that was being read is known. */
     readonly onChange: () => void;
     readonly clock: Clock;
     readonly log: Logger;
@@ -50,7 +48,7 @@ export class HomeAddresses {
     void this.#rootCa.whenSynced().then(onChange);
   }
 
-  /** Resolves when the host's authority is known, or cannot be read soon: no other part waits for it. */
+  /** Does not wait for what cannot be read soon: no other part waits for it. */
   async start(signal: AbortSignal): Promise<void> {
     this.#rootCa.start();
     const enough = new AbortController();
@@ -68,7 +66,6 @@ export class HomeAddresses {
     await this.#rootCa.stop();
   }
 
-  /** Returns how pods in a member reach the host's API server. */
   of(cluster: Stored<Cluster>): HomeApi {
     const { name } = cluster.metadata;
     const server = cluster.spec.homeAPI?.server ?? this.#server;
@@ -90,7 +87,7 @@ export class HomeAddresses {
       : { state: "pending", message: `${what} is still being read` };
   }
 
-  /** Returns the certificate authority of the host's API server as PEM. Undefined if it is unknown or no PEM. */
+  /** Undefined if the authority is unknown or no PEM. */
   authority({ spec }: Cluster): string | undefined {
     const { certificateAuthorityData } = spec.homeAPI ?? {};
     const text =
@@ -101,10 +98,7 @@ export class HomeAddresses {
   }
 }
 
-/**
- * Returns the address that Legation itself uses for the host if pods in other clusters can use it, too. Undefined inside a cluster,
- * for a loopback address, and if the kubeconfig has a proxy or another name in the certificate.
- */
+/** Returns the address that Legation itself uses, if pods in other clusters can use it, too. */
 export function serverForMembers(credentials: ClusterCredentials): string | undefined {
   const { server, clusterName, proxyUrl, tlsServerName, insecureSkipTlsVerify } = credentials;
   // Inside a cluster there is no kubeconfig, and the address is a Service's.
@@ -118,7 +112,6 @@ const clusterInfo = z.looseObject({
   clusters: z.tuple([z.looseObject({ cluster: z.looseObject({ server: z.string() }) })]),
 });
 
-/** Returns the address that kubeadm published for nodes. */
 export async function publishedServer(host: ClusterClient, signal: AbortSignal): Promise<string | undefined> {
   let found: ConfigMap | undefined;
   try {

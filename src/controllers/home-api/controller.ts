@@ -30,10 +30,8 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly refusedWrites: Pick<RefusedWrites, "tell" | "over">;
   /** Address of the host for members whose Cluster names none. */
   readonly server: string | undefined;
-  /** Store of the host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
-  /** Returns the author's placement, from the pod or its namespace. */
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
 }
 
@@ -55,7 +53,6 @@ export class HomeApiController {
   readonly #addresses: HomeAddresses;
   readonly #secrets: MemberSecrets;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** Tokens that this process issued, with the times of their renewal. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
   readonly #guard: WriteGuard<ObjectKey>;
@@ -98,7 +95,6 @@ export class HomeApiController {
     events.on("bound", (_cluster, key) => this.#loop.enqueue(key));
   }
 
-  /** Reads the host's address and authority. */
   async start(signal: AbortSignal): Promise<void> {
     const { clock, registry } = this.#options;
     // Tokens expire while the machine is suspended, and timers wait no less for that.
@@ -113,12 +109,10 @@ export class HomeApiController {
     await this.#loop.stop();
   }
 
-  /** Handles the first read of the host's proxies. */
   onProxies(member: Member): void {
     this.#enqueueAll([member]);
   }
 
-  /** Returns how pods in a member reach the host's API server. */
   of(name: string): HomeApi {
     const { registry } = this.#options;
     const cluster = registry.cluster(name);
@@ -179,7 +173,7 @@ export class HomeApiController {
     };
   }
 
-  /** Returns why the delegate has no token, unless its author chose that or the namespace was told lately. */
+  /** Undefined if the author chose that, or the namespace was told lately. */
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
     if (!lacksTokens(delegate, uid) || !usesApi(proxy)) return undefined;
@@ -237,7 +231,7 @@ export class HomeApiController {
     };
   }
 
-  /** Returns why the Secret was not written if a retry is useless until the operator or author acts. */
+  /** Returns why a retry is useless until the operator or author acts. */
   async #write(
     member: Member,
     secret: Secret,
@@ -269,7 +263,7 @@ export class HomeApiController {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
-  /** Holds the write. Its author is told once, and again when that event is old; so is the log. */
+  /** Its author is told once, and again when that event is old. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     this.#guard.hold(key, TOKEN, "Refused", { holdMs: TOKEN_HOLD_MS });
     if (this.#options.refusedWrites.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);

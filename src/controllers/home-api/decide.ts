@@ -13,12 +13,11 @@ const SPREAD = 0.1;
 // Timers of Node.js reach no further than 24 days.
 const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
-/** Returns the age at which tokens of this lifetime are renewed. `random` is from 0 to 1. */
+/** `random` is from 0 to 1. */
 export function renewalAge(lifetimeMs: number, random: number): number {
   return Math.min(lifetimeMs * RENEWED_AFTER, OLDEST_MS) * (1 - SPREAD * random);
 }
 
-/** Gives tokens to each delegate that mounts some, and renews them while it lives. */
 export function decide(
   { proxy, delegates, untold, issued, notBefore = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
@@ -47,10 +46,7 @@ export function decide(
   return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
-/**
- * Reports whether the delegate gets tokens: it lives, is this proxy's, and in the member that the proxy is bound to. Before the
- * Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes' serviceaccount storage).
- */
+/** Before the Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes). */
 function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boolean {
   const { uid } = proxy.metadata;
   if (ownerOf(delegate)?.uid !== uid || !mountsApiSecret(delegate, uid)) return false;
@@ -58,10 +54,7 @@ function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boo
   return proxy.spec?.nodeName === virtualNodeName(member);
 }
 
-/**
- * Returns when tokens that this process issued are due. Preferred to the annotation, which is for the next leader, depends on clocks,
- * and is useless while another manager keeps changing the Secret.
- */
+/** Preferred to the annotation, which is for the next leader and depends on clocks. */
 function dueOf(
   { secret, delegate, leftUntil }: DelegateView,
   issued: IssuedTokens | undefined,
@@ -83,12 +76,12 @@ function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): numbe
   return Number.isNaN(at) ? Number.NEGATIVE_INFINITY : at;
 }
 
-/** Returns the earlier time by both clocks: the monotonic one stands still while the machine is suspended. */
+/** The monotonic clock stands still while the machine is suspended. */
 function ownDueAt({ renewAt, renewAtWall }: IssuedTokens, now: number, wall: number): number {
   return Math.min(renewAt, renewAtWall + now - wall);
 }
 
-/** Reports whether the Secret is as issued. False also if a client wrote another time, to renew its tokens sooner. */
+/** False also if a client wrote another time, to renew its tokens sooner. */
 function isOf(
   { delegateUid, noted }: IssuedTokens,
   secret: Stored<Secret> | undefined,

@@ -20,20 +20,14 @@ const answer = z.object({
 // An authority without tokens does not expire.
 const AUTHORITY_LIFETIME_MS = 24 * 60 * 60_000;
 
-/** The content of a delegate's Secret. */
 export interface Issued {
   /** Base64 by key. */
   readonly data: Record<string, string>;
-  /** Expiry of the first token by the host's clock; epoch ms. */
   readonly expiresAt: number;
-  /** Lifetime of that token, as the host says. */
   readonly lifetimeMs: number;
 }
 
-/**
- * Requests the tokens that the proxy mounts. The API server binds them to the pod: it issues none for another service account, and
- * accepts none after the pod. `now` is epoch ms, for a pod that mounts the authority alone.
- */
+/** The API server binds the tokens to the pod, and accepts none after it. `now` is epoch ms. */
 export async function issueTokens(
   host: ClusterClient,
   proxy: Stored<Pod>,
@@ -80,7 +74,6 @@ async function requestToken(
   return { ...status, expirationSeconds: given.expirationSeconds };
 }
 
-/** Returns the Secret to create for a delegate. */
 export function apiSecret(
   proxy: Stored<Pod>,
   host: HostIdentity,

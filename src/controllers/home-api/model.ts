@@ -1,6 +1,5 @@
 import type { ObjectRef, Pod, Secret, Stored } from "../../api/kubernetes.ts";
 
-/** A proxy's delegate in one member, and the Secret with its tokens. */
 export interface DelegateView {
   readonly member: string;
   /** The API server answers, and its Secrets have been read. */
@@ -12,7 +11,6 @@ export interface DelegateView {
   readonly leftUntil?: number;
 }
 
-/** Tokens of one delegate, as their issuer remembers them. */
 export interface IssuedTokens {
   readonly delegateUid: string;
   /** Renewal by the monotonic clock; ms. */
@@ -23,14 +21,12 @@ export interface IssuedTokens {
   readonly noted: string;
 }
 
-/** Everything that one decision depends on. */
 export interface Observed {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
-  /** Tokens that this process issued last. */
   readonly issued?: IssuedTokens;
-  /** End of the hold on requests for tokens; epoch ms. */
+  /** Epoch ms. */
   readonly notBefore?: number;
   /** Reason why the delegate has no token, though its author has not declined one. Absent if it was told lately. */
   readonly untold?: { readonly member: string; readonly message: string };
@@ -42,11 +38,9 @@ export interface IssueAction {
   readonly member: string;
   readonly proxy: Stored<Pod>;
   readonly delegateUid: string;
-  /** uid and version of the Secret whose tokens are replaced. */
   readonly replaces?: { readonly uid: string; readonly resourceVersion: string };
 }
 
-/** An event that says why pods of the namespace have no token in a member. */
 export interface TellAction {
   readonly type: "tell";
   readonly member: string;
@@ -54,5 +48,4 @@ export interface TellAction {
   readonly message: string;
 }
 
-/** A write, or an event. */
 export type Action = IssueAction | TellAction;

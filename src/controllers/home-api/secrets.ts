@@ -12,9 +12,7 @@ import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MemberSecretsOptions {
   readonly hostId: string;
-  /** Called when the Secret of the delegate under this key was added, updated or deleted. */
   readonly onSecret: (key: ObjectKey) => void;
-  /** Called when a member's Secrets have been read. */
   readonly onRead: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
@@ -30,7 +28,6 @@ export class MemberSecrets {
     this.#watches = new MemberWatches((member) => this.#reflector(member));
   }
 
-  /** Watches these members and no others. */
   follow(members: readonly Member[]): void {
     this.#watches.follow(members);
   }
@@ -39,12 +36,10 @@ export class MemberSecrets {
     await this.#watches.stop();
   }
 
-  /** Reports whether the member's Secrets have been listed since it was connected. */
   read(member: Member): boolean {
     return this.#watches.of(member)?.store.synced ?? false;
   }
 
-  /** Returns the Secret for the delegate of a proxy. */
   of(member: Member, namespace: string, proxyUid: string): Stored<Secret> | undefined {
     return this.#watches.of(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
   }

@@ -5,10 +5,7 @@ import { findByList } from "../../kube/list.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 
-/**
- * Creates the Secret of a delegate in its member, or puts back labels that a client removed: the watch selects by them. Returns why if
- * another owner's Secret has its name. Rejects with KubeError; AlreadyExists if a Secret of that name is gone meanwhile.
- */
+/** Puts back labels that a client removed, as the watch selects by them. Returns why another owner's Secret stays. */
 export async function createApiSecret(
   member: Member,
   secret: Secret,
@@ -32,7 +29,6 @@ export async function createApiSecret(
   return replaceApiSecret(member, secret, there.metadata.uid, signal);
 }
 
-/** Puts new tokens into the Secret of this uid. Rejects with KubeError. */
 export async function replaceApiSecret(
   { client }: Member,
   { metadata = {}, data }: Secret,

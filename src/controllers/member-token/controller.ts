@@ -24,7 +24,6 @@ export interface MemberTokenOptions extends ControllerOptions {
 export class MemberTokenController {
   readonly #options: MemberTokenOptions;
   readonly #loop: Controller<string, Observed, Action>;
-  /** Time of the last request for each member's token. */
   readonly #renewedAt = new Map<string, number>();
 
   constructor(options: MemberTokenOptions) {

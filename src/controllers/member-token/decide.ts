@@ -1,22 +1,18 @@
 /** The claims of a service account token. Times are epoch ms. */
 export interface TokenClaims {
-  /** Namespace of the service account that the token is for. */
   readonly namespace: string;
   readonly name: string;
   readonly issuedAt: number;
   readonly expiresAt: number;
 }
 
-/** Everything that one decision depends on. */
 export interface Observed {
   /** Undefined if the credentials are no such token: the operator renews them. */
   readonly claims: TokenClaims | undefined;
   readonly reachable: boolean;
-  /** Time of the last request; epoch ms. */
   readonly renewedAt?: number;
 }
 
-/** A renewal. */
 export type Action = { readonly type: "renew"; readonly namespace: string; readonly name: string };
 
 // To a clock that is ahead by more than half of a token's life, every new token is due.

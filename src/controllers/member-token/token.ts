@@ -10,10 +10,7 @@ const kubeconfig = z.looseObject({
 });
 const claims = z.looseObject({ sub: z.string(), iat: z.number(), exp: z.number() });
 
-/**
- * Returns the claims of a kubeconfig's only token (RFC 7519). Undefined for any other kubeconfig. The signature is not checked: the
- * claims only tell when to request the next token.
- */
+/** Undefined for a kubeconfig without exactly one token. The signature is not checked. */
 export function tokenClaims(text: string): TokenClaims | undefined {
   const token = readToken(text);
   const payload = token?.split(".")[1];
@@ -27,7 +24,6 @@ export function tokenClaims(text: string): TokenClaims | undefined {
   return { namespace, name, issuedAt: iat * 1000, expiresAt: exp * 1000 };
 }
 
-/** Returns the kubeconfig with another token. */
 export function withToken(text: string, token: string): string {
   const earlier = readToken(text);
   // The token occurs once, so the rest of the operator's text stays.
@@ -39,7 +35,7 @@ const TOKEN_SECONDS = 720 * 3600;
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
 
-/** Requests a token of the host's service account in a member. `expires` is in RFC 3339. */
+/** `expires` is in RFC 3339. */
 export async function requestToken(
   member: ClusterClient,
   account: ObjectRef,

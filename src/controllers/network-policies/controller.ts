@@ -11,7 +11,6 @@ import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../proxies.ts";
 
-/** A namespace in a member. */
 interface Place {
   readonly member: string;
   readonly namespace: string;
@@ -22,14 +21,10 @@ const UNREAD =
   "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
   "Legation was given does not include them";
 
-/**
- * Gives each member, for its delegates, the NetworkPolicies of their namespaces: a pod is under the same rules wherever it
- * runs, and starts nowhere before them.
- */
+/** A pod is under the same rules wherever it runs, and starts nowhere before them. */
 export class NetworkPolicyController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<NetworkPolicy>;
-  /** Pods that are in a member, or on their way there. */
   readonly #placements = new PodsInMembers();
   /** The readiness of `member/namespace`, as waiting pods were last told. */
   readonly #assessed = new Map<string, string>();
@@ -103,7 +98,6 @@ export class NetworkPolicyController implements PodCopier {
     this.#copier.sources.release(KIND, namespace);
   }
 
-  /** Returns the policies that a proxy must find in its member; undefined if there are none. */
   needs({ metadata: { namespace = "" } }: Stored<Pod>): Needs | undefined {
     const { sources } = this.#copier;
     if (sources.isRead(KIND, namespace)) {
@@ -115,7 +109,7 @@ export class NetworkPolicyController implements PodCopier {
     return message === undefined ? { state: "awaited" } : { state: "missing", reason: "NetworkNotReady", message };
   }
 
-  /** Returns why the member cannot have the pod's policies, as far as is known before the pod is given to it. */
+  /** Known before the pod is given to the member. */
   refusal(pod: Stored<Pod>, member: string): string | undefined {
     this.#copier.sources.need(KIND, pod.metadata.namespace ?? "");
     return refusedIn(this.needs(pod), member);
@@ -152,7 +146,6 @@ export class NetworkPolicyController implements PodCopier {
     return readiness;
   }
 
-  /** Wakes the waiting pods of a namespace if their answer changed. */
   #reassess({ member, namespace }: Place): void {
     const key = `${member}/${namespace}`;
     const { sources } = this.#copier;
@@ -191,7 +184,6 @@ export class NetworkPolicyController implements PodCopier {
     }
   }
 
-  /** Returns the namespaces of which the member has copies, or was given pods. */
   #namespacesOf(member: Member): ReadonlySet<string> {
     const copies = this.#copier.copies.in(member).map(({ namespace }) => namespace);
     return new Set([...copies, ...this.#placements.namespacesIn(member.name)]);

@@ -9,12 +9,10 @@ import { memberOf } from "../../pods/proxy.ts";
 const FIRST_MINOR = 35;
 const versionAnswer = z.object({ major: z.string(), minor: z.string() });
 
-/** Reports whether the host's API server makes a pod a proxy in its Binding. Rejects with KubeError. */
 export async function bindsLabels(host: ClusterClient, signal: AbortSignal): Promise<boolean> {
   return copiesLabels(await host.raw({ method: "GET", path: "/version", signal }));
 }
 
-/** Reports whether an API server with this answer at `/version` copies a Binding's labels. */
 export function copiesLabels(answer: unknown): boolean {
   const parsed = versionAnswer.safeParse(answer);
   if (!parsed.success) return false;
@@ -24,35 +22,31 @@ export function copiesLabels(answer: unknown): boolean {
 }
 
 /**
- * Pods on virtual nodes whose Bindings may not have made them proxies: the feature gate is off, or one of several API servers is
- * older. No watch of Legation selects such a pod, and no cluster would run it.
+ * Their Bindings may not have made these pods proxies: no watch of Legation selects them, and no cluster would run
+ * them.
  */
 export class UnmarkedPods {
   readonly #pods = new Map<ObjectKey, Stored<Pod>>();
 
-  /** Returns the pod as it is once it is bound. */
   get(key: ObjectKey): Stored<Pod> | undefined {
     return this.#pods.get(key);
   }
 
-  /** Returns the pods on the member's virtual node, and those that are being bound there. */
   on(member: string): ObjectKey[] {
     const node = virtualNodeName(member);
     return [...this.#pods].flatMap(([key, { spec }]) => (spec?.nodeName === node ? [key] : []));
   }
 
-  /** The pod is about to be bound to the member's virtual node. */
   expect(pod: Stored<Pod>, member: string): void {
     const spec = { containers: [], ...pod.spec, nodeName: virtualNodeName(member) };
     this.#pods.set(objectKey(pod.metadata), { ...pod, spec });
   }
 
-  /** Forgets a pod that is a proxy, not bound, or gone. */
   forget(key: ObjectKey): void {
     this.#pods.delete(key);
   }
 
-  /** Reads the pods that earlier leaders left on the members' virtual nodes. Rejects with KubeError. */
+  /** Earlier leaders left these pods. Rejects with KubeError. */
   async find(host: ClusterClient, members: readonly string[], signal: AbortSignal): Promise<ObjectKey[]> {
     for (const member of members) {
       const { items } = await host.list(pods, {

@@ -34,10 +34,7 @@ const WAKING = [
   "defaultsChanged",
 ] as const;
 
-/**
- * Binds pods for which the host's scheduler has found no node for a while to virtual nodes. Watches pods in overflow mode only while
- * they have no node: pods that the host runs cost nothing.
- */
+/** Watches pods in overflow mode only while they have no node: pods that the host runs cost nothing. */
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;
@@ -107,7 +104,6 @@ export class OverflowController {
     void this.#findUnmarked();
   }
 
-  /** Reads the pods that earlier leaders left unmarked, in the background: few hosts have any. */
   async #findUnmarked(): Promise<void> {
     const { host, registry, clock, log } = this.#options;
     const members = registry.clusters().map(({ metadata }) => metadata.name);
@@ -129,12 +125,10 @@ export class OverflowController {
     await this.#loop.stop();
   }
 
-  /** Members or refusals changed: pods that wait may fit now. */
   #onRoom(): void {
     if (this.#pods.store.size > 0) this.#resync.request(ROOM_DELAY_MS);
   }
 
-  /** Returns the number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
   bindingTo(member: string): number {
     return this.#executor.bindingTo(member);
   }
@@ -169,7 +163,6 @@ export class OverflowController {
     };
   }
 
-  /** Returns a pod in overflow mode that has no node, by its uid. */
   #waiting(uid: string): Stored<Pod> | undefined {
     return this.#pods.store.byIndex(UID_INDEX, uid)[0];
   }

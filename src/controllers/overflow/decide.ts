@@ -15,10 +15,7 @@ const LOOK_AGAIN_MS = 1000;
 // The host's own pods are not watched: that a group has left its nodes is noticed this late.
 const GROUP_AGAIN_MS = 5000;
 
-/**
- * Leaves a pod to the host's scheduler until that has found no node for long enough. Then binds it to the virtual node of the best
- * member, if one has room.
- */
+/** Leaves a pod to the host's scheduler until that has found no node for long enough. */
 export function decide(observed: Observed, now: number, wall: number = now): OverflowDecision {
   const { pod, optedIn, seen, afterMs } = observed;
   const member = memberOf(pod);
@@ -44,15 +41,14 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
   return decideMember(observed, now);
 }
 
-/** Reports whether the host's scheduler found no node. A pod that waits for a preemption has a nominated node; a gated one was not tried. */
+/** A pod that waits for a preemption has a nominated node; a gated one was not tried. */
 export function isUnplaced(pod: Pod): boolean {
   const nominated = (pod.status?.nominatedNodeName ?? "") !== "";
   return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;
 }
 
 /**
- * Returns since when the host has had no node for the pod; epoch ms. The condition's time survives a restart, but may be older than a
- * lifted gate or failed preemption: it counts within what was seen here. `aheadMs`: lead of this process's clock over the machine's.
+ * The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here.
  */
 export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
   const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
@@ -94,18 +90,16 @@ function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: s
   return { type: "overflow", uid, resourceVersion, member };
 }
 
-/** Returns why a pod with a claim stays on the host, whatever room there is elsewhere. Undefined if it has none. */
+/** Whatever room there is elsewhere. */
 export function staysForClaim({ spec }: Pod): string | undefined {
   const claim = spec === undefined ? undefined : hostClaim(spec);
   return claim === undefined ? undefined : `stays on this cluster: its claim is this cluster's (${claim})`;
 }
 
-/** Returns the message for a pod that no member can take, either. */
 export function noRoomEither(refusals: readonly Refusal[]): string {
   return `no member cluster has room either: ${explain(refusals)}`;
 }
 
-/** Tells the author once: the pod is still the host's scheduler's, which reports the rest. */
 function tell({ pod, told }: Observed, message: string): Action[] {
   return told ? [] : [{ type: "tell", uid: pod.metadata.uid, message }];
 }

@@ -36,37 +36,30 @@ export interface OverflowOptions extends ControllerOptions {
   readonly recorder: EventRecorder;
   /** Returns why a member cannot have the network policies that hold for a pod here, as far as is known. */
   readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
-  /** Reports whether the member is given the classes that the delegate names, so that it need not have them yet. */
   readonly providesClasses: (delegate: Pod, member: string) => boolean;
 }
 
 interface ExecutorOptions extends OverflowOptions {
-  /** The pod as the host last showed it. */
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly groups: HostGroups;
   readonly unmarked: UnmarkedPods;
   readonly onTold: (uid: string) => void;
-  /** A member takes pods again like one that it had refused, or its reserved room is free again. */
   readonly onRoom: () => void;
 }
 
-/** Carries out the overflow controller's actions. */
 export class Executor {
   readonly #options: ExecutorOptions;
-  /** The members to whose virtual nodes pods are being bound. */
   readonly #under = new Map<ObjectKey, string>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
   }
 
-  /** Returns the number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
   bindingTo(member: string): number {
     const under = [...this.#under].flatMap(([key, name]) => (name === member ? [key] : []));
     return new Set([...under, ...this.#options.unmarked.on(member)]).size;
   }
 
-  /** Executes one action; the result reports whether the store shows it. Rejects with KubeError. */
   execute(action: Action, context: Context): Promise<Expectation<Observed> | undefined> {
     switch (action.type) {
       case "overflow":
@@ -131,7 +124,7 @@ export class Executor {
     return left;
   }
 
-  /** Returns why the member's API server would refuse the delegate. A dry run stores nothing, so a crash leaves nothing behind. */
+  /** A dry run stores nothing, so a crash leaves nothing behind. */
   async #dryRun(member: Member, delegate: Pod, { signal }: Context): Promise<NotTaken | undefined> {
     try {
       await member.answerOf(tryDelegate(member, delegate, signal));
@@ -149,7 +142,7 @@ export class Executor {
     return message === undefined ? undefined : { cluster, reason: "RefusedByMember", message };
   }
 
-  /** Writes the decision in one Binding: node, member and the proxy's label. Returns false if the host's scheduler was faster. */
+  /** Returns false if the host's scheduler was faster. */
   async #bind(
     pod: Stored<Pod>,
     { uid, resourceVersion, member }: ActionOf<"overflow">,
@@ -175,7 +168,6 @@ export class Executor {
     }
   }
 
-  /** Makes a bound pod a proxy if its Binding has not. */
   async #mark(
     { uid, member }: ActionOf<"mark">,
     { key, signal, log }: Context,
@@ -206,17 +198,14 @@ export class Executor {
   }
 }
 
-/** Returns the refusal as one that holds for all pods with the same spec. */
 function ofAllAlike(refusal: Refusal | undefined): NotTaken | undefined {
   return refusal && { refusal, sharedBy: "spec" };
 }
 
-/** Reports whether the store shows the pod no more as one without a node. */
 function hasLeft(uid: string): Expectation<Observed> {
   return ({ pod }) => pod.metadata.uid !== uid || isBound(pod);
 }
 
-/** Returns the marks that make a pod a proxy of the member, on its Binding or on itself. */
 function marksOf(member: string): Required<Pick<ObjectMeta, "labels" | "annotations">> {
   return { labels: { [PROXY_LABEL]: PROXY_LABEL_VALUE }, annotations: { [CLUSTER_ANNOTATION]: member } };
 }

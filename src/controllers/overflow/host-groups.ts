@@ -11,21 +11,18 @@ import type { FindPod } from "../delegation/placement/groups.ts";
 const FRESH_MS = 3000;
 
 interface Reading {
-  /** End of the read; epoch ms. */
   readonly at: number;
   readonly ids: ReadonlySet<string>;
-  /** The pods there by uid, with the owners by which groups of others are known. */
   readonly pods: ReadonlyMap<string, Stored<Pod>>;
 }
 
 export interface HostGroupsOptions {
   readonly host: ClusterClient;
   readonly clock: Pick<Clock, "now">;
-  /** Returns the id of a pod's group. `find` looks up owners among the pods on the host's nodes. */
   readonly groupOf: (pod: Stored<Pod>, find: FindPod) => string | undefined;
 }
 
-/** Groups with pods on the host's own nodes. They are read only when a pod of a group is about to be delegated. */
+/** Read only when a pod of a group is about to be delegated. */
 export class HostGroups {
   readonly #options: HostGroupsOptions;
   readonly #namespaces = new Map<string, Reading>();
@@ -35,17 +32,16 @@ export class HostGroups {
     this.#options = options;
   }
 
-  /** Reports whether the group has pods there. Undefined unless that was read lately. */
   has(namespace: string, id: string): boolean | undefined {
     return this.#fresh(namespace)?.ids.has(id);
   }
 
-  /** Returns a pod there by its uid. Undefined unless that was read lately. */
+  /** Undefined unless the namespace was read lately. */
   pod(namespace: string, uid: string): Stored<Pod> | undefined {
     return this.#fresh(namespace)?.pods.get(uid);
   }
 
-  /** Reads the groups of a namespace. Calls during a read share it. Rejects with KubeError. */
+  /** Calls during a read share it. Rejects with KubeError. */
   async read(namespace: string, signal: AbortSignal): Promise<void> {
     let reading = this.#underWay.get(namespace);
     if (reading === undefined) {
@@ -89,7 +85,6 @@ export class HostGroups {
   }
 }
 
-/** Returns the pod with its name and owners only. */
 function ownedOnly({ metadata: { name, uid, resourceVersion, ownerReferences } }: Stored<Pod>): Stored<Pod> {
   return { metadata: { name, uid, resourceVersion, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
 }

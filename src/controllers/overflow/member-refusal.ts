@@ -15,16 +15,12 @@ import type { SharedBy } from "../delegation/model/decision.ts";
 import { NEEDED } from "../dependencies/controller.ts";
 import { isUntryable } from "../try-delegate.ts";
 
-/** A refusal of a member, and the other pods that it holds for, if there are any. */
 export interface NotTaken {
   readonly refusal: Refusal;
   readonly sharedBy?: SharedBy;
 }
 
-/**
- * Returns why a member's API server would refuse a delegate, by its answer to a dry run. Undefined if it would take it, or lacks only
- * what is created before the delegate. Throws an error that says nothing about the pod.
- */
+/** Undefined if the member would take the delegate, or lacks only what is created before it. */
 export function dryRunRefusal(member: string, error: unknown, makesNamespaces: boolean): NotTaken | undefined {
   if (isKubeError(error, "AlreadyExists")) {
     return { refusal: { cluster: member, reason: "NameTaken", message: "a pod of that name is there" } };
@@ -40,7 +36,6 @@ export function dryRunRefusal(member: string, error: unknown, makesNamespaces: b
   return { refusal: { cluster: member, ...refused }, ...sharedBy };
 }
 
-/** The clusters in which a pod's dependencies are read. */
 export interface Places {
   readonly host: ClusterClient;
   readonly hostId: string;
@@ -48,10 +43,7 @@ export interface Places {
   readonly signal: AbortSignal;
 }
 
-/**
- * Returns why the member cannot have a copy of an object that the pod needs: another owner's object has its name there. Rejects with
- * KubeError if that cannot be read.
- */
+/** Another owner's object has the name of a copy. Rejects with KubeError if that cannot be read. */
 export async function dependencyRefusal(pod: Stored<Pod>, places: Places): Promise<Refusal | undefined> {
   for (const dependency of dependenciesOf(pod)) {
     if (DEPENDENCIES[dependency.kind].isUsedInPlace?.(dependency.name) === true) continue;

@@ -10,20 +10,16 @@ export interface Seen {
   readonly unplacedAt: number;
 }
 
-/** The group of a pod that no member has a pod of yet. */
 export interface UnsettledGroup {
-  /** For people. */
   readonly text: string;
   /** The group has pods on the host's own nodes. Absent: not known. */
   readonly onHost?: boolean;
 }
 
-/** Everything that one decision depends on. */
 export interface Observed {
   readonly pod: Stored<Pod>;
   /** The host's API server can make a pod a proxy in its Binding. */
   readonly supported: boolean;
-  /** The namespace still has a mode of delegation. */
   readonly optedIn: boolean;
   readonly seen: Seen;
   readonly afterMs: number;
@@ -36,10 +32,7 @@ export interface Observed {
 }
 
 export type Action =
-  /**
-   * Binds the pod to the member's virtual node, if its API server would take the delegate. Nothing is bound when the pod has
-   * changed since `resourceVersion`.
-   */
+  /** Nothing is bound when the pod has changed since `resourceVersion`. */
   | {
       readonly type: "overflow";
       readonly uid: string;
@@ -50,7 +43,6 @@ export type Action =
   | { readonly type: "mark"; readonly uid: string; readonly member: string }
   /** Reads which groups of the namespace have pods on the host's own nodes. */
   | { readonly type: "readHostGroups"; readonly uid: string }
-  /** Tells the author in an event why the pod stays. */
   | { readonly type: "tell"; readonly uid: string; readonly message: string };
 
 export type OverflowDecision = Decision<Action>;

@@ -18,24 +18,21 @@ export class OverflowPlacement {
     this.#options = options;
   }
 
-  /** Reports whether the namespace is opted in. */
   optedIn(namespace: string): boolean {
     return this.#options.namespaces.get(objectKey({ name: namespace })) !== undefined;
   }
 
-  /** Returns how long the host must have found the pod unschedulable. The default where the annotations cannot be read. */
+  /** The default where the annotations cannot be read. */
   overflowAfterSeconds(pod: Stored<Pod>): number {
     const parsed = this.#options.placementState.reader.parse(pod);
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
-  /** Returns the view of the pod. `find` looks up owners that are no proxies. */
   observe(pod: Stored<Pod>, find: FindPod): View {
     this.#options.placementState.reader.update(pod, find);
     return this.#options.observe(objectKey(pod.metadata), pod);
   }
 
-  /** Returns the pod's group and its home; undefined when it has no group. */
   groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
     const { reader, groups } = this.#options.placementState;
     const group = reader.groupOf(pod, find);
@@ -43,12 +40,11 @@ export class OverflowPlacement {
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }
 
-  /** Derives the delegate for the member. */
   delegateIn(pod: Stored<Pod>, member: Pick<Member, "candidate">): Pod {
     return this.#options.placementState.view.delegateIn(pod, member.candidate(), this.#options.identity);
   }
 
-  /** Reserves room for the delegate of a pod that is about to be bound. Reports false when its group may not go there now. */
+  /** Reports false when the pod's group may not go there now. */
   reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean {
     const { placementState } = this.#options;
     const { uid, namespace } = pod.metadata;
@@ -57,7 +53,6 @@ export class OverflowPlacement {
     return true;
   }
 
-  /** Undoes `reserve`: the pod was not bound. */
   giveUp(uid: string, member: string): void {
     // The pod was bound, though the response was lost: it is a proxy now.
     if (this.#isProxy(uid)) return;
@@ -65,20 +60,17 @@ export class OverflowPlacement {
     this.#options.events.emit("roomFreed");
   }
 
-  /** Notes that the member would not take the pod, nor those that share the refusal. */
   refusedBy(pod: Stored<Pod>, refusal: Refusal, sharedBy?: SharedBy): void {
     const { reservations } = this.#options.placementState;
     if (sharedBy === undefined) reservations.refuse(pod.metadata.uid, refusal, { nodesVersion: 0 });
     else reservations.refuseAll(pod, refusal, sharedBy);
   }
 
-  /** Notes that the member's API server would take the pod. Reports whether it had refused pods like it. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
     const { shapes } = this.#options.placementState;
     return !shapes.empty && shapes.accept(name, shapeOf(pod), "RefusedByMember");
   }
 
-  /** Forgets a pod that waits for no member any more, unless it is a proxy or about to be one. */
   leave(uid: string): void {
     const { groups, memories } = this.#options.placementState;
     if (this.#isProxy(uid) || memories.of(uid).room !== undefined) return;

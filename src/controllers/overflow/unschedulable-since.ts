@@ -6,7 +6,6 @@ import type { Seen } from "./model.ts";
 export class UnschedulableSince {
   readonly #pods = new Map<string, { otherwiseAt?: number; unplacedAt?: number }>();
 
-  /** Notes the pod's state now. */
   note(pod: Stored<Pod>, now: number): void {
     const { uid } = pod.metadata;
     const entry = this.#pods.get(uid) ?? {};
@@ -14,7 +13,7 @@ export class UnschedulableSince {
     else this.#pods.set(uid, { ...entry, unplacedAt: entry.unplacedAt ?? now });
   }
 
-  /** Returns what was seen of the pod. A clock that was set back leaves times in the future: they count as now. */
+  /** A clock that was set back leaves times in the future: they count as now. */
   of(uid: string, now: number): Seen {
     const { otherwiseAt, unplacedAt = now } = this.#pods.get(uid) ?? {};
     return {

@@ -25,10 +25,8 @@ export interface PodEventOptions {
   /** A client for events alone: they must not delay other requests. */
   readonly host: ClusterClient;
   readonly registry: Registry;
-  /** Store of the host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
-  /** Writes events of type Warning only. */
   readonly warningsOnly: boolean;
   readonly clock: Clock;
   readonly log: Logger;
@@ -60,13 +58,11 @@ export class PodEventController {
     for (const name of ["cluster", "connection"] as const) options.events.on(name, () => this.#refresh());
   }
 
-  /** Starts to follow members once the host's proxies are read. */
   start(): void {
     this.#started = true;
     this.#refresh();
   }
 
-  /** Follows each member once its delegates are known. */
   #refresh(): void {
     if (this.#started) this.#followers.follow(this.#options.registry.members().filter(({ read }) => read));
   }
@@ -105,7 +101,6 @@ export class PodEventController {
     for (const each of waiting) this.#tell(each);
   }
 
-  /** Reports whether the event was about a known delegate. */
   #tell({ member, event, isNew }: Waiting): boolean {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
@@ -114,10 +109,7 @@ export class PodEventController {
     return true;
   }
 
-  /**
-   * Reports whether the proxy may have its delegate in the member. A hostile member could claim any pod of the host: the host must
-   * not have placed the pod elsewhere.
-   */
+  /** A hostile member could claim any pod of the host. */
   #isPlacedIn(member: string, owner: Owner): boolean {
     const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;
@@ -125,7 +117,6 @@ export class PodEventController {
   }
 }
 
-/** Returns the proxy of the delegate that the event is about, alive or just gone. */
 function proxyOf(member: Member, { involvedObject }: KubeEvent): Owner | undefined {
   const key = objectKey(involvedObject);
   for (const delegate of [member.delegates.get(key), member.delegates.departed(key)]) {

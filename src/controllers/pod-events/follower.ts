@@ -23,14 +23,11 @@ export interface FollowerOptions {
   readonly fieldSelector: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called for each event. `isNew`: it may not have been passed on before. Otherwise it happened again. */
+  /** `isNew`: not passed on before. */
   readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
 }
 
-/**
- * Follows a cluster's events without a store: they are many, and only new ones matter. If a watch cannot continue, reads a list page
- * by page for the events in between.
- */
+/** Keeps no store: events are many, and only new ones matter. */
 export class EventFollower {
   readonly #options: FollowerOptions;
   readonly #backoff: ConnectionBackoff;
@@ -38,9 +35,8 @@ export class EventFollower {
   readonly #pause: InterruptibleSleep;
   #running: Promise<void> | undefined;
   #version: string | undefined;
-  /** The watch was lost: the server may have been restored since. */
+  /** The server may have been restored since. */
   #doubted = false;
-  /** Earlier events have been passed on; epoch ms. */
   #toldUntil: number;
   #lastProblem: string | undefined;
 
@@ -55,13 +51,11 @@ export class EventFollower {
     this.#running ??= this.#run();
   }
 
-  /** Ends, and resolves when no event will be passed on any more. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("no longer followed"));
     await this.#running;
   }
 
-  /** Ends a wait between attempts, since the server answers again. */
   retry(): void {
     this.#pause.end();
   }

@@ -9,15 +9,11 @@ const POD_NAME_LENGTH = 236;
 // vain for its events.
 const PLACEMENT_REASONS: ReadonlySet<string> = new Set(["FailedScheduling", "NotTriggerScaleUp"]);
 
-/** Reports whether the event makes sense on the host. */
 export function concernsHost({ reason }: KubeEvent): boolean {
   return reason === undefined || !PLACEMENT_REASONS.has(reason);
 }
 
-/**
- * Returns a delegate's event as one about its proxy. Its name follows from the member's event alone, so that several leaders write it
- * once.
- */
+/** The name follows from the member's event alone, so that several leaders write it once. */
 export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string): KubeEvent {
   const { metadata, involvedObject, related: _, ...told } = event;
   const { namespace, name, uid } = proxy;
@@ -42,27 +38,23 @@ export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string):
   };
 }
 
-/**
- * Returns the end of an event's name. Kubernetes' components write the time there, in hexadecimal nanoseconds: API servers list by
- * name, and clients rely on the order. Events of other components get digits of their uid.
- */
+/** Kubernetes' components write the time there, in hexadecimal nanoseconds: API servers list by name. */
 function digitsOf({ metadata, involvedObject }: Stored<KubeEvent>): string {
   const start = `${involvedObject.name}.`;
   const end = metadata.name.startsWith(start) ? metadata.name.slice(start.length) : "";
   return /^[0-9a-f]{16}$/.test(end) ? end : metadata.uid.replaceAll("-", "").slice(0, 16);
 }
 
-/** Returns the merge patch for an event that happened again. */
 export function recurrence({ count, lastTimestamp, message, series }: KubeEvent): object {
   return { count, lastTimestamp, message, series };
 }
 
-/** Reports whether the event happened more than once: it may have been written with a smaller count. */
+/** The event may have been written with a smaller count. */
 export function recurs({ count = 1, series }: KubeEvent): boolean {
   return count > 1 || (series ?? undefined) !== undefined;
 }
 
-/** Returns when the event happened last; epoch ms. */
+/** Epoch ms. */
 export function observedAt({ metadata, series, lastTimestamp, eventTime }: KubeEvent): number {
   const times = [series?.lastObservedTime, lastTimestamp, eventTime, metadata.creationTimestamp];
   return Math.max(...times.map((time) => Date.parse(time ?? "")).filter((time) => !Number.isNaN(time)), 0);

@@ -1,8 +1,6 @@
 import type { KubeEvent, ObjectKey } from "../../api/kubernetes.ts";
 
-/** An event to write to the host. */
 export interface Pending {
-  /** The member of the event. */
   readonly member: string;
   readonly event: KubeEvent;
   /** The host may not have the event yet. */
@@ -22,11 +20,9 @@ interface Share {
 }
 
 /**
- * A fair queue of events for the host: members take turns. If it is full, the member with most events loses its oldest, so that a
- * flood of one member delays or drops no other member's events.
+ * If the queue is full, the member with most events loses its oldest: a flood of one drops no other member's events.
  */
 export class EventQueue {
-  /** Members in the order of their turns. */
   readonly #shares = new Map<string, Share>();
   #size = 0;
   #bytes = 0;
@@ -39,7 +35,7 @@ export class EventQueue {
     return this.#shares.get(member)?.events.get(key)?.pending;
   }
 
-  /** Adds an event, or replaces its waiting state. Returns the number of events that were dropped for it. */
+  /** Returns the number of events that were dropped for this one. */
   put(key: ObjectKey, pending: Pending): number {
     const { member } = pending;
     const share = this.#shares.get(member) ?? { events: new Map(), bytes: 0 };
@@ -53,7 +49,6 @@ export class EventQueue {
     return lost;
   }
 
-  /** Removes and returns the next event that may be written. */
   next(
     mayBeWritten: (pending: Pending) => boolean,
   ): { readonly key: ObjectKey; readonly pending: Pending } | undefined {

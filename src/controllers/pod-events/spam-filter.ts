@@ -16,16 +16,11 @@ interface Bucket {
   readonly at: number;
 }
 
-/**
- * Limits a member's events: per pod and type 50 at once, then one in two and a half minutes; 200 per second in all. Counts by the
- * host's uid of the pod, since a hostile member may write any source and uid into its events.
- */
+/** Counts by the host's uid of the pod, since a hostile member may write any source and uid into its events. */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
-  /** Buckets by member. Operators name Clusters, so there are few. */
   readonly #members = new Map<string, TokenBucket>();
 
-  /** Reports whether an event about a proxy may be written, and counts it then. */
   accepts(member: string, { involvedObject, type }: KubeEvent, now: number): boolean {
     // Kubernetes has two types, but a member may write any.
     const key = `${member} ${involvedObject.uid} ${type === "Warning"}`;

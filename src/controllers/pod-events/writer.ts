@@ -9,7 +9,6 @@ import { recurrence, recurs } from "./mirror.ts";
 import { EventQueue, type Pending } from "./queue.ts";
 import { SpamFilter } from "./spam-filter.ts";
 
-/** The outcome of an event. */
 export type EventOutcome = "created" | "updated" | "known" | "limited" | "overflowed" | "refused" | "failed";
 
 // Few, so that events take few slots of a busy API server. At 10 ms a response these are 800 per second.
@@ -17,15 +16,11 @@ const CONCURRENCY = 8;
 const ATTEMPTS = 5;
 const BACKOFF = { initialMs: 200, maxMs: 10_000 };
 
-/**
- * Writes events to the host: each once, in its newest state, and few at a time. Events of one pod are written one after another, so
- * that watchers see them in order, apart from retries.
- */
+/** Writes events of one pod one after another, so that watchers see them in order, apart from retries. */
 export class EventWriter {
   readonly #options: WriterOptions;
   readonly #filter = new SpamFilter();
   readonly #queue = new EventQueue();
-  /** By the pod that an event is about. */
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #backoff = new Backoff(BACKOFF);
   readonly #abort = new AbortController();
@@ -35,7 +30,7 @@ export class EventWriter {
     this.#options = options;
   }
 
-  /** Queues a member's event. Replaces its earlier state if that still waits. */
+  /** Replaces the event's earlier state if that still waits. */
   write(member: string, event: KubeEvent, isNew: boolean): void {
     const key = objectKey(event.metadata);
     const waiting = this.#queue.get(member, key);
@@ -47,7 +42,6 @@ export class EventWriter {
     this.#pump();
   }
 
-  /** Resolves when no write is in flight. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("stopped"));
     this.#queue.clear();
@@ -107,7 +101,6 @@ export class EventWriter {
     await this.#options.host.create(events, event, { signal: this.#abort.signal, metadataOnly: true });
   }
 
-  /** Queues an event again that may succeed later, after a pause for the host. */
   #failed(key: ObjectKey, { member, event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
     if (this.#abort.signal.aborted) return undefined;
     const { log, clock } = this.#options;
@@ -147,7 +140,6 @@ export interface WriterOptions {
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 
-/** Returns the pod of the host that an event is about. */
 function podOf({ involvedObject }: KubeEvent): string {
   return involvedObject.uid ?? "";
 }

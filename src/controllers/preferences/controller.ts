@@ -19,7 +19,6 @@ import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
 
-/** An author's scheduling preferences for a workload, and the members that are open to it. */
 export interface Sharing extends OpenMembers {
   /** A member is not read yet. Until then it looks closed, and the division wrong. */
   readonly settling: boolean;
@@ -27,18 +26,15 @@ export interface Sharing extends OpenMembers {
 
 export interface PreferencesOptions extends ControllerOptions {
   readonly host: ClusterClient;
-  /** Live proxies by owner. */
   readonly owned: OwnedProxies;
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
   readonly view: {
-    /** Returns how the proxy's workload is divided. Undefined if its author wants no division. */
     sharing(proxy: Stored<Pod>): Sharing | undefined;
   };
   readonly refusedWrites: RefusedMoves;
 }
 
-/** Reports refused writes for their pods to authors. */
 interface RefusedMoves {
   note(key: ObjectKey, proxyUid: string, what: string, error: unknown, refused: RefusedWrite): void;
   over(key: ObjectKey, proxyUid: string, what: string): void;
@@ -64,15 +60,12 @@ const MEMBERS_CHANGED = ["cluster", "connection", "memberNodes", "responsive", "
 
 type Context = ActionContext<string>;
 
-/** Moves of one owner's replicas in progress. */
 interface Moved {
-  /** Number of replicas before the moves. */
   readonly total: number;
   /** End of the wait for replacements, which do not come if the owner was scaled down meanwhile; epoch ms. */
   until: number;
   /** Evicted replicas by uid: the store may still show them. */
   readonly evicted: Map<string, ObjectKey>;
-  /** Number of replicas before the moves, by the members that were to get more. */
   readonly had: Map<string, number>;
 }
 
@@ -84,7 +77,6 @@ export class PreferencesController {
   readonly #moved = new Map<string, Moved>();
   /** Moves that brought a member no replica, by owner and member. */
   readonly #moves: WriteGuard;
-  /** Owners whose authors want a division. */
   readonly #dividing = new Set<string>();
   #membersTimer: Timer | undefined;
 
@@ -204,7 +196,7 @@ export class PreferencesController {
     return { others: { placed, unready, larger } };
   }
 
-  /** Ends the moves once all replicas have a member. A member that has no more than before did not take the moved replica. */
+  /** A member that has no more replicas than before did not take the moved one. */
   #judge(owner: string): void {
     const moved = this.#moved.get(owner);
     if (moved === undefined) return;

@@ -13,15 +13,13 @@ const UPDATED_MS = 10_000;
 // Replicas by which a workload may be off its division in an update, whatever is done.
 const OFF_IN_UPDATE = 1;
 
-/** Actions for one owner's replicas now, and when to look again without an event. */
 export interface PreferencesDecision {
   readonly actions: readonly Action[];
   readonly outcome: "Moving" | "Ordering" | "Changing" | "Divided";
-  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
-/** Moves replicas towards the division, and keeps deletion costs such that scaling down keeps it. */
+/** Keeps deletion costs such that scaling down keeps the division. */
 export function decide(observed: Observed, now: number): PreferencesDecision {
   // An event tells of each replica that is placed or ready, and of each member that is read.
   if (observed.waiting > 0 || observed.settling) return { actions: [], outcome: "Changing" };
@@ -41,7 +39,7 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   };
 }
 
-/** Returns evictions from the members furthest above their share, each for a place in another member. */
+/** Each eviction is for a place in another member. */
 function movesOf(observed: Observed, now: number): Action[] {
   const { preferences, movable, replicas, closed, others } = observed;
   if (!preferences.rebalance || !movable || others?.larger === true) return [];
@@ -83,7 +81,7 @@ function movesOf(observed: Observed, now: number): Action[] {
   }
 }
 
-/** Returns corrections of deletion costs, such that the replicas furthest above their share go first. */
+/** The replicas furthest above their share go first. */
 function costsOf({ preferences, key, replicas, candidates }: Observed): Action[] {
   const managed = replicas.filter(({ cost, costed }) => costed || cost !== undefined);
   const order = new DivisionOrder(
@@ -114,7 +112,6 @@ function costsOf({ preferences, key, replicas, candidates }: Observed): Action[]
   );
 }
 
-/** Orders replicas by deletion cost, then the youngest first. */
 function firstToGo(a: Replica, b: Replica): number {
   const least = (a.cost ?? Number.NEGATIVE_INFINITY) - (b.cost ?? Number.NEGATIVE_INFINITY);
   if (a.cost !== b.cost && !Number.isNaN(least)) return least;
@@ -122,7 +119,6 @@ function firstToGo(a: Replica, b: Replica): number {
   return a.uid < b.uid ? -1 : 1;
 }
 
-/** Reports whether a member has a minimum or maximum of replicas. */
 function hasLimits(preferences: SchedulingPreferences, members: readonly string[]): boolean {
   return members.some((member) => {
     const { minReplicas = 0, maxReplicas } = preferencesFor(preferences, member) ?? {};

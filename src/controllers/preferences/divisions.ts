@@ -21,12 +21,10 @@ interface Known {
 // Kinds that scale down by deletion cost.
 const KINDS_WITH_COST: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController"]);
 
-/** Keeps the division of each owner's replicas: ranks members for the next replica, and gives each its deletion cost. */
 export class Divisions {
   readonly proxies: OwnedProxies = new OwnedProxies();
   readonly #known = new Map<string, Known>();
 
-  /** Returns the placement rule for a proxy among the open members that may have it. */
   rule(
     proxy: Stored<Pod>,
     preferences: SchedulingPreferences,
@@ -54,7 +52,6 @@ export class Divisions {
     return divisionRule({ preferences, order, placed, others: beside });
   }
 
-  /** Returns the replicas of the other ReplicaSets of a Deployment or Rollout in these members. */
   #beside(owner: string, others: readonly string[], candidates: readonly Candidate[], capacities: Replicas): Others {
     const clusters = candidates.map(({ name }) => name);
     const counted = new Set(clusters);
@@ -66,7 +63,7 @@ export class Divisions {
     };
   }
 
-  /** Returns the deletion cost for the Binding of a proxy: replicas furthest above their share go first. */
+  /** Replicas furthest above their share go first. */
   costAnnotations(proxyUid: string): Record<string, string> {
     const own = this.proxies.get(proxyUid);
     if (own?.costed !== true || own.member === undefined || own.nth === undefined) return {};
@@ -81,12 +78,10 @@ export class Divisions {
     return { [DELETION_COST_ANNOTATION]: cost, [OWN_DELETION_COST_ANNOTATION]: cost };
   }
 
-  /** Handles a proxy that was added or updated. */
   update(proxy: Stored<Pod>): void {
     this.proxies.update(proxy, hasNoCost(proxy));
   }
 
-  /** Handles a proxy that is gone. */
   remove(proxy: Stored<Pod>): void {
     this.proxies.remove(proxy.metadata.uid);
     const owner = controllerOf(proxy)?.uid;

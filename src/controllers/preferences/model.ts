@@ -4,7 +4,6 @@ import type { Replicas } from "../../placement/division.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
-/** A replica that has a member. */
 export interface Replica {
   readonly uid: string;
   /** The proxy's, as observed. */
@@ -12,32 +11,26 @@ export interface Replica {
   readonly key: ObjectKey;
   readonly member: string;
   readonly ready: boolean;
-  /** The deletion cost that Legation wrote. */
   readonly cost?: number;
   /** The owner reads deletion costs, and no other manager wrote one. */
   readonly costed: boolean;
-  /** RFC 3339. */
   readonly createdAt: string;
 }
 
-/** Replicas of the other ReplicaSets of a Deployment or Rollout. */
 export interface OtherReplicas {
   /** Placed replicas by member, for each of these ReplicaSets. */
   readonly placed: readonly Replicas[];
-  /** Number of them that are not ready, or have no member yet. */
   readonly unready: number;
   /** A ReplicaSet of these has more replicas. It moves for all, so that two never move for the same place. */
   readonly larger: boolean;
 }
 
-/** Everything that one decision about an owner's replicas depends on. */
 export interface Observed extends OpenMembers {
   /** `namespace/name` of the workload. Orders members of equal weight. */
   readonly key: string;
   /** The owner replaces evicted replicas without loss. */
   readonly movable: boolean;
   readonly replicas: readonly Replica[];
-  /** Number of replicas without a member. */
   readonly waiting: number;
   /** End of the wait for replacements of evicted replicas; epoch ms. */
   readonly replacingUntil?: number;
@@ -50,7 +43,6 @@ export interface Observed extends OpenMembers {
   readonly heldMoves: HeldWrites;
 }
 
-/** A write to a proxy. */
 export type Action =
   | {
       readonly type: "evict";

@@ -10,7 +10,6 @@ export interface OwnedProxy {
   readonly uid: string;
   readonly key: ObjectKey;
   readonly owner: string;
-  /** The member that has it or is about to. */
   member?: string;
   bound: boolean;
   ready: boolean;
@@ -20,13 +19,11 @@ export interface OwnedProxy {
   nth?: number;
   /** The owner reads deletion costs, and the author wrote none. */
   costed: boolean;
-  /** The deletion cost that Legation wrote. */
   cost?: number;
 }
 
 interface Owner {
   readonly uid: string;
-  /** The Deployment or Rollout that owns the ReplicaSet. */
   readonly family: Family | undefined;
   readonly proxies: Map<string, OwnedProxy>;
   readonly placed: Record<string, number>;
@@ -36,7 +33,6 @@ interface Owner {
   leaving: readonly string[] | undefined;
 }
 
-/** The ReplicaSets of a Deployment or Rollout. */
 interface Family {
   readonly key: string;
   readonly owners: Set<Owner>;
@@ -48,17 +44,13 @@ interface Family {
 
 const NONE: Replicas = {};
 
-/**
- * The live proxies of each owner, by member. Updated by events of proxies and by each placement decision, so that a burst is counted
- * and the cost of a placement does not grow with the number of replicas.
- */
+/** Updated by each placement decision, too, so that a burst is counted. */
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();
   /** Families by kind and name: a Deployment and a Rollout may share a name. */
   readonly #families = new Map<string, Family>();
 
-  /** Notes a proxy as the host shows it. */
   update(proxy: Stored<Pod>, costed = false): void {
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid;
@@ -107,13 +99,13 @@ export class OwnedProxies {
     if (family.owners.size === 0) this.#families.delete(family.key);
   }
 
-  /** Notes the member in which a proxy without a node has its delegate or reserved room. Undefined: none any more. */
+  /** Undefined: none any more. */
   place(uid: string, member: string | undefined): void {
     const own = this.#proxies.get(uid);
     if (own !== undefined && !own.bound) this.#move(own, member);
   }
 
-  /** Notes the member that shows the proxy's delegate, unless the proxy has a member already. */
+  /** Unless the proxy has a member already. */
   noteDelegate(uid: string, member: string): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }
@@ -122,23 +114,20 @@ export class OwnedProxies {
     return this.#proxies.get(uid);
   }
 
-  /** Returns the owner's replicas by member. Live: copy it to keep it. */
   placed(owner: string): Replicas {
     return this.#owners.get(owner)?.placed ?? NONE;
   }
 
-  /** Returns the number of the owner's placed replicas. */
   total(owner: string): number {
     return this.#owners.get(owner)?.total ?? 0;
   }
 
-  /** Returns the number of the owner's replicas that are not ready, or have no member yet. */
+  /** Also counts replicas without a member. */
   unready(owner: string): number {
     const { proxies, ready = 0 } = this.#owners.get(owner) ?? {};
     return (proxies?.size ?? 0) - ready;
   }
 
-  /** Returns the other ReplicaSets of the same Deployment or Rollout that have placed replicas. */
   others(owner: string): string[] {
     const own = this.#owners.get(owner);
     const owners = own?.family?.owners;
@@ -146,7 +135,7 @@ export class OwnedProxies {
     return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
   }
 
-  /** Returns how many replicas of the owner's Deployment or Rollout change at once in its update, as far as seen. */
+  /** As far as seen in the update. */
   atOnce(owner: string): number {
     const family = this.#owners.get(owner)?.family;
     if (family === undefined) return 0;
@@ -162,7 +151,6 @@ export class OwnedProxies {
     return family.atOnce;
   }
 
-  /** Returns the members of the owner's placed proxies in the order of their deletion. Valid until the next event. */
   leaving(owner: string): readonly string[] {
     const known = this.#owners.get(owner);
     if (known === undefined) return [];
@@ -170,7 +158,6 @@ export class OwnedProxies {
     return known.leaving;
   }
 
-  /** Returns the owner's live proxies. */
   of(owner: string): readonly OwnedProxy[] {
     return [...(this.#owners.get(owner)?.proxies.values() ?? [])];
   }
@@ -228,7 +215,7 @@ export class OwnedProxies {
   }
 }
 
-/** Returns members in the order in which a ReplicaSet deletes pods: without a node, then not ready, then by deletion cost. */
+/** The ReplicaSet controller's order: without a node, then not ready, then by deletion cost. */
 function leavingOf({ proxies }: Owner): string[] {
   const stage = ({ bound, ready }: OwnedProxy): number => (bound ? (ready ? 2 : 1) : 0);
   const costOf = ({ cost, ordinal = 0 }: OwnedProxy): number => cost ?? -ordinal;
@@ -237,7 +224,7 @@ function leavingOf({ proxies }: Owner): string[] {
     .flatMap(({ member }) => member ?? []);
 }
 
-/** Returns the deletion cost that Legation wrote. Undefined if there is none, or another manager changed it. */
+/** Undefined if another manager changed it. */
 function ownCost({ metadata: { annotations = {} } }: Stored<Pod>): number | undefined {
   const text = annotations[OWN_DELETION_COST_ANNOTATION];
   return text === undefined || annotations[DELETION_COST_ANNOTATION] !== text ? undefined : Number(text);

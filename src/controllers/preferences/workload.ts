@@ -1,10 +1,8 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
 
-/** A workload that updates its pods by several ReplicaSets. */
 export interface Updated {
   readonly kind: "Deployment" | "Rollout";
-  /** `namespace/name`. */
   readonly name: string;
 }
 
@@ -14,13 +12,12 @@ const HASH_LABELS: readonly (readonly [Updated["kind"], string])[] = [
   ["Rollout", "rollouts-pod-template-hash"],
 ];
 
-/** Returns `namespace/name` of the author's workload: its ReplicaSets must not each begin with another cluster. */
+/** The ReplicaSets of a workload must not each begin with another cluster. */
 export function workloadOf(pod: Stored<Pod>): string {
   const { metadata } = pod;
   return updatedOf(pod)?.name ?? `${metadata.namespace}/${controllerOf(pod)?.name ?? metadata.name}`;
 }
 
-/** Returns the Deployment or Argo Rollout whose ReplicaSet owns the pod. */
 export function updatedOf({ metadata }: Stored<Pod>): Updated | undefined {
   const { kind: ownerKind, name = "" } = controllerOf({ metadata }) ?? {};
   if (ownerKind !== "ReplicaSet") return undefined;

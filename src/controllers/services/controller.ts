@@ -144,7 +144,6 @@ export class ServiceController implements PodCopier {
     if (member !== undefined) this.#place(proxy, member);
   }
 
-  /** Returns the Services that a proxy should find in its member; undefined if there are none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
     const { uid, annotations } = proxy.metadata;
     // A proxy waits before its first delegate only.
@@ -189,7 +188,7 @@ export class ServiceController implements PodCopier {
     this.#exports.release();
   }
 
-  /** A copy is made for its endpoints, or for any pod if it has no selector. It is kept for all pods of its namespace. */
+  /** A copy is made for its endpoints, or for any pod if it has no selector. */
   #use(member: Member, { namespace }: CopyRef, source: Source<ServiceObject>): Use {
     const isPlaced = this.#placements.any(member.name, namespace);
     if (isPlaced && source.state === "present" && this.#isWanted(member, source.object)) return { demand: "needed" };
@@ -215,7 +214,6 @@ export class ServiceController implements PodCopier {
     return hasSelector(service.object) ? { state: "missing" } : source;
   }
 
-  /** Returns the Services whose endpoint the pod is, and those without a selector. */
   #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {
     const { namespace = "", labels = {} } = metadata;
     return this.#servicesIn(namespace).filter((service) => !hasSelector(service) || selects(service, labels));

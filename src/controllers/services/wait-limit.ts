@@ -3,7 +3,6 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 
 export interface WaitLimitOptions {
   readonly clock: Clock;
-  /** The pod may have what it waits for, or its wait is over. */
   readonly onChange: (key: ObjectKey) => void;
 }
 
@@ -13,16 +12,13 @@ const LONGEST_WAIT_MS = 5_000;
 /** Limits how long pods wait for the copies of their Services, and for members whose copies cannot be read. */
 export class WaitLimit {
   readonly #options: WaitLimitOptions;
-  /** Waiting pods, and pods whose wait is over, by uid. */
   readonly #pods = new Map<string, { readonly key: ObjectKey; over: boolean; readonly timer: Timer }>();
-  /** Members that pods wait for, and members for which the wait is over. */
   readonly #members = new Map<object, { over: boolean; readonly timer: Timer }>();
 
   constructor(options: WaitLimitOptions) {
     this.#options = options;
   }
 
-  /** Starts the wait of a pod, unless that has begun. */
   wait(key: ObjectKey, uid: string): void {
     if (this.#pods.has(uid)) return;
     const timer = this.#options.clock.after(LONGEST_WAIT_MS, () => {
@@ -33,12 +29,11 @@ export class WaitLimit {
     this.#pods.set(uid, { key, over: false, timer });
   }
 
-  /** Reports whether the pod's wait is over. */
   over(uid: string): boolean {
     return this.#pods.get(uid)?.over === true;
   }
 
-  /** Reports whether the wait for the member is over. The first call starts it. */
+  /** The first call starts the wait. */
   overFor(member: object): boolean {
     const waiting = this.#members.get(member);
     if (waiting !== undefined) return waiting.over;
@@ -50,7 +45,6 @@ export class WaitLimit {
     return false;
   }
 
-  /** Forgets members other than these. */
   follow(members: readonly object[]): void {
     for (const [member, { timer }] of this.#members) {
       if (members.includes(member)) continue;
@@ -64,14 +58,12 @@ export class WaitLimit {
     this.#pods.delete(uid);
   }
 
-  /** Wakes the waiting pods of a namespace. */
   wake(namespace: string): void {
     for (const { key, over } of this.#pods.values()) {
       if (!over && objectRef(key).namespace === namespace) this.#options.onChange(key);
     }
   }
 
-  /** Wakes all waiting pods. */
   wakeAll(): void {
     for (const { key, over } of this.#pods.values()) if (!over) this.#options.onChange(key);
   }

@@ -27,7 +27,6 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly events: Events<ControllerEvents>;
-  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   /** Returns the kubelet endpoint of a Cluster's node. Undefined while it is not served. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
@@ -35,7 +34,6 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly nodePods?: NodePods;
   /** Returns the number of pods without a node whose delegates are in a member, or that are being bound to its node. */
   readonly waitingIn: (member: string) => number;
-  /** The delegates that members keep though the host does not know them. */
   readonly kept: Pick<KeptDelegates, "countIn">;
 }
 
@@ -93,7 +91,6 @@ export class VirtualNodeController {
     }
   }
 
-  /** The virtual nodes as the host has them. */
   get nodes(): ReadStore<KubeNode> {
     return this.#nodes.store;
   }
@@ -108,7 +105,6 @@ export class VirtualNodeController {
     this.#enqueueAll();
   }
 
-  /** Handles the first read of the proxies: their numbers are known. */
   onProxies(): void {
     this.#enqueueAll();
   }
@@ -174,7 +170,6 @@ export class VirtualNodeController {
     return this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
   }
 
-  /** Passes the state of its node on to the member. */
   #note(member: Member): void {
     const node = this.#nodeOf(member.name);
     const { unschedulable = false, taints = [] } = node?.spec ?? {};
@@ -369,7 +364,6 @@ export class VirtualNodeController {
   }
 }
 
-/** Reports whether parts of the node that its pods depend on differ. */
 function hasChanged(previous: KubeNode, node: KubeNode): boolean {
   return (
     isNodeReady(previous) !== isNodeReady(node) || !jsonEqual(previous.spec?.taints ?? [], node.spec?.taints ?? [])
@@ -383,12 +377,11 @@ function takenBy({ spec }: Stored<KubeNode>, cluster: string): string {
   );
 }
 
-/** Reports whether the member answers and its pods can be read. */
 function isHeard({ probed, unreadable }: Member): boolean {
   return probed.reachable && unreadable.pods === undefined;
 }
 
-/** Resolves to the write's answer, or to undefined if it failed with the code that means that nothing is left to do. */
+/** `undefined`: the write failed with the code that means that nothing is left to do. */
 async function ignoring<T>(code: "NotFound" | "AlreadyExists", write: Promise<T>): Promise<T | undefined> {
   try {
     return await write;

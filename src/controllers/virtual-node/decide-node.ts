@@ -22,10 +22,9 @@ import { structuredTextReader } from "../../api/structured-text.ts";
 import { HOSTNAME_LABEL, type KubeletEndpoint, labelsFromCluster, VIRTUAL_NODE_KIND } from "../../api/virtual-node.ts";
 import type { MemberFacts, NodePods, Observed } from "./model.ts";
 
-/** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
-/** Returns the node to create for a member. A node that was deleted comes back as cordoned and tainted as it was: its member is the same. */
+/** A node that was deleted comes back as cordoned and tainted as it was: its member is the same. */
 export function desiredNode(observed: Observed, wall: number): KubeNode {
   const labels = desiredLabels(observed);
   const { unschedulable = false, taints: before = [] } = observed.deleted?.spec ?? {};
@@ -50,7 +49,6 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
   };
 }
 
-/** Returns the labels of a node: those of its Cluster, and those of every virtual node. */
 export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Record<string, string> {
   const nodeName = virtualNodeName(name);
   const isExcluded = hostNodes ?? EXCLUDE_DISRUPTION_LABEL in (node?.metadata.labels ?? {});
@@ -69,7 +67,6 @@ export function desiredLabels({ name, cluster, node, hostNodes }: Observed): Rec
 
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
 
-/** Returns the taints that the operator wrote on a Cluster. */
 export function clusterTaints(cluster: Cluster | undefined): Taint[] {
   return (cluster?.spec.taints ?? []).map(({ key, value, effect }) => ({
     key,
@@ -96,7 +93,6 @@ export function desiredTaints({ cluster, node }: Observed): Taint[] | undefined 
 
 const readTaints = structuredTextReader(writtenTaintsSchema);
 
-/** Returns the keys that the node has from its Cluster, as an annotation recorded them. */
 function earlierTaints(node: KubeNode | undefined): readonly Taint[] {
   const text = node?.metadata?.annotations?.[NODE_TAINTS_ANNOTATION] ?? "[]";
   const parsed = readTaints(text);
@@ -108,8 +104,8 @@ function isSameTaint(a: Taint, b: Taint): boolean {
 }
 
 /**
- * Returns the node's status. Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most members
- * are lost at once it stays True: the node lifecycle controller would evict pods that probably run.
+ * Ready is Unknown, as for a lost kubelet, while the member's API server does not answer. If most are lost, it stays
+ * True.
  */
 export function desiredStatus(
   { name, facts, endpoint, nodePods }: Observed,
@@ -148,10 +144,7 @@ export function desiredStatus(
   };
 }
 
-/**
- * Returns every resource of the capacity: the API server defaults missing ones to the capacity. `pods` is 0 for the host's schedulers:
- * the filter NodeResourcesFit then refuses each pod, and finds that no preemption helps.
- */
+/** The API server defaults missing resources to the capacity. `pods` is 0: NodeResourcesFit refuses each pod. */
 function allocatable(facts: MemberFacts, nodePods: NodePods): Record<string, number> {
   const none = Object.fromEntries(Object.keys(facts.capacity).map((name) => [name, 0]));
   return { ...none, ...facts.allocatable, ...(nodePods === "none" ? { pods: 0 } : {}) };
@@ -167,13 +160,13 @@ function declaredFeatures({ features, version }: MemberFacts, served: boolean): 
   return [...features.filter((feature) => feature !== WEB_SOCKETS), ...own].sort();
 }
 
-/** Reports whether the member's API server takes exec, attach and port-forward by WebSocket in the newest protocols: 1.31. */
+/** Since Kubernetes 1.31. */
 function servesWebSockets(version = ""): boolean {
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(version) ?? [];
   return Number(major) > 1 || Number(minor) >= 31;
 }
 
-/** Returns nodeInfo. The API requires every field: those without a meaning for a whole cluster are empty. */
+/** The API requires every field: those without a meaning for a whole cluster are empty. */
 function nodeInfo(version: string): NodeSystemInfo {
   return {
     architecture: "",

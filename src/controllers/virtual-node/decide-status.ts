@@ -5,7 +5,7 @@ import { timestamp } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import type { Observed } from "./model.ts";
 
-/** Returns the Cluster's status if it must change. `urgent`: more than counters differ, such as a member's loss. */
+/** `urgent`: more than counters differ, such as a member's loss. */
 export function clusterStatus(
   observed: Observed,
   wall: number,
@@ -92,7 +92,6 @@ export function clusterStatus(
   };
 }
 
-/** Returns what keeps a Cluster that is being deleted. */
 function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   if (cluster?.metadata.deletionTimestamp === undefined) return undefined;
   const node = virtualNodeName(name);
@@ -110,7 +109,7 @@ function remainingPods({ name, cluster, facts }: Observed): string | undefined {
   return parts.length === 0 ? undefined : parts.join("; ");
 }
 
-/** Removes resources that the member no longer has by name: the status is a merge patch. */
+/** The status is a merge patch: what is gone is removed by name. */
 function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): object {
   const entries = Object.entries(wanted).map(([field, value]) => {
     const before: unknown = current[field as keyof ClusterStatus];

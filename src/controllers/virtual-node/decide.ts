@@ -25,7 +25,6 @@ const WITHDRAWN_AGAIN_MS = 500;
 const AWAITED_AGAIN_MS = 10_000;
 const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
-/** Decides the writes for a virtual node, its Lease and the Cluster's status. */
 export function decide(
   observed: Observed,
   now: number,
@@ -147,7 +146,6 @@ function amountsDiffer(current: ResourceList | undefined, wanted: ResourceList):
   return !jsonEqual(parseAmounts(current), parseAmounts(wanted));
 }
 
-/** Compares conditions without their heartbeat times. */
 function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readonly NodeCondition[]): boolean {
   return wanted.some((condition) => {
     const old = current.find(({ type }) => type === condition.type);
@@ -160,7 +158,7 @@ function replacingAddresses({ addresses }: NodeStatusParts): object {
   return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
 }
 
-/** Removes resources that the member no longer has from the node's maps, by name. */
+/** What the member no longer has is removed by name. */
 function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
   const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
     const gone = Object.keys(current).filter((name) => !(name in next));

@@ -15,7 +15,6 @@ export interface HostNodesOptions {
   readonly onChange: () => void;
 }
 
-/** Reports whether the host has nodes of its own that the node lifecycle controller counts. */
 export class HostNodes {
   readonly #options: HostNodesOptions;
   readonly #abort = new AbortController();
@@ -27,7 +26,6 @@ export class HostNodes {
     this.#options = options;
   }
 
-  /** Undefined until the first read. */
   get counted(): boolean | undefined {
     return this.#counted;
   }

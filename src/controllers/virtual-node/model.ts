@@ -3,22 +3,18 @@ import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { KubeletEndpoint } from "../../api/virtual-node.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
-/** The state of a member as its connection shows it. */
 export interface MemberFacts {
   readonly reachable: boolean;
-  /** The reason why it cannot be reached, or has no connection. */
   readonly message?: string;
   /** Another cluster answers in its place, or its member joined under another name already: `message` says so. */
   readonly notMember?: "AnotherCluster" | typeof JOINED_TWICE;
   /** Too many members are lost at once, so nothing is evicted for this one: `2 of 2 members …`. Absent: not so. */
   readonly spared?: string;
   readonly version?: string;
-  /** Address of its API server. Absent: there is no connection. */
   readonly server?: string;
   /** The member's nodes have been read since this controller began, so the fields below are current. */
   readonly nodesRead: boolean;
   readonly nodes: number;
-  /** Amounts in base units. */
   readonly capacity: Readonly<Record<string, number>>;
   readonly allocatable: Readonly<Record<string, number>>;
   readonly largestNode?: Readonly<Record<string, number>>;
@@ -26,7 +22,6 @@ export interface MemberFacts {
   readonly nodeKinds?: NodeKinds;
   /** Requests of pods there that are not this host's. Absent: not known. */
   readonly foreign?: Readonly<Record<string, number>>;
-  /** Features that all its nodes declare. */
   readonly features: readonly string[];
   /** Proxies bound to its virtual node. Undefined: the host's pods are not read yet. */
   readonly proxies: number | undefined;
@@ -38,15 +33,11 @@ export interface MemberFacts {
 
 /** The kubelet API of the virtual nodes, by the names of their Clusters. */
 export interface Kubelets {
-  /** Prepares to serve. Rejects if that is not possible yet. */
   start(signal: AbortSignal): Promise<void>;
   /** Serves a node, on `port` if that is free. No effect if it is served already. */
   serve(cluster: string, port?: number): Promise<void>;
-  /** Stops serving a node. */
   withdraw(cluster: string): Promise<void>;
-  /** Returns the endpoint of a node that is served. */
   endpoint(cluster: string): KubeletEndpoint | undefined;
-  /** Ends every server and stream. */
   stop(): Promise<void>;
 }
 
@@ -54,7 +45,6 @@ export interface Kubelets {
 export const NODE_PODS = ["none", "members"] as const;
 export type NodePods = (typeof NODE_PODS)[number];
 
-/** Everything that one decision about a virtual node depends on. */
 export interface Observed {
   readonly name: string;
   readonly cluster: Stored<Cluster> | undefined;
@@ -66,7 +56,6 @@ export interface Observed {
   readonly nodePods: NodePods;
   /** The host has nodes of its own that the node lifecycle controller counts. Undefined: not read yet. */
   readonly hostNodes: boolean | undefined;
-  /** Times of this controller's last writes; epoch ms. */
   readonly renewedAt: number;
   readonly heartbeatAt: number;
   readonly reportedAt: number;
@@ -74,7 +63,6 @@ export interface Observed {
   readonly refused?: string | undefined;
 }
 
-/** A write to the node, its Lease or the Cluster. */
 export type Action =
   | { readonly type: "createNode"; readonly node: KubeNode }
   /** JSON merge patch of metadata and spec. */

@@ -19,7 +19,7 @@ export interface NodeServingOptions {
   readonly log: Logger;
 }
 
-/** Serves the kubelet API of every Cluster's node. Runs in the background: pods do not need it to run. */
+/** Runs in the background: pods do not need the kubelet API to run. */
 export class NodeServing {
   readonly #options: NodeServingOptions;
   readonly #abort = new AbortController();

@@ -15,7 +15,6 @@ import { Exports } from "./writer.ts";
 
 export interface ExportControllerOptions extends PodCopierOptions {
   readonly copier: Pick<Copier<ServiceObject>, "copies" | "standing" | "sources">;
-  /** Reports whether the member was given pods of the namespace. */
   readonly hasPods: (member: string, namespace: string) => boolean;
 }
 
@@ -23,10 +22,7 @@ const SERVICE = "Service";
 // Longer than a CronJob takes to start its next pod.
 const KEPT_MS = 5 * 60_000;
 
-/**
- * Makes the host's ServiceExports in members, beside the Services' copies that own them, and reports their status on the host.
- * They are no copies: many members do not serve the API, so they are not watched there before one is made.
- */
+/** Makes ServiceExports beside copies. They are no copies: many members do not serve the API. */
 export class ExportController {
   readonly #options: ExportControllerOptions;
   readonly #exports: Exports;
@@ -93,7 +89,6 @@ export class ExportController {
     void this.#sources.whenSynced().then(() => this.onRead());
   }
 
-  /** Ends reading some time after the last proxy. */
   release(): void {
     this.#ending ??= this.#options.clock.after(KEPT_MS, () => {
       this.#ending = undefined;
@@ -102,18 +97,15 @@ export class ExportController {
     });
   }
 
-  /** Members joined or left. */
   onMembers(members: readonly Member[]): void {
     this.#status.onMembers(members);
     this.#loop.enqueueKnown((key) => this.#options.registry.member(copyRef(key).member) === undefined);
   }
 
-  /** A Service's copy changed in the member. */
   onCopy(member: string, namespace: string, name: string): void {
     this.#loop.enqueue(copyKey({ member, kind: SERVICE, namespace, name }));
   }
 
-  /** Copies were read, or the host's ServiceExports. */
   onRead(): void {
     for (const member of this.#options.registry.members()) {
       for (const { kind, namespace, name } of this.#options.copier.copies.in(member)) {

@@ -4,24 +4,20 @@ import { type Difference, differences, type ExportReport, hostConditions } from 
 import { isExported } from "../../../copies/services.ts";
 import type { CopyRef } from "../../copying/model.ts";
 
-/** A ServiceExport of the host, as far as it is known. */
 export type ExportSource =
   | { readonly state: "present"; readonly object: Stored<ServiceExport> }
   | { readonly state: "missing" }
   | { readonly state: "unknown" };
 
-/** Everything that the ServiceExport beside one Service's copy depends on. */
 export interface ObservedCopy {
   readonly ref: CopyRef;
   readonly copy: Stored<KubeObject>;
   /** The member answers, and the copy stays there. */
   readonly usable: boolean;
   readonly exported: ExportSource;
-  /** When the member is to have the ServiceExport next; epoch ms. */
   readonly due: number;
 }
 
-/** A write in the member. */
 export type ExportAction =
   /** Marks the copy and makes a ServiceExport beside it, unless both are so. */
   | {
@@ -30,18 +26,14 @@ export type ExportAction =
       readonly copy: Stored<KubeObject>;
       readonly source: Stored<KubeObject>;
     }
-  /** Removes the ServiceExport, and then the mark. */
   | { readonly type: "unexport"; readonly ref: CopyRef; readonly copy: Stored<KubeObject> };
 
-/** Actions, and when to look again without an event. */
 export interface ExportDecision<Action> {
   readonly actions: readonly Action[];
   readonly outcome: string;
-  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 
-/** Exports a Service's copy while the host exports the Service. */
 export function decideExport(
   { ref, copy, usable, exported, due }: ObservedCopy,
   now: number,
@@ -55,14 +47,12 @@ export function decideExport(
   return { actions: isSurplus ? [{ type: "unexport", ref, copy }] : [], outcome: isSurplus ? "Exporting" : "InStep" };
 }
 
-/** The last write of one type of condition. */
 export interface LastReport extends Difference {
   readonly at: number;
   /** resourceVersion of the ServiceExport after the write, or when it was refused. */
   readonly resourceVersion: string;
 }
 
-/** Everything that the status of one ServiceExport of the host depends on. */
 export interface ObservedExport {
   readonly exported: Stored<ServiceExport>;
   readonly reports: readonly ExportReport[];
@@ -71,7 +61,6 @@ export interface ObservedExport {
   readonly last: readonly LastReport[];
 }
 
-/** A write that sets a condition, or removes it. */
 export interface ReportAction extends Difference {
   readonly exported: Stored<ServiceExport>;
 }
@@ -83,7 +72,7 @@ const INTERVAL_MS = 5_000;
 // A policy of the host that refuses the write may be gone by then.
 const AGAIN_MS = 10 * 60_000;
 
-/** Writes the conditions that members report to the host's ServiceExport, at a limited rate. */
+/** At a limited rate. */
 export function decideReport(
   { exported, reports, since, last }: ObservedExport,
   now: number,

@@ -25,13 +25,9 @@ export interface ExportStatusOptions extends ControllerOptions {
   readonly hasPods: (member: string, namespace: string) => boolean;
 }
 
-/** `namespace/name` of a ServiceExport. */
 type ExportKey = `${string}/${string}`;
 
-/**
- * Writes the status of members' ServiceExports to the host's. Each condition is applied by a field manager of its own, so that a
- * conflict with an implementation on the host holds back that condition alone.
- */
+/** A field manager per condition: a conflict with an implementation on the host holds back that condition alone. */
 export class ExportStatus {
   readonly #options: ExportStatusOptions;
   readonly #loop: Controller<ExportKey, ObservedExport, ReportAction>;
@@ -53,12 +49,10 @@ export class ExportStatus {
     );
   }
 
-  /** A ServiceExport of the host was added, updated or deleted. */
   onExport(namespace: string, name: string): void {
     this.#loop.enqueue(`${namespace}/${name}`);
   }
 
-  /** Watches the member's ServiceExports, since it has one. */
   listenTo(member: Member): void {
     this.#watches.add(member);
   }

@@ -20,7 +20,6 @@ import type { ExportAction, ObservedCopy } from "./decide.ts";
 export interface ExportsOptions {
   readonly host: HostIdentity;
   readonly recorder: EventRecorder;
-  /** The member has a ServiceExport. */
   readonly onMade: (member: Member) => void;
   readonly clock: Pick<Clock, "now">;
 }
@@ -38,8 +37,8 @@ const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
 
 /**
- * Makes ServiceExports beside copies. The copy is marked first, so that the next leader knows that there is one to remove; it owns
- * the ServiceExport, so that the garbage collector deletes both.
+ * The copy is marked first, so that the next leader knows of the ServiceExport; it owns it, so that both are
+ * collected.
  */
 export class Exports {
   readonly #options: ExportsOptions;
@@ -52,7 +51,6 @@ export class Exports {
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
   }
 
-  /** Returns when the ServiceExport is to be made again; epoch ms. */
   due(key: CopyKey, copyUid: string): number {
     const made = this.#made.get(key);
     return made?.copyUid === copyUid ? made.due : 0;
@@ -102,10 +100,7 @@ export class Exports {
     return ({ copy: shown }) => shown.metadata.uid !== uid || !isExported(shown);
   }
 
-  /**
-   * Removes the ServiceExport beside a copy before that goes: the member's garbage collector would leave it for a while, and
-   * might then take the export of a new copy.
-   */
+  /** The member's garbage collector would leave the ServiceExport for a while, and might take that of a new copy. */
   async removeExport(
     member: Member,
     { namespace, name }: { readonly namespace: string; readonly name: string },
@@ -130,7 +125,7 @@ export class Exports {
     return known;
   }
 
-  /** Sets or removes the copy's mark. Returns false if the copy is gone or replaced. */
+  /** Returns false if the copy is gone or replaced. */
   async #mark(
     member: Member,
     { namespace = "", name, uid }: { namespace?: string; name: string; uid: string },
