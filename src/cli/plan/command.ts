@@ -4,7 +4,7 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
-import { printOutcome } from "../shared/output.ts";
+import { counted, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
 import { servedVersion, workloadKind } from "../simulation/workloads.ts";
@@ -27,10 +27,9 @@ const files = z.union([z.string().transform((name) => [name]), z.array(z.string(
 export const planCommand: Subcommand<PlanInput> = {
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
-    "rules, in the same words as a pod's condition. The host's API server is asked by dry-run whether it lets the pods in, " +
-    "with your own rights; nothing is stored. Members have the last word: their own schedulers, quotas and admission are " +
-    "not asked. " +
-    "Exits with 5 when a pod would wait or be refused.",
+    "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. The host's API " +
+    "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. Members have the last " +
+    "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
   flags: [
     flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
     flag("-n, --namespace <name>", "namespace of objects that name none (default: the context's)"),
@@ -106,8 +105,8 @@ function unfit({ workloads }: Plan, sources: string): Failure {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
   const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
   const problems = [
-    ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? "pod" : "pods"} would wait`]),
-    ...(refused === 0 ? [] : [`${refused} ${refused === 1 ? "object" : "objects"} would be refused`]),
+    ...(waiting === 0 ? [] : [`${counted(waiting)} would wait`]),
+    ...(refused === 0 ? [] : [`${counted(refused, "object")} would be refused`]),
   ];
   return new Failure("unfit", { object: sources, problem: problems.join(", ") });
 }
