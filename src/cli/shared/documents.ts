@@ -70,7 +70,9 @@ export async function readDocuments(
       objects.push(...parseDocuments(await textOf(addAbortSignal(signal, stdin)), "standard input"));
       continue;
     }
-    for (const file of await filesOf(path)) objects.push(...parseDocuments(await contentOf(file), file));
+    for (const file of await filesOf(path)) {
+      objects.push(...parseDocuments(await fromDisk(file, readFile(file, "utf8")), file));
+    }
   }
   return objects;
 }
@@ -83,13 +85,9 @@ async function filesOf(path: string): Promise<string[]> {
       remedy: `write curl -sL ${path} | legation plan -f -`,
     });
   }
-  try {
-    if (!(await stat(path)).isDirectory()) return [path];
-    const names = (await readdir(path)).filter((name) => EXTENSION.test(name)).sort();
-    if (names.length > 0) return names.map((name) => join(path, name));
-  } catch (error) {
-    throw unreadable(path, error);
-  }
+  if (!(await fromDisk(path, stat(path))).isDirectory()) return [path];
+  const names = (await fromDisk(path, readdir(path))).filter((name) => EXTENSION.test(name)).sort();
+  if (names.length > 0) return names.map((name) => join(path, name));
   throw new Failure("failure", {
     object: path,
     problem: "the folder has no *.yaml, *.yml or *.json",
@@ -97,17 +95,14 @@ async function filesOf(path: string): Promise<string[]> {
   });
 }
 
-async function contentOf(file: string): Promise<string> {
+/** Waits for a read from the disk. Rejects with `Failure`. */
+async function fromDisk<T>(path: string, reading: Promise<T>): Promise<T> {
   try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw unreadable(file, error);
+    return await reading;
+  } catch (cause) {
+    const problem = cause instanceof Error ? cause.message : String(cause);
+    throw new Failure("failure", { object: path, problem, cause });
   }
-}
-
-function unreadable(path: string, cause: unknown): Failure {
-  const problem = cause instanceof Error ? cause.message : String(cause);
-  return new Failure("failure", { object: path, problem, cause });
 }
 
 // YAML 1.2 writes octal numbers so, and Go's parser of numbers takes them (strconv.ParseInt with base 0).
