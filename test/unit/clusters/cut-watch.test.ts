@@ -12,7 +12,7 @@ import { delegateOf, memory, member as view, world } from "../controllers/delega
 
 // A load balancer before the member's API server cuts connections that were silent for 25 s (kubeadm's HAProxy example: 35 s).
 test.each([25_000, 3_600_000])(
-  "a pod that finds no node in a member is given to the next one, though its watch is cut each %i ms",
+  "gives a pod without a node to the next member, though watches are cut each %i ms",
   async (cutAfterMs) => {
     const clock = new FakeClock();
     const client = fakeClient({

@@ -32,7 +32,7 @@ test("remembers a namespace with an ended delegate for five seconds", async () =
 test.each([
   ["is deleted", "DELETED", {}],
   ["has finished", "MODIFIED", { status: { phase: "Succeeded" } }],
-] as const)("a delegate that %s has ended in its namespace", async (_, type, parts) => {
+] as const)("counts a delegate that %s as ended in its namespace", async (_, type, parts) => {
   const clock = new FakeClock();
   const proxy = proxyPod();
   const delegate = delegateOf(proxy);

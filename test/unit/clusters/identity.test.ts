@@ -203,9 +203,9 @@ test("reads nothing from another cluster, nor from one that does not answer the 
 });
 
 test.each([
-  ["whose Cluster records no identity is taken for what it is called", undefined, 1],
-  ["that does not permit the question is taken for what it is called", "Forbidden", 1],
-])("a member %s", async (_what, uid, least) => {
+  ["whose Cluster records no identity", undefined, 1],
+  ["that does not permit reading its identity", "Forbidden", 1],
+])("believes a member %s", async (_what, uid, least) => {
   if (uid !== undefined) server.uid = "Forbidden";
   const member = await started(uid === undefined ? undefined : "uid-of-west");
   await outage({ items: [] });

@@ -59,7 +59,7 @@ test.each<[DependencyKind, string[]]>([
   // Replicators in the member would act on these.
   ["Secret", []],
   ["ConfigMap", []],
-])("a copy of a %s keeps the annotations %j", (kind, kept) => {
+])("gives a copy of a %s the annotations %j", (kind, kept) => {
   const annotations = {
     "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a",
     "kubectl.kubernetes.io/last-applied-configuration": "{}",
@@ -140,7 +140,7 @@ test.each<[string, DependencyKind, DependencyObject, DependencyObject, string]>(
     "content",
   ],
   ["a handler is not", "RuntimeClass", { handler: "runc" }, { handler: "kata" }, "immutable"],
-])("in a copy %s", (_, kind, before, after, expected) => {
+])("tells how a copy drifts: %s", (_, kind, before, after, expected) => {
   const copy = stored(toCopy(DEPENDENCIES[kind], source(before), host));
   expect(drift(DEPENDENCIES[kind], copy, source(after), host)).toBe(expected);
 });
@@ -148,17 +148,14 @@ test.each<[string, DependencyKind, DependencyObject, DependencyObject, string]>(
 test.each<[string, object]>([
   ["a label has changed", { labels: { "helm.sh/chart": "web-2" } }],
   ["it was made anew with the same content", { uid: "later" }],
-])(
-  "an immutable copy is patched in its metadata and nowhere else when of its source no more than %s",
-  (_, metadata) => {
-    const immutable = source({ data: {}, immutable: true });
-    const copy = stored(toCopy(DEPENDENCIES.Secret, immutable, host));
-    const after = { ...immutable, metadata: { ...immutable.metadata, ...metadata } };
-    expect(patchOf(DEPENDENCIES.Secret, copy, after, host)).toMatchObject([
-      { path: "/metadata/uid" },
-      { path: "/metadata/resourceVersion" },
-      { path: "/metadata/labels" },
-      { path: "/metadata/annotations" },
-    ]);
-  },
-);
+])("patches only the metadata of an immutable copy after %s", (_, metadata) => {
+  const immutable = source({ data: {}, immutable: true });
+  const copy = stored(toCopy(DEPENDENCIES.Secret, immutable, host));
+  const after = { ...immutable, metadata: { ...immutable.metadata, ...metadata } };
+  expect(patchOf(DEPENDENCIES.Secret, copy, after, host)).toMatchObject([
+    { path: "/metadata/uid" },
+    { path: "/metadata/resourceVersion" },
+    { path: "/metadata/labels" },
+    { path: "/metadata/annotations" },
+  ]);
+});

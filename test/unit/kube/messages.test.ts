@@ -29,7 +29,7 @@ test.each<[string, DeniedRight | undefined]>([
   ],
   ['forbidden: User "system:anonymous" cannot get path "/readyz"', { verb: "get", resource: "/readyz" }],
   ['pods "web-0" is forbidden: exceeded quota: small', undefined],
-])("the right denied by %s is read", (message, right) => {
+])("reads the right that %s denies", (message, right) => {
   expect(deniedRight(message)).toEqual(right);
 });
 

@@ -97,7 +97,7 @@ describe("a discovered version", () => {
 test.each([
   ["example.com/v1beta1", "v1beta1"],
   [undefined, "v1"],
-])("an object of apiVersion %s is written in version %s", (apiVersion, version) => {
+])("writes an object of apiVersion %s in version %s", (apiVersion, version) => {
   const object = apiVersion === undefined ? {} : { apiVersion };
   expect(resourceOf(widgets, object).version).toBe(version);
 });

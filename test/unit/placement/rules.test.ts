@@ -322,21 +322,18 @@ test.each<["Honor" | "Ignore", Partial<Candidate>, string[]]>([
   ["Ignore", { taints: [{ key: "spot", effect: "NoSchedule" }] }, []],
   ["Honor", { taints: [{ key: "spot", effect: "NoSchedule" }] }, ["west"]],
   ["Honor", { taints: [{ key: "spot", effect: "PreferNoSchedule" }] }, ["east"]],
-])(
-  "with nodeTaintsPolicy %s, beside a region of %j the other one may be ahead or not",
-  (nodeTaintsPolicy, parts, to) => {
-    const candidates = [
-      candidate("west", { labels: { region: "eu" } }),
-      candidate("east", { labels: { region: "us" }, ...parts }),
-    ];
-    const pod = proxyPod();
-    const placement: RequestedPlacement = { spread: [{ topologyKey: "region", nodeTaintsPolicy }] };
-    const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
-    const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
-    const rules = [...policyRules(facts), ...placementRules(facts)];
-    expect(rank({ requests: podRequests(pod), rules, candidates }).fitting).toEqual(to);
-  },
-);
+])("spreads with nodeTaintsPolicy %s beside a region of %j", (nodeTaintsPolicy, parts, to) => {
+  const candidates = [
+    candidate("west", { labels: { region: "eu" } }),
+    candidate("east", { labels: { region: "us" }, ...parts }),
+  ];
+  const pod = proxyPod();
+  const placement: RequestedPlacement = { spread: [{ topologyKey: "region", nodeTaintsPolicy }] };
+  const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
+  const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
+  const rules = [...policyRules(facts), ...placementRules(facts)];
+  expect(rank({ requests: podRequests(pod), rules, candidates }).fitting).toEqual(to);
+});
 
 test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]]>([
   ["the author's own word alone", {}, [], ["west"]],

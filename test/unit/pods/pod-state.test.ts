@@ -36,6 +36,6 @@ test.each<[string, boolean, PodStatus]>([
   ["that was restarted", true, { containerStatuses: [containerStatus({ restartCount: 1 })] }],
   ["whose init container has run", true, { initContainerStatuses: [containerStatus({ state: { terminated } })] }],
   ["that a person debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
-])("a pod %s has started: %s", (_, expected, status) => {
+])("tells whether a pod %s has started: %s", (_, expected, status) => {
   expect(hasStarted(pod({ status }))).toBe(expected);
 });

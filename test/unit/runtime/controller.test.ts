@@ -56,7 +56,7 @@ test("drops an expectation that is unmet after ten seconds", async () => {
 });
 
 test.each(["observe", "decide"])(
-  "a key that asks for itself while it is looked at (%s) has one reconcile at a time",
+  "reconciles a key once at a time that enqueues itself meanwhile (%s)",
   async (where) => {
     let asked = false;
     const writes: PromiseWithResolvers<void>[] = [];
@@ -98,7 +98,7 @@ test.each(["observe", "decide"])(
 );
 
 test.each(["observe", "decide", "shown"])(
-  "a defect in %s of one key is tried again, and the others go on",
+  "retries a key after a defect in %s, and goes on with the others",
   async (where) => {
     const done: string[] = [];
     let defects = 0;

@@ -34,7 +34,7 @@ test.each([
   ["just after it, by a clock that is ahead", 58.5, false],
   ["when nobody led", 30, true],
   ["after the lease was taken over", -1, false],
-])("an object created %s", (_, age, leaderless) => {
+])("tells an object of a time without a leader: created %s", (_, age, leaderless) => {
   const intervals = parseLeaderlessIntervals(noted(lease(60), NOON));
   expect(wasLeaderless(intervals, minutesAgo(age))).toBe(leaderless);
 });

@@ -47,6 +47,6 @@ test.each([
   ["### `legation plan -f FILE`", "legation-plan--f-file"],
   ["# The [write guard](a.md) & more", "the-write-guard--more"],
   ['<a name="here"></a>', "here"],
-])("the anchor of %s is %s", (text, anchor) => {
+])("makes of %s the anchor %s", (text, anchor) => {
   expect([...anchorsOf(text)]).toEqual([anchor]);
 });

@@ -301,7 +301,7 @@ describe("a generic ephemeral volume", () => {
 test.each<[DelegationMode, string]>([
   ["annotated", "patched"],
   ["all", "denied"],
-])("in mode %s a workload with a group and a node, without asking, is %s", (mode, kind) => {
+])("in mode %s answers a workload with a group and a node that does not ask: %s", (mode, kind) => {
   const object = workload({ "legation.dev/group": "flow-7" }, undefined, { nodeName: "node-1" });
   expect(mutateWorkload(request({ kind: "Deployment", object }), mode).kind).toBe(kind);
 });

@@ -11,7 +11,7 @@ test.each([
   [{ "legation.dev/clusters": "-" }, { kind: "denied", message: expect.stringContaining("is not a DNS label") }],
   [{ "legation.dev/failover": "never" }, { kind: "denied", message: expect.stringContaining("on pods or workloads") }],
   [{ "legation.dev/delegate": "true" }, { kind: "denied", message: expect.stringContaining("by its label") }],
-])("a namespace with %j", (annotations, verdict) => {
+])("judges a namespace with %j", (annotations, verdict) => {
   const object = { metadata: { name: "team", annotations } };
   expect(validateNamespace(request({ kind: "Namespace", object }))).toEqual(verdict);
 });

@@ -18,7 +18,7 @@ function found(
 describe("foreign objects in a namespace that Legation created", () => {
   test.each([
     [
-      "what Kubernetes puts into each",
+      "objects that Kubernetes puts into each namespace",
       [found("ServiceAccount", "default"), found("ConfigMap", "kube-root-ca.crt")],
       [],
     ],
@@ -30,7 +30,7 @@ describe("foreign objects in a namespace that Legation created", () => {
       ["Secret s", "ServiceAccount robot"],
     ],
     [
-      "what belongs to this host's objects",
+      "objects owned by this host's",
       [
         found("Pod", "a", { uid: "u", labels: { "legation.dev/host": HOST } }),
         found("PersistentVolumeClaim", "a-data", {
@@ -45,7 +45,7 @@ describe("foreign objects in a namespace that Legation created", () => {
       ["PersistentVolumeClaim data"],
     ],
     [
-      "what belongs to somebody else's",
+      "objects owned by another client's",
       [found("Pod", "b", { ownerReferences: [{ apiVersion: "v1", kind: "Job", name: "j", uid: "v" }] })],
       ["Pod b"],
     ],

@@ -52,7 +52,7 @@ test("lets pods wait for a missing claim, or one that no member can have, in the
   expect(apart.workloads[0]).toMatchObject({ outcome: "waits" });
 });
 
-test("pods of a StatefulSet have claims of their own, which need not be there yet", async () => {
+test("gives pods of a StatefulSet claims of their own, which need not exist yet", async () => {
   const { spec, ...rest } = deployment(3);
   const claims = { volumeClaimTemplates: [{ metadata: { name: "data" } }] };
   const database = { ...rest, kind: "StatefulSet", spec: { ...Object(spec), ...claims } };
@@ -64,7 +64,7 @@ test("pods of a StatefulSet have claims of their own, which need not be there ye
 test.each<[object, string]>([
   [{ volumeName: "pv-1" }, "spec.volumeName: it is bound to volume pv-1 of the host"],
   [{ dataSource: { kind: "PersistentVolumeClaim", name: "old" } }, "spec.dataSourceRef: what it names is on the host"],
-])("a claim of the manifest with %j is waited for, whoever makes it", async (spec, words) => {
+])("waits for a claim of the manifest with %j, whoever makes it", async (spec, words) => {
   const written = { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "data" }, spec };
   const planned = await plan(withClaims(), written, using("data"));
   expect(planned.workloads[0]?.pods[0]?.message).toContain(`PersistentVolumeClaim data: ${words}`);
@@ -79,7 +79,7 @@ test.each<[object, string]>([
   );
 });
 
-test("a claim of the manifest that makes no sense is refused with its field", async () => {
+test("refuses an invalid claim of the manifest with its field", async () => {
   const written = {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",

@@ -32,19 +32,16 @@ test.each([
   ["without a providerID, and no Cluster,", undefined, []],
   ["with a cloud's providerID", "kind://docker/host/legation-west", []],
   ["with the providerID of another virtual node", "legation://east", []],
-])(
-  "a node of the host's own by the name of a virtual node, %s stays, and its Lease",
-  async (_which, providerID, joined) => {
-    const host = new MemoryCluster("host", "host-1");
-    const lease = { namespace: "kube-node-lease", name: "legation-west" };
-    const node: KubeNode = {
-      metadata: { name: "legation-west" },
-      spec: providerID === undefined ? {} : { providerID },
-    };
-    host.put(nodes, node);
-    host.put(leases, { metadata: lease });
-    await uninstallFrom(host, joined);
-    expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
-    expect(host.peek(leases, lease)).toBeDefined();
-  },
-);
+])("keeps a node of the host's own by a virtual node's name, %s and its Lease", async (_which, providerID, joined) => {
+  const host = new MemoryCluster("host", "host-1");
+  const lease = { namespace: "kube-node-lease", name: "legation-west" };
+  const node: KubeNode = {
+    metadata: { name: "legation-west" },
+    spec: providerID === undefined ? {} : { providerID },
+  };
+  host.put(nodes, node);
+  host.put(leases, { metadata: lease });
+  await uninstallFrom(host, joined);
+  expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
+  expect(host.peek(leases, lease)).toBeDefined();
+});

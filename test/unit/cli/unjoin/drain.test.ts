@@ -87,7 +87,7 @@ test.each([
     "Forbidden",
     'pods "web-0" is forbidden: unable to create new content in namespace shop because it is being terminated',
   ],
-] as const)("a drain goes on with the others when one eviction is refused with %s: %s", async (code, detail) => {
+] as const)("goes on with other pods after an eviction is refused with %s: %s", async (code, detail) => {
   expect((await drainPast(code, detail)).toSorted()).toEqual([`shop/web-0 waits: ${detail}`, "shop/web-1 evicted"]);
 });
 
