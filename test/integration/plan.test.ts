@@ -478,7 +478,7 @@ describe("a plan", () => {
     const all = ["label", "--overwrite", "namespace", namespace, "legation.dev/delegation=all"];
     await kubectl(hostCluster(), all);
     const told = await plan(web({}));
-    expect(told.stdout).toContain("has 2 pods now (2 on this cluster); here all that it wants are placed anew");
+    expect(told.stdout).toContain("has 2 pods now (2 on this cluster); the plan places all its pods anew");
     expect(told.code).toBe(0);
   });
 

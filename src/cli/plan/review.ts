@@ -129,9 +129,7 @@ function asApplied(written: WrittenObject, stored: WrittenObject | undefined): W
 function currentPodsNotes(currentPods: readonly Stored<Pod>[]): string[] {
   if (currentPods.length === 0) return [];
   const places = [...Map.groupBy(currentPods, currentPlace)].map(([place, pods]) => `${pods.length} ${place}`);
-  return [
-    `has ${counted(currentPods.length)} now (${places.sort().join(", ")}); here all that it wants are placed anew`,
-  ];
+  return [`has ${counted(currentPods.length)} now (${places.sort().join(", ")}); the plan places all its pods anew`];
 }
 
 function barePodNote([pod]: readonly Stored<Pod>[]): string {

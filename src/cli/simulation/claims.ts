@@ -19,11 +19,9 @@ export const claimSpec: z.ZodType<ClaimSpec> = z
     dataSourceRef: source.exactOptional(),
     resources: z.looseObject({ requests: amounts.exactOptional() }).exactOptional(),
   })
-  .transform(({ volumeName, dataSource, dataSourceRef = dataSource }) => ({
-    ...(volumeName === undefined ? {} : { volumeName }),
-    ...(dataSource === undefined ? {} : { dataSource }),
-    ...(dataSourceRef === undefined ? {} : { dataSourceRef }),
-  }));
+  .transform(({ resources: _, ...spec }) =>
+    spec.dataSource === undefined ? spec : { dataSourceRef: spec.dataSource, ...spec },
+  );
 
 const claimFields = z.looseObject({ spec: claimSpec.optional() });
 

@@ -53,9 +53,7 @@ describe("a workload that is on the host already", () => {
     // Neither their room nor their group holds the new ones where they were.
     expect(division(plan)).toEqual({ east: 2, west: 0 });
     expect(plan.workloads[0]).toMatchObject({
-      notes: [
-        "has 4 pods now (1 on this cluster, 1 without a node, 2 in west); here all that it wants are placed anew",
-      ],
+      notes: ["has 4 pods now (1 on this cluster, 1 without a node, 2 in west); the plan places all its pods anew"],
       clusters: [
         { cluster: "east", now: 0, waiting: 1 },
         { cluster: "west", now: 2 },
