@@ -13,7 +13,7 @@ export type Answer<T> =
   /** The object as admission leaves it: with defaults, and as webhooks have changed it. */
   | { readonly is: "admitted"; readonly object: T }
   | { readonly is: "refused"; readonly message: string; readonly ofQuota: boolean }
-  /** The API server did not run its admission for the asker. */
+  /** No answer: the API server did not run its admission for the asker. */
   | { readonly is: "notChecked"; readonly why: string };
 
 /** Asks whether the host would create the pod, with the asker's own rights. Rejects with KubeError if the API server does not answer. */
@@ -54,7 +54,7 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
 
 /** The host's namespaces and those of a manifest. */
 export interface PlannedNamespaces {
-  /** All of them once the manifest is applied. */
+  /** The namespaces once the manifest is applied. */
   readonly after: readonly Stored<Namespace>[];
   /** Why the API server refuses a namespace of the manifest, by name: it stays as it is. */
   readonly refused: ReadonlyMap<string, string>;

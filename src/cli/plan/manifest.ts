@@ -23,14 +23,14 @@ import { type ClaimTemplate, podsOf, type WorkloadPods, workloadKind } from "../
 /** A workload of a manifest. */
 export interface WrittenWorkload extends NamedWorkload {
   readonly object: WrittenObject;
-  /** Its pods, as written. */
+  /** The pods of the template, as written. */
   readonly pods: WorkloadPods;
 }
 
 /** A workload that the host has already. */
 export interface Existing {
   readonly stored: WrittenObject;
-  /** Its pods that have neither ended nor are terminating. */
+  /** Pods that have neither ended nor are terminating. */
   readonly pods: readonly Stored<Pod>[];
 }
 
@@ -50,7 +50,7 @@ export interface ManifestState {
 
 /** Returns the workloads of a manifest; `current` is the namespace of objects that name none. Throws a `Failure` that names a wrong field. */
 export function workloadsOf(objects: readonly WrittenObject[], current: string): WrittenWorkload[] {
-  // The API server gives each generated name another end.
+  // The API server gives each generated name a different suffix.
   const generated = new Map<string, number>();
   return objects.flatMap((object) => {
     const kind = workloadKind(object);

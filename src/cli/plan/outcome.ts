@@ -2,7 +2,7 @@ import type { Declined, Place } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
-  /** Every pod of it has a place. */
+  /** True if every pod has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
   /** Facts of a member that the host does not know, so that the answer is a guess there. */
@@ -49,11 +49,11 @@ export function isWaiting({ cluster }: PlannedPod): boolean {
 /** A member's share of a workload. */
 export interface PlannedMember {
   readonly cluster: string;
-  /** How many of its pods are there now. */
+  /** Number of the workload's pods that are there now. */
   readonly now: number;
-  /** How many of the pods run there. */
+  /** Number of pods that the plan places there. */
   readonly pods: number;
-  /** How many wait there for room. */
+  /** Number of pods that wait there for room. */
   readonly waiting: number;
   /** Why others of the pods do not go there. */
   readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];

@@ -7,7 +7,7 @@ import type { ManifestState, WrittenWorkload } from "./manifest.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, review } from "./review.ts";
 
-/** Everything that a plan depends on. */
+/** The facts that a plan depends on. */
 export interface PlanInput {
   readonly workloads: readonly WrittenWorkload[];
   /** The host without the manifest. */

@@ -37,7 +37,7 @@ export interface ReviewInput {
   readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
 }
 
-/** Has a workload admitted by Legation's webhook, and its pods by the API server. */
+/** Reviews a workload by Legation's webhook, and its pods by the API server. */
 export async function review(workload: WrittenWorkload, input: ReviewInput): Promise<Reviewed> {
   const { kind, namespace, object } = workload;
   const existing = input.found.existing.get(workload);
@@ -60,7 +60,7 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
   return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
 }
 
-/** Has the first pod of a workload admitted: the others differ by name only. */
+/** Reviews the first pod of a workload; the others differ by name only. */
 async function reviewPods(
   workload: WrittenWorkload,
   pods: WorkloadPods,
@@ -178,7 +178,7 @@ async function dryRun(
   };
 }
 
-// The API server refuses a pod that names one that it does not have.
+// The API server refuses a pod that names an object which it does not have.
 const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
   ServiceAccount: "serviceAccountName",
   PriorityClass: "priorityClassName",

@@ -83,7 +83,6 @@ function podName({ kind, name }: NamedWorkload, owner: string, index: number, in
   return indexed ? `${owner}-${index}-*` : `${owner}-*${index}`;
 }
 
-/** Returns the labels that a controller adds to its pods. */
 function controllerLabels({ kind, name }: NamedWorkload, owner: Owner, index: number): Record<string, string> {
   switch (kind) {
     case "Deployment":

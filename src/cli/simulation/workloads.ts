@@ -98,9 +98,9 @@ export interface WorkloadPods {
   readonly notes: readonly string[];
   /** Claim templates: each pod has a claim of its own from each. */
   readonly claims?: readonly ClaimTemplate[];
-  /** The Job has an index per pod. */
+  /** True if the Job has an index per pod. */
   readonly indexed?: boolean;
-  /** The Job is suspended: none of the pods is there yet. */
+  /** True if the Job is suspended: it has no pods yet. */
   readonly suspended?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. Absent: 0. */
   readonly firstOrdinal?: number;

@@ -10,10 +10,8 @@ import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
 import { showFollowing } from "./screen.ts";
 
-type ShownKind = "Pod" | WorkloadKind;
-
 /** Names by which kubectl knows the objects that this command shows. */
-const NAMES: readonly (readonly [ShownKind, readonly string[]])[] = [
+const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
   ["Pod", ["pod", "pods", "po"]],
   ["Deployment", ["deployment", "deployments", "deploy"]],
   ["ReplicaSet", ["replicaset", "replicasets", "rs"]],
@@ -27,7 +25,7 @@ interface StatusInput extends GlobalInput {
   readonly watch: boolean;
   readonly namespace?: string | undefined;
   /** Undefined: all members. */
-  readonly target?: { readonly kind: ShownKind; readonly name: string } | undefined;
+  readonly target?: { readonly kind: WorkloadKind; readonly name: string } | undefined;
 }
 
 const POD_POLL_MS = 1000;

@@ -17,7 +17,7 @@ const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
 
 type PodMetadata = Pick<ObjectMeta, "labels" | "annotations" | "ownerReferences">;
 
-/** The workload that a pod is of. */
+/** The workload of a pod. */
 export interface OwnWorkload {
   readonly kind: string;
   readonly name: string;
@@ -27,7 +27,7 @@ export interface OwnWorkload {
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
 }
 
-/** Reads what of a workload decides whether its pods are delegated. */
+/** Returns the parts of a workload that decide whether its pods are delegated. */
 export function ownWorkloadOf(object: WrittenObject, kind: WorkloadKind): OwnWorkload {
   const { name = "" } = object.metadata;
   return { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };

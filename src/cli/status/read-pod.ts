@@ -34,7 +34,6 @@ export async function readPod(
   return { document: journey, text: journeyText(journey, terminal) };
 }
 
-/** Reads the namespace and the workload of a pod that is not delegated. */
 async function readOwn(client: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<Own> {
   const { labels, namespace: name = "" } = pod.metadata;
   if (labels?.[PROXY_LABEL] !== undefined) return {};

@@ -228,7 +228,7 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   ].join("\n");
 }
 
-// A screenful.
+// Fits on one screen.
 const MOST_TROUBLES = 8;
 
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
