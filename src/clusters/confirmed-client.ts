@@ -21,8 +21,7 @@ import type { CreateThrottle } from "./create-throttle.ts";
 import type { Identity } from "./identity.ts";
 
 /**
- * A client that sends nothing to a cluster other than its member: such requests reject with NotSent. Checks the server's
- * identity before each list and watch, because callers take absence from them as proof of deletion.
+ * Sends nothing to a cluster other than its member. Callers take absence from lists and watches as proof of deletion.
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;

@@ -13,40 +13,33 @@ const FORGETTING = 1 / 1000;
 // Longer than an API server takes for the first response of a burst, and short enough for another member to get the pods.
 const PATIENCE_MS = 1_500;
 
-/** A create that was sent. */
 interface Sent {
-  /** Epoch ms. */
   readonly sentAt: number;
   /** No response came. Until the member answers something, it counts as in flight. */
   isLost?: boolean;
 }
 
-/** A queued create. */
 interface Waiter {
   readonly send: () => void;
   readonly giveUp: (code: "NotSent" | "Aborted", detail: string) => void;
 }
 
-/** The name of a create in errors, and the signal that ends its wait. */
 export interface ThrottledCreate {
   readonly namespace: string;
   readonly name: string;
   readonly signal?: AbortSignal | undefined;
 }
 
-/**
- * Throttles the creates of one member: few are in flight. When the member stops answering, only these are uncertain; the others were
- * not sent, and their pods may go elsewhere.
- */
+/** When the member stops answering, only the few creates in flight are uncertain; other pods may go elsewhere. */
 export class CreateThrottle {
   readonly #member: string;
   readonly #clock: Clock;
   readonly #aborts = new AbortCallbacks();
-  /** Queues by namespace, the next one first, so that creates that hang in one namespace do not delay the others. */
+  /** A queue by namespace: creates that hang in one do not delay the others. */
   readonly #waiting = new Map<string, Set<Waiter>>();
   /** Creates in flight, without those that hang. */
   readonly #inFlight = new Set<Sent>();
-  /** Time of the quickest responses to creates; ms. Undefined before the first. */
+  /** Undefined before the first response. */
   #quickestMs: number | undefined;
   #silent = false;
   #timer: Timer | undefined;
@@ -70,7 +63,6 @@ export class CreateThrottle {
     }
   }
 
-  /** Records a response of the member. */
   answered(): void {
     this.#silent = false;
     const now = this.#clock.now();
@@ -132,7 +124,6 @@ export class CreateThrottle {
     });
   }
 
-  /** Dequeues the next create, and moves its namespace to the end. */
   #next(): Waiter | undefined {
     for (const [namespace, waiters] of this.#waiting) {
       for (const waiter of waiters) {

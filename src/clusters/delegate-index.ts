@@ -1,15 +1,11 @@
 import type { ObjectKey } from "../api/kubernetes.ts";
 
-/**
- * An index from key to the members that have, or had, a delegate under it, so that a reconcile need not ask all members. May
- * name too many members, never too few.
- */
+/** Spares a reconcile to ask all members. May name too many members, never too few. */
 export class DelegateIndex {
   readonly #byKey = new Map<ObjectKey, readonly string[]>();
-  /** Shared lists of one member, because nearly every pod is in one member. */
+  /** Nearly every pod is in one member. */
   readonly #alone = new Map<string, readonly string[]>();
 
-  /** Adds the member to the key. */
   note(key: ObjectKey, member: string): void {
     const known = this.#byKey.get(key);
     if (known?.includes(member) === true) return;
@@ -20,7 +16,6 @@ export class DelegateIndex {
     return this.#byKey.get(key) ?? [];
   }
 
-  /** Removes the key. */
   forget(key: ObjectKey): void {
     this.#byKey.delete(key);
   }

@@ -8,27 +8,22 @@ interface Counted {
   readonly namespace: string;
   /** The part of the requests that occupies nodes. */
   counted: Amounts;
-  /** Priority in the member. Undefined for a reservation. */
   readonly priority?: number;
 }
 
 const NOTHING: Amounts = {};
 
 /**
- * The sum of the requests of one member's delegates, updated incrementally. A delegate counts once its creation is decided
- * (`reserve`): the watch shows it later, and a burst would otherwise all go to one member. An unscheduled delegate that fits
- * no node occupies nothing but one of `pods`. Limits count it in full, as a ResourceQuota does.
+ * Counts a delegate once its creation is decided (`reserve`): a burst would otherwise all go to one member. Limits
+ * count it in full.
  */
 export class DelegateRequests {
-  /** Requests that occupy nodes. */
   readonly used: Record<string, number> = {};
   readonly #requested: Record<string, number> = {};
-  /** Reports whether a node of the member is large enough. */
   readonly #fits: (requests: Amounts) => boolean;
   readonly #counted = new Map<string, Counted>();
   readonly #reserved = new Map<string, Counted>();
   readonly #namespaces = new Map<string, Record<string, number>>();
-  /** Requests that occupy nodes, by the delegates' priority. */
   readonly #priorities = new Map<number, Record<string, number>>();
   /** Unscheduled delegates, which may fit after a change of the nodes. */
   readonly #waiting = new Map<string, Counted>();
@@ -37,12 +32,11 @@ export class DelegateRequests {
     this.#fits = fits;
   }
 
-  /** Returns the requests of one namespace's delegates, or of all, including those that fit no node. */
+  /** Includes those that fit no node. */
   usedIn(namespace?: string): Amounts {
     return namespace === undefined ? this.#requested : (this.#namespaces.get(namespace) ?? NOTHING);
   }
 
-  /** Returns the occupying requests of delegates below this priority. */
   below(priority: number): Amounts {
     const sum: Record<string, number> = {};
     for (const [other, amounts] of this.#priorities) if (other < priority) addAmounts(sum, amounts);
@@ -54,10 +48,7 @@ export class DelegateRequests {
     return this.#reserved.get(proxyUid)?.requests;
   }
 
-  /**
-   * Counts a delegate that is about to be created. `proxyUid` identifies it until it has a uid. `waits` when it fits no
-   * node now.
-   */
+  /** `proxyUid` identifies the delegate until it has a uid. `waits` when it fits no node now. */
   reserve(proxyUid: string, requests: Amounts, namespace = "", waits = false): void {
     this.release(proxyUid);
     const entry = { requests, namespace, counted: waits ? this.#waitingCount(requests) : requests };
@@ -65,7 +56,7 @@ export class DelegateRequests {
     this.#add(entry);
   }
 
-  /** Drops a reservation: the create failed, or the delegate is counted now. Returns false when there was none. */
+  /** Returns false when there was no reservation. */
   release(proxyUid: string): boolean {
     const entry = this.#reserved.get(proxyUid);
     if (entry === undefined) return false;
@@ -74,9 +65,7 @@ export class DelegateRequests {
     return true;
   }
 
-  /**
-   * Counts a delegate as the watch shows it. Returns true when it freed resources: it finished, or was resized to less.
-   */
+  /** Returns true when the delegate freed resources: it finished, or was resized to less. */
   count(delegate: Stored<Pod>, proxyUid: string | undefined): boolean {
     if (proxyUid !== undefined) this.release(proxyUid);
     if (isTerminal(delegate)) return this.forget(delegate);
@@ -99,7 +88,6 @@ export class DelegateRequests {
     return false;
   }
 
-  /** Stops counting a deleted delegate. Returns true when that freed resources. */
   forget(delegate: Stored<Pod>): boolean {
     const { uid } = delegate.metadata;
     const entry = this.#counted.get(uid);
@@ -110,7 +98,6 @@ export class DelegateRequests {
     return true;
   }
 
-  /** Recounts unscheduled delegates after a change of the member's nodes. */
   recount(): void {
     for (const entry of this.#waiting.values()) this.#recount(entry, entry.requests, true);
   }
@@ -150,7 +137,6 @@ function addTo<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: A
   addAmounts(sum, amounts);
 }
 
-/** Subtracts, and drops the sum of a namespace or priority without pods. */
 function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
   const sum = sums.get(key);
   if (sum === undefined) return;
@@ -158,7 +144,6 @@ function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amo
   if ((sum.pods ?? 0) <= 0) sums.delete(key);
 }
 
-/** Reports whether any amount is smaller than before. */
 function isLess(now: Amounts, before: Amounts): boolean {
   return Object.entries(before).some(([name, amount]) => exceeds(amount, now[name] ?? 0));
 }

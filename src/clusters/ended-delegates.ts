@@ -37,7 +37,7 @@ const RECENT_MS = 5_000;
 /** The namespaces with a recently ended delegate, which a ResourceQuota may still count. */
 export class RecentEnds {
   readonly #clock: Pick<Clock, "now">;
-  /** End of the last delegate, epoch ms; oldest first. */
+  /** Epoch ms; oldest first. */
   readonly #endedAt = new Map<string, number>();
 
   constructor(clock: Pick<Clock, "now">) {

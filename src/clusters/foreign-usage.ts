@@ -26,7 +26,6 @@ const RETRY = { initialMs: 5_000, maxMs: 60_000 };
 const ATTEMPTS = 5;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
 
-/** The progress of a reading. */
 interface Reading {
   sum: Record<string, number>;
   pages: number;
@@ -46,7 +45,6 @@ export class ForeignUsage {
     this.#options = options;
   }
 
-  /** The last sum; undefined before the first. */
   get sum(): Amounts | undefined {
     return this.#sum;
   }
@@ -55,7 +53,7 @@ export class ForeignUsage {
     this.#plan(0);
   }
 
-  /** Reads now if nothing was read yet, because the member answers again. */
+  /** Reads now if nothing was read yet. */
   retry(): void {
     if (this.#sum === undefined && this.#running === undefined) this.#plan(0);
   }
@@ -77,7 +75,7 @@ export class ForeignUsage {
     });
   }
 
-  /** Reads once. Returns the delay before the next reading in ms. Never rejects. */
+  /** Returns the delay before the next reading in ms. Never rejects. */
   async #run(): Promise<number> {
     const { clock, log } = this.#options;
     const { signal } = this.#abort;
@@ -96,11 +94,9 @@ export class ForeignUsage {
         // The continue token expired. It may expire each time, since a reading may last longer than a token.
         if (isKubeError(error, "Gone")) reading = begun();
         else if (isRefusal(error) || !isKubeError(error)) attempt = ATTEMPTS;
-        // The failed page is requested again.
         else if (isFurther) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
       }
-      // The previous sum stays valid until the next period.
       if (attempt >= ATTEMPTS) return PERIOD_MS;
       await clock.sleep(backoffMs(attempt - 1, RETRY), signal).catch(() => {});
       attempt += 1;
@@ -156,7 +152,6 @@ export interface ForeignUsageOptions {
   /** Shared by all members, so that one is read at a time. */
   readonly mutex: Mutex;
   readonly clock: Clock;
-  /** Called after each reading. */
   readonly onChange: () => void;
   readonly log: Logger;
 }

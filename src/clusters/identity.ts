@@ -6,22 +6,17 @@ import { isKubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 
-/** The sources of a member's identity. */
 export interface IdentityOptions {
-  /** The member's plain client, not the one that checks the identity. */
   readonly client: ClusterClient;
   /** Returns the Cluster. Without a recorded uid, any cluster is taken for the member. */
   readonly cluster: () => Stored<Cluster>;
   /** Called with the uid of the cluster that answers; undefined when the credentials may not read it. */
   readonly onFound: (uid: string | undefined) => void;
   readonly clock: Clock;
-  /** Called when `problem` changes. */
   readonly onChange: () => void;
 }
 
-/** A check in flight. */
 interface Asking {
-  /** The number of doubts when it began. */
   readonly doubts: number;
   readonly answer: Promise<void>;
 }
@@ -33,10 +28,7 @@ const TIMEOUT_MS = 10_000;
 // The uid is printed, so anything else counts as none.
 const UID = /^[\w-]{1,64}$/;
 
-/**
- * Checks that a connection leads to the cluster that joined, by the uid of its namespace kube-system, which lives as long as
- * the cluster. An object that another cluster lacks is not gone from the member.
- */
+/** Checks the uid of the namespace kube-system: an object that another cluster lacks is not gone from the member. */
 export class Identity {
   readonly #options: IdentityOptions;
   readonly #abort = new AbortController();
@@ -54,17 +46,16 @@ export class Identity {
     this.#options = options;
   }
 
-  /** The reason why another cluster answers, and the remedy. Undefined when the right one does, or when unknown. */
+  /** Undefined when the right cluster answers, or when unknown. */
   get problem(): string | undefined {
     return this.#problem;
   }
 
-  /** Fires when another cluster answers. Requests that began before may lead there. */
   get mistaken(): AbortSignal {
     return this.#mistaken.signal;
   }
 
-  /** Resolves when `problem` is current. Rejects with KubeError when the server does not answer. */
+  /** Rejects with KubeError when the server does not answer. */
   async confirm(): Promise<void> {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#freshMs) return;
     await this.#answer();
@@ -72,7 +63,6 @@ export class Identity {
     if (this.#answeredAfter < this.#doubts) await this.#answer();
   }
 
-  /** Checks the identity of a member that answers, unless it was checked lately. */
   look(): void {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < LOOK_EVERY_MS) return;
     // A failed check changes nothing; watches check again when they open.
@@ -159,7 +149,6 @@ export class Identity {
   }
 }
 
-/** Returns the uid of the member's namespace kube-system that the Cluster records. */
 export function recordedUid({ metadata }: Stored<Cluster>): string | undefined {
   return metadata.annotations?.[MEMBER_UID_ANNOTATION];
 }

@@ -2,24 +2,18 @@ import { type Cluster, JOINED_TWICE } from "../api/cluster.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import { recordedUid } from "./identity.ts";
 
-/** The identity that a member's API server gave. */
 export interface FoundIdentity {
   /** The uid of its namespace kube-system; undefined when the credentials may not read that. */
   readonly uid: string | undefined;
-  /** URL of its API server. */
   readonly server: string;
 }
 
-/** A Cluster with the identity of its member, as far as it is known. */
 export interface Joined {
   readonly cluster: Stored<Cluster>;
   readonly found: FoundIdentity | undefined;
 }
 
-/**
- * Returns the Clusters whose member joined under another name already, with the Cluster that keeps the member. Two Clusters for one
- * API server would show each delegate twice and count each node twice. The choice is the same after a restart.
- */
+/** Two Clusters for one API server would show each delegate twice and count each node twice. */
 export function joinedTwice(clusters: readonly Joined[]): Map<string, string> {
   const refused = new Map<string, string>();
   const kept: Joined[] = [];
@@ -31,7 +25,6 @@ export function joinedTwice(clusters: readonly Joined[]): Map<string, string> {
   return refused;
 }
 
-/** Returns the reason of the refusal, and the remedy. */
 export function joinedTwiceProblem(name: string, keeper: string): string {
   return (
     `its member has joined already, as Cluster ${keeper} (both lead to the same API server), so no pod is placed here; ` +

@@ -15,12 +15,10 @@ export class LatencyMonitor {
     this.#onChange = options.onChange;
   }
 
-  /** A response is overdue, or the last request got none. */
   get overdue(): boolean {
     return this.#late > 0 || this.#failed;
   }
 
-  /** Settles as the response does, and tracks whether it is late. */
   async of<T>(answer: Promise<T>): Promise<T> {
     let late = 0;
     const timer = this.#clock.after(LATE_MS, () => {
@@ -39,14 +37,12 @@ export class LatencyMonitor {
     }
   }
 
-  /** Records a request without a response. */
   failed(): void {
     this.#change(() => {
       this.#failed = true;
     });
   }
 
-  /** Records a response. */
   answered(): void {
     this.#change(() => {
       this.#failed = false;

@@ -15,18 +15,14 @@ import { RecentEnds, Tombstones } from "./ended-delegates.ts";
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
 
-/** The member, the host, and the callbacks. */
 export interface MemberDelegatesOptions {
   readonly client: ClusterClient;
   readonly hostId: string;
-  /** Counts their requests. */
   readonly requests: DelegateRequests;
   readonly budget: ByteBudget;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called after a delegate under this key was added, updated or deleted. */
   readonly onChange: (key: ObjectKey) => void;
-  /** Called when a delegate freed resources. */
   readonly onEnded: (delegate: Stored<Pod>) => void;
   readonly onState: () => void;
 }
@@ -74,22 +70,18 @@ export class MemberDelegates {
     return this.#reflector.stop();
   }
 
-  /** Ends the watch's backoff, because the member answers again. */
   retry(): void {
     this.#reflector.retry();
   }
 
-  /** The watch is open. */
   get watched(): boolean {
     return this.#reflector.state === "watching";
   }
 
-  /** The pods were listed since the connection began. */
   get read(): boolean {
     return this.#reflector.store.synced;
   }
 
-  /** The current failure of the watch; undefined while it works. */
   get failing(): Reflector<Pod>["failing"] {
     return this.#reflector.failing;
   }
@@ -103,18 +95,16 @@ export class MemberDelegates {
     return this.#reflector.store.size;
   }
 
-  /** Returns all pods with this host's label. */
   list(): Stored<Pod>[] {
     return this.#reflector.store.list();
   }
 
-  /** Returns the pod under this key if this host created it. */
+  /** Returns undefined for a pod that another host created. */
   get(key: ObjectKey): Stored<Pod> | undefined {
     const pod = this.#reflector.store.get(key);
     return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
   }
 
-  /** Returns the unfinished delegates that use the dependency. */
   using(key: DependencyKey): Stored<Pod>[] {
     return this.#reflector.store.byIndex(USES_INDEX, key);
   }
@@ -124,22 +114,19 @@ export class MemberDelegates {
     return this.#reflector.store.countByIndex(USES_INDEX, key);
   }
 
-  /** Returns the number of unfinished delegates in the namespace. */
   liveIn(namespace: string): number {
     return this.#reflector.store.countByIndex(NAMESPACE_INDEX, namespace);
   }
 
-  /** Reports whether a delegate of the namespace ended a moment ago, which a ResourceQuota may still count. */
+  /** A ResourceQuota may still count it. */
   endedLately(namespace: string): boolean {
     return this.#ends.has(namespace);
   }
 
-  /** Returns the last state of the deleted delegate under this key. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
     return this.#tombstones.get(key);
   }
 
-  /** Drops that last state. */
   forgetDeparted(key: ObjectKey): void {
     this.#tombstones.forget(key);
   }

@@ -12,7 +12,6 @@ import type { Logger } from "../telemetry/logger.ts";
 import { NodeFits } from "./node-fits.ts";
 import { type NodeTotals, nodeFingerprint, totalsOf } from "./node-totals.ts";
 
-/** The client, the limits and the callbacks. */
 export interface MemberNodesOptions {
   readonly client: ClusterClient;
   readonly budget: ByteBudget;
@@ -20,7 +19,6 @@ export interface MemberNodesOptions {
   readonly log: Logger;
   /** Called when the nodes changed in a way that matters to placement. */
   readonly onChange: () => void;
-  /** Called when the watch opened or failed. */
   readonly onState: () => void;
 }
 
@@ -37,13 +35,12 @@ function nextVersion(): number {
   return latestVersion;
 }
 
-/** The watched nodes of one member, and their sums. */
 export class MemberNodes {
   readonly #reflector: Reflector<KubeNode>;
   readonly #clock: Clock;
   readonly #onChange: () => void;
   readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
-  /** Results of `have` since the last reported change. Pods name few keys. */
+  /** Pods name few keys. */
   readonly #labelled = new Map<string, boolean>();
   #totals: NodeTotals | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
@@ -78,17 +75,14 @@ export class MemberNodes {
     return this.#reflector.stop();
   }
 
-  /** Ends the watch's backoff, because the member answers again. */
   retry(): void {
     this.#reflector.retry();
   }
 
-  /** The nodes were listed since this connection began. */
   get read(): boolean {
     return this.#reflector.store.synced;
   }
 
-  /** The current failure of the watch; undefined while it works. */
   get failing(): Reflector<KubeNode>["failing"] {
     return this.#reflector.failing;
   }
@@ -98,13 +92,12 @@ export class MemberNodes {
     return this.#version;
   }
 
-  /** The sums at the last reported change. */
   get totals(): NodeTotals {
     this.#totals ??= totalsOf(this.#reflector.store.list());
     return this.#totals;
   }
 
-  /** Groups of equal nodes for the Cluster's status, at most 30 s old. Undefined when there are too many kinds. */
+  /** At most 30 s old. Undefined when there are too many kinds. */
   get kinds(): NodeKinds | undefined {
     const now = this.#clock.now();
     const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
@@ -114,10 +107,8 @@ export class MemberNodes {
     return this.#kinds?.value;
   }
 
-  /** Returns the nodes that a pod with these needs may go to. */
   readonly fitting: Required<Candidate>["nodesFor"] = (needs) => this.#fits.fit(needs);
 
-  /** Reports whether a node has a label with this key. */
   have(key: string): boolean {
     let known = this.#labelled.get(key);
     if (known === undefined) {
@@ -135,7 +126,7 @@ export class MemberNodes {
     else this.#timer = this.#clock.after(waitMs, () => this.#tell());
   }
 
-  /** Reports the first change at once; the changes within the next second are reported together. */
+  /** Reports the first change at once, and those of the next second together. */
   #tell(): void {
     this.#timer = undefined;
     this.#toldAt = this.#clock.now();

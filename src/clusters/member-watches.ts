@@ -1,18 +1,12 @@
 import type { Member } from "./member.ts";
 
-/** A watch of one member, such as a reflector. */
 export interface MemberWatch {
   start(): void;
-  /** Ends its backoff, because the member answers again. */
   retry(): void;
-  /** Resolves when it delivers no more events. */
   stop(): Promise<void>;
 }
 
-/**
- * A watch for each of some members. A watch starts when its member is followed, is retried by the member when that answers
- * again, and ends when its member is no longer followed.
- */
+/** The member itself retries its watches when it answers again. */
 export class MemberWatches<Watch extends MemberWatch> {
   readonly #open: (member: Member) => Watch;
   readonly #watches = new Map<Member, Watch>();
@@ -23,7 +17,6 @@ export class MemberWatches<Watch extends MemberWatch> {
     this.#open = open;
   }
 
-  /** Follows exactly these members. */
   follow(members: readonly Member[]): void {
     this.keep(members);
     for (const member of members) this.add(member);
@@ -38,7 +31,7 @@ export class MemberWatches<Watch extends MemberWatch> {
     watch.start();
   }
 
-  /** Ends the watches of all other members. Returns the ended watches, whose stores stay readable. */
+  /** Returns the ended watches, whose stores stay readable. */
   keep(members: readonly Member[]): Watch[] {
     const kept = new Set(members);
     const ended: Watch[] = [];
@@ -51,17 +44,15 @@ export class MemberWatches<Watch extends MemberWatch> {
     return ended;
   }
 
-  /** Returns the member's watch; undefined when it is not followed. */
   of(member: Member): Watch | undefined {
     return this.#watches.get(member);
   }
 
-  /** Iterates over the followed members and their watches. */
   [Symbol.iterator](): Iterator<readonly [Member, Watch]> {
     return this.#watches.entries();
   }
 
-  /** Ends all watches and starts no more. Their stores stay readable. */
+  /** The stores stay readable. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await Promise.all([...this.#watches].map(([member, watch]) => this.#end(member, watch)));

@@ -25,7 +25,6 @@ import { fitsLargest, type NodeTotals } from "./node-totals.ts";
 import { Probe, type ProbeResult, probeSettingsOf, Reachability } from "./probe.ts";
 import { type Unreadable, WatchHealth, type WatchHealthOptions } from "./watch-health.ts";
 
-/** The events of a member. */
 export interface MemberEvents {
   /** A delegate under this key was added, updated or deleted; `delegates.departed` returns a deleted one's last state. */
   readonly delegate: [member: Member, key: ObjectKey];
@@ -33,17 +32,13 @@ export interface MemberEvents {
   readonly ended: [member: Member, delegate: Stored<Pod>];
   /** The member's nodes changed in a way that matters to placement. */
   readonly memberNodes: [member: Member];
-  /** The member answers in time again. */
   readonly responsive: [member: Member];
   /** The member became reachable or unreachable, readable or unreadable. */
   readonly connection: [member: Member];
 }
 
-/** The fields of a virtual node that placement needs. */
 export interface VirtualNode {
-  /** `spec.unschedulable` of the node. */
   readonly cordoned: boolean;
-  /** Taints, including those from the Cluster. */
   readonly taints: readonly Taint[];
 }
 
@@ -51,22 +46,16 @@ export interface VirtualNode {
 const SHARE_OF_HEAP = 0.5;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
-/**
- * The connection to one member cluster: its watched delegates and nodes, its probe, and the requests of its delegates. Shares no
- * connection, queue or deadline with other members, so that a hanging member delays none.
- */
+/** Shares no connection, queue or deadline with other members: a hanging member delays none. */
 export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */
   readonly client: ClusterClient;
-  /** The watches to retry when the member answers again. */
   readonly watches: Set<{ retry(): void }> = new Set();
-  /** This host's delegates. */
   readonly delegates: MemberDelegates;
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
     fitsLargest(requests, this.nodeTotals.largestNode),
   );
-  /** Byte budget of the member's stores. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #reachability: Reachability;
   readonly #nodes: MemberNodes;
@@ -188,12 +177,10 @@ export class Member {
     await this.client.close();
   }
 
-  /** The connection was closed for good. */
   get stopped(): boolean {
     return this.#stopped;
   }
 
-  /** The Cluster object. */
   get cluster(): Stored<Cluster> {
     return this.#cluster;
   }
@@ -207,12 +194,11 @@ export class Member {
     this.#identity.look();
   }
 
-  /** The virtual node on the host; undefined while there is none. */
   get virtualNode(): VirtualNode | undefined {
     return this.#virtualNode;
   }
 
-  /** Records the virtual node. Returns true when it changed. */
+  /** Returns true when the virtual node changed. */
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
     this.#virtualNode = node;
@@ -224,7 +210,6 @@ export class Member {
     return this.#probed;
   }
 
-  /** The reason why another cluster answers, and the remedy. Undefined when the right one does, or when unknown. */
   get mistaken(): string | undefined {
     return this.#identity.problem;
   }
@@ -234,12 +219,10 @@ export class Member {
     return this.#probed.reachable && this.mistaken === undefined && this.delegates.watched;
   }
 
-  /** When the member last became reachable; epoch ms. */
   get reachableSince(): number {
     return this.#reachability.since;
   }
 
-  /** The delegates were listed since this connection began. */
   get read(): boolean {
     return this.delegates.read;
   }
@@ -252,7 +235,6 @@ export class Member {
     return this.#probed.reachable || this.#probed.undecided === true;
   }
 
-  /** The nodes were listed since this connection began. */
   get nodesRead(): boolean {
     return this.#nodes.read;
   }
@@ -281,12 +263,11 @@ export class Member {
     return this.#nodes.totals;
   }
 
-  /** Groups of equal nodes, for the Cluster's status; undefined when there are too many kinds. */
+  /** Undefined when there are too many kinds. */
   get nodeKinds(): NodeKinds | undefined {
     return this.#nodes.kinds;
   }
 
-  /** Requests of the member's other pods, as last read. */
   get foreign(): Amounts | undefined {
     return this.#foreign.sum;
   }
@@ -298,7 +279,7 @@ export class Member {
     return value;
   }
 
-  /** Records a failed request, once per error, and probes soon if the whole member may be in trouble. */
+  /** Records a failed request once per error. */
   noteFailure(error: unknown): void {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
     this.#noted.add(error);
@@ -307,13 +288,12 @@ export class Member {
     this.#probe.hurry();
   }
 
-  /** Probes soon, because the credentials were replaced. */
   noteRenewal(): void {
     this.#identity.doubt();
     this.#probe.hurry();
   }
 
-  /** Returns the member as placement sees it. Its `used` is updated in place. */
+  /** The `used` of the candidate is updated in place. */
   candidate(): Candidate {
     this.#candidate ??= this.#makeCandidate();
     return this.#candidate;

@@ -26,7 +26,6 @@ export class MemberNamespaces {
   readonly #identity: HostIdentity;
   readonly #clock: Pick<Clock, "now">;
   readonly #creations = new SingleFlight();
-  /** Oldest first. */
   readonly #uids = new Map<string, KnownUid>();
   /** Members that forbid reading namespaces, and when they are asked again; epoch ms. */
   readonly #unreadable = new Map<string, { readonly until: number; readonly refusals: number }>();
@@ -37,8 +36,8 @@ export class MemberNamespaces {
   }
 
   /**
-   * Runs `create`. If its namespace is missing, creates that first, unless the Cluster forbids it, and runs `create` again
-   * with `isNew`: objects seen in an earlier namespace of that name are gone.
+   * Runs `create`, after the missing namespace if need be: with `isNew` objects seen in an earlier one of that name
+   * are gone.
    */
   async createIn<T>(
     member: Member,
@@ -58,11 +57,7 @@ export class MemberNamespaces {
     }
   }
 
-  /**
-   * Returns the owner of a delegate whose proxy has a controller: its namespace. A ReplicaSet of the member would adopt a pod
-   * without a controller, and delete its surplus. Empty where the host may not read namespaces. Rejects with KubeError:
-   * NotFound for a missing namespace, Aborted when the signal fires.
-   */
+  /** A ReplicaSet of the member would adopt a pod without a controller: its namespace owns the delegate instead. */
   async controllersOf(member: Member, name: string, signal: AbortSignal): Promise<OwnerReference[]> {
     const uid = await unlessAborted(this.#uidOf(member, name), signal, () => {
       const fields = { cluster: member.name, verb: "get", resource: "namespaces", objectName: name } as const;
@@ -94,7 +89,6 @@ export class MemberNamespaces {
     return metadata.uid;
   }
 
-  /** Records a refusal. Refusals during the delay count once. */
   #noteUnreadable(member: string): void {
     const now = this.#clock.now();
     const { until = 0, refusals = 0 } = this.#unreadable.get(member) ?? {};
@@ -130,7 +124,7 @@ function keyOf(member: Member, namespace: string): string {
   return `${member.name}/${namespace}`;
 }
 
-/** Returns the error for a missing namespace that the Cluster forbids to create, with the remedy. */
+/** Names the remedy for a namespace that the Cluster forbids to create. */
 export function whyNotMade(error: KubeError, member: string): KubeError {
   const { code, cluster, verb, resource, detail, details } = error;
   if (!isNamespaceMissing(detail)) return error;

@@ -27,7 +27,6 @@ export class NodeFits {
     return fit;
   }
 
-  /** Clears the cache after a change of the nodes. */
   forget(): void {
     this.#fits.clear();
   }

@@ -5,17 +5,14 @@ import { closedBy, isNodeReady } from "../placement/node-fit.ts";
 /** The resources of a member's nodes, summed. Amounts in base units: cores, bytes, pieces. */
 export interface NodeTotals {
   readonly nodes: number;
-  /** Sum over all nodes. */
   readonly capacity: Record<string, number>;
   /** Sum over the nodes that most new pods may go to. */
   readonly allocatable: Record<string, number>;
-  /** Largest amount of each resource on one such node. */
   readonly largestNode: Record<string, number>;
   /** The features that every node declares (`status.declaredFeatures`), in order. */
   readonly features: readonly string[];
 }
 
-/** Sums a member's nodes. */
 export function totalsOf(nodes: Iterable<KubeNode>): NodeTotals {
   const capacity: Record<string, number> = {};
   const allocatable: Record<string, number> = {};
@@ -55,12 +52,11 @@ function amountsOf(node: KubeNode): NodeAmounts {
   return amounts;
 }
 
-/** Reports whether the largest amount of each resource suffices. */
 export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
   return isWithin(requests, largestNode);
 }
 
-/** Returns the fields that placement depends on as a comparable text. Heartbeats do not change it. */
+/** Heartbeats do not change the text. */
 export function nodeFingerprint(node: KubeNode): string {
   return JSON.stringify([
     isNodeReady(node),
@@ -79,10 +75,7 @@ const CONTROL_PLANE: ReadonlySet<string> = new Set([
   "node-role.kubernetes.io/master",
 ]);
 
-/**
- * Reports whether the node has a taint of the control plane or of a node's state, which few pods tolerate. A pod that does
- * tolerate it may still go there: `fitOf` compares each pod's tolerations.
- */
+/** Few pods tolerate such a taint. For one that does, `fitOf` compares its tolerations. */
 function repelsMostPods({ spec }: KubeNode): boolean {
   return (spec?.taints ?? []).some(
     ({ key, effect }) =>

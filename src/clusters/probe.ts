@@ -9,13 +9,11 @@ export interface ProbeSettings {
   readonly failureThreshold: number;
 }
 
-/** Returns the probe settings of a Cluster. */
 export function probeSettingsOf({ spec }: Pick<Cluster, "spec">): ProbeSettings {
   const { periodSeconds, timeoutSeconds, failureThreshold } = { ...CLUSTER_DEFAULTS.probe, ...spec.probe };
   return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
 }
 
-/** The result of a probe. */
 export interface ProbeResult {
   readonly reachable: boolean;
   /** The member has not answered yet, nor failed often enough to count as unreachable. */
@@ -37,10 +35,7 @@ const CUT_MS = 3_000;
 // The version is written to the virtual node, so anything else counts as none.
 const VERSION = /^[\w.+-]{1,64}$/;
 
-/**
- * Probes a member's `/readyz` periodically. One success makes it reachable; `failureThreshold` consecutive failures make it
- * unreachable. `hurry` moves the next probe forward when requests to the member fail.
- */
+/** One success makes a member reachable; `failureThreshold` consecutive failures make it unreachable. */
 export class Probe {
   readonly #client: ClusterClient;
   readonly #settings: () => ProbeSettings;
@@ -77,7 +72,6 @@ export class Probe {
     this.#timer?.cancel();
   }
 
-  /** Moves the next probe forward, after a failed request to the member. */
   hurry(): void {
     if (this.#probing || this.#abort.signal.aborted) return;
     const earliest = this.#lastStartMs + HURRIED_PERIOD_MS;
@@ -119,7 +113,7 @@ export class Probe {
     this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
   }
 
-  /** Reads the version again; keeps the known one on failure, since the member is ready. */
+  /** Keeps the known version on failure, since the member is ready. */
   async #rereadVersion(timeoutMs: number): Promise<void> {
     this.#versionReadMs = this.#clock.now();
     const version = await this.#readVersion(timeoutMs).catch(() => undefined);
@@ -135,7 +129,6 @@ export class Probe {
   }
 }
 
-/** Tracks since when a member is reachable. */
 export class Reachability {
   readonly #clock: Pick<Clock, "now">;
   #reachable = false;
@@ -151,7 +144,7 @@ export class Reachability {
     return this.#since;
   }
 
-  /** Records whether the member is reachable. Returns true when it became reachable. */
+  /** Returns true when the member became reachable. */
   note(reachable: boolean): boolean {
     const now = this.#clock.now();
     const became = reachable && !this.#reachable;

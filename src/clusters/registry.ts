@@ -14,7 +14,6 @@ import { DelegateIndex } from "./delegate-index.ts";
 import { type FoundIdentity, joinedTwice, joinedTwiceProblem } from "./joined-twice.ts";
 import { Member, type MemberEvents } from "./member.ts";
 
-/** The events of the registry and of its members. */
 export interface RegistryEvents extends MemberEvents {
   /** A Cluster was added, updated or deleted. */
   readonly cluster: [name: string];
@@ -24,10 +23,8 @@ export interface RegistryEvents extends MemberEvents {
   readonly reconnected: [name: string];
 }
 
-/** A member's client, whose credentials can be replaced. */
 export interface MemberConnection {
   readonly client: ClusterClient;
-  /** URL of its API server. */
   readonly server: string;
   /** Switches to a kubeconfig. Returns false when it is for another server, which needs a new connection. Throws when unusable. */
   renew(kubeconfig: string): boolean;
@@ -36,14 +33,10 @@ export interface MemberConnection {
 interface Connected {
   readonly member: Member;
   readonly connection: MemberConnection;
-  /** The kubeconfig in use. */
   kubeconfig: string;
 }
 
-/**
- * The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names, and reconnected when that
- * changes. A Cluster that cannot be connected, or whose member joined under another name, has a problem instead.
- */
+/** Connects members with the kubeconfig in the Secret that the Cluster names, and again when that changes. */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
@@ -51,7 +44,6 @@ export class Registry {
   readonly #problems = new Map<string, string>();
   /** The identities that members gave, with the kubeconfig that led there. */
   readonly #found = new Map<string, FoundIdentity & { readonly kubeconfig: string }>();
-  /** The refused Clusters, with the Cluster that keeps the member. */
   #joinedTwice: ReadonlyMap<string, string> = new Map();
   readonly #delegateIndex = new DelegateIndex();
   readonly #foreignUsageMutex = new Mutex();
@@ -87,7 +79,7 @@ export class Registry {
     });
   }
 
-  /** Starts the watches. Resolves when every Cluster has a connection or a problem. */
+  /** Resolves when every Cluster has a connection or a problem. */
   async start(signal: AbortSignal): Promise<void> {
     this.#secrets.start();
     await this.#secrets.whenSynced(signal);
@@ -117,23 +109,20 @@ export class Registry {
     return [...this.#connections.values()].map(({ member }) => member);
   }
 
-  /** Returns the URL of a member's API server; undefined without a connection. */
   server(name: string): string | undefined {
     return this.#connections.get(name)?.connection.server;
   }
 
-  /** Returns the Clusters without a connection, whose contents are unknown. */
   unconnected(): Stored<Cluster>[] {
     if (this.#problems.size === 0) return [];
     return this.clusters().filter(({ metadata: { name } }) => !this.#connections.has(name));
   }
 
-  /** Returns the Cluster as which this one's member joined before, so that this one is refused. */
   joinedAs(name: string): string | undefined {
     return this.#joinedTwice.get(name);
   }
 
-  /** Returns the members that have, or had, a delegate under the key. May include others. */
+  /** May include members without the delegate. */
   holders(key: ObjectKey): Member[] {
     return this.#delegateIndex.of(key).flatMap((name) => this.member(name) ?? []);
   }
@@ -144,7 +133,6 @@ export class Registry {
     this.#delegateIndex.forget(key);
   }
 
-  /** Returns the Secret with the Cluster's kubeconfig. */
   secret(cluster: Stored<Cluster>): Stored<Secret> | undefined {
     return this.#secrets.store.get(
       objectKey({ namespace: SYSTEM_NAMESPACE, name: cluster.spec.credentialsSecret.name }),
@@ -182,7 +170,6 @@ export class Registry {
     this.#connect(name, cluster);
   }
 
-  /** Connects a Cluster, or renews its connection, unless it is refused. */
   #connect(name: string, cluster: Stored<Cluster>): void {
     if (this.#joinedTwice.has(name)) return;
     const existing = this.#connections.get(name);
@@ -282,7 +269,7 @@ export class Registry {
 export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
-  /** Creates a member's client from its kubeconfig. Throws a message for the operator when it is unusable. */
+  /** Throws a message for the operator when the kubeconfig is unusable. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   readonly events: Events<RegistryEvents>;
   readonly clock: Clock;

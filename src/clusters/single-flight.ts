@@ -4,7 +4,7 @@ const MOST_KEPT = 10_000;
 /** Shares one creation among all callers that find the same thing missing at the same time. */
 export class SingleFlight {
   readonly #underWay = new Map<string, Promise<void>>();
-  /** The value of `count` after each key's last creation; oldest first. */
+  /** Oldest first. */
   readonly #made = new Map<string, number>();
   #count = 0;
 
@@ -13,10 +13,7 @@ export class SingleFlight {
     return this.#count;
   }
 
-  /**
-   * Creates what an attempt found missing; `seen` is `count` before the attempt. Shares a creation in flight, and skips one
-   * that ended after the attempt began. Rejects as `create` does.
-   */
+  /** `seen` is `count` before the attempt. Shares a creation in flight. Rejects as `create` does. */
   async make(key: string, seen: number, create: () => Promise<void>): Promise<void> {
     if ((this.#made.get(key) ?? 0) > seen) return;
     let creation = this.#underWay.get(key);

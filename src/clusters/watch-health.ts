@@ -1,7 +1,6 @@
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Failing } from "../runtime/reflector.ts";
 
-/** The watches of one member at a moment; times are epoch ms. */
 export interface WatchState {
   readonly pods: Failing | undefined;
   /** Only until the nodes were read once: their capacity stays valid. */
@@ -14,13 +13,11 @@ export interface WatchState {
   readonly patienceMs: number;
 }
 
-/** Starts of failures that count; epoch ms. */
 interface CountedFailures {
   readonly pods?: number | undefined;
   readonly nodes?: number | undefined;
 }
 
-/** The reasons why a member cannot be read although its API server answers. */
 export interface Unreadable {
   readonly pods?: string;
   readonly nodes?: string;
@@ -28,10 +25,7 @@ export interface Unreadable {
   readonly dueAt?: number;
 }
 
-/**
- * Judges a member's watches: a failure that outlasts the patience although probes succeed counts, because it will not mend
- * itself. Once it counts, it counts until the watch works, whatever single probes find.
- */
+/** Judges a member's watches: a failure that outlasts the patience although probes succeed will not mend itself. */
 export function unreadable(state: WatchState, now: number): Unreadable {
   const { pods, nodes, counted = {}, answeringSince, patienceMs } = state;
   const dueOf = (failing: Failing | undefined, countedSince: number | undefined): number => {
@@ -50,12 +44,10 @@ export function unreadable(state: WatchState, now: number): Unreadable {
   };
 }
 
-/** The watches that are judged, and the callback. */
 export interface WatchHealthOptions {
   readonly clock: Clock;
   /** Returns why another cluster answers, which fails every watch; undefined otherwise. */
   readonly mistaken: () => string | undefined;
-  /** Returns the current failures, and how long they may last. */
   readonly failing: () => Pick<WatchState, "pods" | "nodes" | "patienceMs">;
   /** Called when a lasting failure begins to count, which no other event reports. */
   readonly onDue: () => void;
@@ -80,18 +72,16 @@ export class WatchHealth {
     return unreadable({ ...failing(), counted: this.#counted, answeringSince: this.#answeringSince }, clock.now());
   }
 
-  /** Records that probes succeed again. */
   answering(): void {
     this.#answeringSince ??= this.#options.clock.now();
     this.#plan(this.unreadable.dueAt);
   }
 
-  /** Records that the probe found the member unreachable. */
   unreachable(): void {
     this.#answeringSince = undefined;
   }
 
-  /** Records the failures that were reported as `reported`: they count until they end. */
+  /** The reported failures count until they end. */
   reported({ pods, nodes, dueAt }: Unreadable): void {
     const failing = this.#options.failing();
     this.#counted = {

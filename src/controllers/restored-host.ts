@@ -13,7 +13,7 @@ export interface RestoredHostOptions {
   readonly log: Logger;
 }
 
-/** Their work may be wanted, so they stay until an operator has looked: docs/architecture.md#restored-clusters. */
+/** Keeps objects whose work may be wanted until an operator has looked: docs/architecture.md#restored-clusters. */
 export class RestoredHost {
   readonly #options: RestoredHostOptions;
   readonly #logged = new Set<string>();

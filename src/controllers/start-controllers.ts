@@ -8,7 +8,7 @@ import type { ControllersOptions } from "./options.ts";
 
 export type RunningControllers = Pick<Controllers, "registry" | "stop">;
 
-/** Call it only while leading. */
+/** Starts all controllers. Only for the leader. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, log } = options;
   const identity = await readIdentity(host, signal);

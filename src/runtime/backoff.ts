@@ -28,12 +28,10 @@ export class Backoff {
     this.#random = options.random ?? Math.random;
   }
 
-  /** Delays given out since the last reset. */
   get attempts(): number {
     return this.#attempts;
   }
 
-  /** Delay before the next attempt, in milliseconds. */
   next(): number {
     const step = backoffMs(this.#attempts, this.#limits);
     this.#attempts += 1;
@@ -45,10 +43,7 @@ export class Backoff {
   }
 }
 
-/**
- * Backoff of a long-lived connection. Only a connection that lasted `healthyMs` resets it: a server that accepts every
- * connection and drops it at once would otherwise be dialled without pause.
- */
+/** A server that accepts every connection and drops it at once would otherwise be dialled without pause. */
 export class ConnectionBackoff {
   readonly #backoff: Backoff;
   readonly #healthyMs: number;
@@ -61,12 +56,11 @@ export class ConnectionBackoff {
     this.#clock = options.clock;
   }
 
-  /** Notes that the connection works from now on. */
   working(): void {
     this.#workingSince ??= this.#clock.now();
   }
 
-  /** Notes that the connection ended, and returns the delay before the next attempt: zero after a healthy while. */
+  /** Returns the delay before the next attempt: zero after a healthy while. */
   ended(): number {
     const healthy = this.#workingSince !== undefined && this.#clock.now() - this.#workingSince >= this.#healthyMs;
     this.#workingSince = undefined;

@@ -5,12 +5,9 @@ export interface Timer {
 
 /** The source of time for all code. Tests replace it with a fake. */
 export interface Clock {
-  /**
-   * Returns monotonic milliseconds since the epoch: the machine's time at process start, plus the time elapsed since. Never
-   * jumps. Durations and decisions use it.
-   */
+  /** Monotonic milliseconds since the epoch. Never jumps. Durations and decisions use it. */
   now(): number;
-  /** Returns the machine's wall time in milliseconds since the epoch. May jump: only for timestamps that others write or read. */
+  /** Milliseconds since the epoch. May jump: only for timestamps that others write or read. */
   wall(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it fires first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -21,7 +18,6 @@ export interface Clock {
 // Node.js turns a longer delay into 1 ms.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
-/** The machine's own clock. */
 export const realClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   wall: () => Date.now(),
@@ -35,7 +31,6 @@ export const realClock: Clock = {
   },
 };
 
-/** Builds `Clock.sleep` from a clock's timers. */
 export function sleepWith(after: Clock["after"]): Clock["sleep"] {
   return (ms, signal) =>
     new Promise((resolve, reject) => {
@@ -70,13 +65,11 @@ export class InterruptibleSleep {
     try {
       await this.#clock.sleep(ms, AbortSignal.any([signal, this.#ending.signal]));
     } catch {
-      // Ended early.
     } finally {
       this.#ending = undefined;
     }
   }
 
-  /** Ends the current wait, if there is one. */
   end(): void {
     this.#ending?.abort();
   }
@@ -87,10 +80,7 @@ const LOOK_MS = 30_000;
 // Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;
 
-/**
- * Calls `callback` soon after the machine's clock has jumped ahead of this process's monotonic one: the machine was
- * suspended, or an administrator set its clock. Timers that were pending during a suspend fire late by its length.
- */
+/** Calls back after the machine was suspended, or its clock set: timers that were pending fire late. */
 export function onClockStep(clock: Clock, callback: () => void): Timer {
   const ahead = (): number => clock.wall() - clock.now();
   let before = ahead();

@@ -6,11 +6,10 @@ import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import { countDone, WorkQueue } from "./internal/work-queue.ts";
 
-/** The result of one reconcile: actions to execute, and when to reconcile again. */
+/** The result of one reconcile. */
 export interface Decision<Action> {
   /** Executed in this order; the first that fails ends the reconcile. */
   readonly actions: readonly Action[];
-  /** A word for logs and metrics. */
   readonly outcome: string;
   /** When to reconcile again without an event; epoch ms. */
   readonly requeueAt?: number;
@@ -28,14 +27,13 @@ export interface ActionContext<Key> {
   readonly log: Logger;
 }
 
-/** The parts of one controller; only `execute` does I/O. */
 export interface ControllerSpec<Key extends string, Observed, Action> {
   readonly name: string;
   /** Longest pause after failures; default 30 s. */
   readonly maxBackoffMs?: number;
-  /** Reads the stores, synchronously. Returns undefined when nothing of the key is left. */
+  /** Synchronous. Returns undefined when nothing of the key is left. */
   observe(key: Key): Observed | undefined;
-  /** Returns further fields for every log line of a reconcile, such as the uid behind the key. */
+  /** Returns further fields for every log line of a reconcile. */
   identify?(observed: Observed): Readonly<Record<string, string>>;
   /** Decides, without I/O. `now` is monotonic, for durations; `wall` is the machine's time, for timestamps in objects. */
   decide(observed: Observed, now: number, wall: number): Decision<Action>;
@@ -44,7 +42,6 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   standsAlone?(action: Action): boolean;
 }
 
-/** The dependencies of every controller. */
 export interface ControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
@@ -60,7 +57,6 @@ const DIRTY_PERIOD_MS = 1_000;
 const KEYS_PER_TURN = 20;
 
 interface KeyState<Observed> {
-  /** When the running reconcile began. */
   runningSince: number | undefined;
   /** When the key was first enqueued again while its reconcile ran. */
   dirtySince: number | undefined;
@@ -71,7 +67,7 @@ interface KeyState<Observed> {
   backoff: Backoff | undefined;
 }
 
-/** Creates its child logger on first use: most reconciles log nothing, and a child logger costs more than they do. */
+/** Most reconciles log nothing, and a child logger costs more than they do. */
 class ReconcileContext<Key extends string> implements ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
@@ -103,8 +99,7 @@ class ReconcileContext<Key extends string> implements ActionContext<Key> {
 }
 
 /**
- * Runs one reconcile per key at a time and any number of keys concurrently. Each cluster's client limits its own requests,
- * so keys that wait for a slow cluster never hold up keys of another.
+ * Runs one reconcile per key at a time and any number of keys concurrently: no slow cluster holds up another's keys.
  */
 export class Controller<Key extends string, Observed, Action> {
   readonly #spec: ControllerSpec<Key, Observed, Action>;
@@ -142,8 +137,8 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   /**
-   * Enqueues keys at low priority, in this order. Calls `done` once all were reconciled, with the milliseconds they kept the
-   * process busy; keys that an event enqueued meanwhile are not counted.
+   * Calls `done` once all keys were reconciled, with the milliseconds that those without an event kept the process
+   * busy.
    */
   enqueueBehind(keys: Iterable<Key>, done: (busyMs: number) => void): void {
     if (this.#abort.signal.aborted) return;
@@ -159,7 +154,6 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
-  /** Reports whether the last reconcile of the key found an object. */
   knows(key: Key): boolean {
     return this.#keys.has(key);
   }
@@ -169,7 +163,7 @@ export class Controller<Key extends string, Observed, Action> {
     for (const key of this.#keys.keys()) if (concerns(key)) this.enqueue(key);
   }
 
-  /** Stops reconciling, aborts requests in flight, and resolves when all reconciles have returned. */
+  /** Aborts requests in flight, and resolves when all reconciles have returned. */
   async stop(): Promise<void> {
     this.#abort.abort();
     this.#ready.clear();

@@ -1,18 +1,13 @@
-/**
- * Events within this process, by name, with what they tell. Listeners are called at once, in the order in which they were added. One that
- * throws ends the event: the emitter gets the error.
- */
+/** Calls listeners at once, in the order in which they were added. One that throws ends the event. */
 export class Events<Told extends { readonly [Name in keyof Told]: readonly unknown[] }> {
   readonly #listeners: { [Name in keyof Told]?: ((...told: Told[Name]) => void)[] } = {};
 
-  /** Calls the listener at each event of this name. */
   on<Name extends keyof Told>(name: Name, listener: (...told: Told[Name]) => void): void {
     const others = this.#listeners[name];
     if (others === undefined) this.#listeners[name] = [listener];
     else others.push(listener);
   }
 
-  /** Tells the listeners. */
   emit<Name extends keyof Told>(name: Name, ...told: Told[Name]): void {
     for (const listener of this.#listeners[name] ?? []) listener(...told);
   }

@@ -18,7 +18,6 @@ export interface EventRecorderOptions {
   readonly log: Logger;
 }
 
-/** An event for the author of an object. */
 export interface NewEvent {
   readonly reason: string;
   readonly message: string;
@@ -34,7 +33,6 @@ export interface NewEvent {
 
 interface Pending {
   readonly event: KubeEvent;
-  /** Time when it happened; epoch ms. */
   readonly since: number;
   readonly backoff: Backoff;
 }
@@ -49,20 +47,16 @@ const GIVE_UP_AFTER_MS = 10 * 60_000;
 // Some 2 MB. The oldest keys are dropped first, and their events may be recorded again.
 const MOST_KEYS = 10_000;
 
-/**
- * Records events about objects, as client-go's EventRecorder does: `record` returns at once and never throws. Events that the API
- * server refuses are dropped; those that fail are sent again until they succeed or ten minutes have passed.
- */
+/** Returns at once and never throws, as client-go's EventRecorder. Events that fail are sent again. */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: Logger;
   readonly #guard: WriteGuard;
-  /** Events in the order of their arrival. */
   readonly #waiting = new Set<Pending>();
   /** Failed events, until they are sent again. */
   readonly #backingOff = new Map<Pending, Timer>();
   readonly #inFlight = new Map<Pending, Promise<void>>();
-  /** When each key was last recorded, in epoch ms; the oldest first. */
+  /** Epoch ms; the oldest first. */
   readonly #recorded = new Map<string, number>();
   readonly #abort = new AbortController();
   /** Runs outside any reconcile's async context: it sends events of other reconciles, too. */
@@ -84,7 +78,7 @@ export class EventRecorder {
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: GIVE_UP_AFTER_MS });
   }
 
-  /** Records the event. It counts as recorded even if the API server refuses it later, which a log line then says. */
+  /** The event counts as recorded even if the API server refuses it later. */
   record(
     object: ObjectReference,
     { reason, message, seeAlso, type = "Warning", suffix = randomBytes(8).toString("hex"), dedupe }: NewEvent,
@@ -101,7 +95,6 @@ export class EventRecorder {
     this.#pump();
   }
 
-  /** Reports whether an event with this key was recorded within fifty minutes. */
   isRecorded(dedupe: string): boolean {
     const at = this.#recorded.get(dedupe);
     return at !== undefined && this.#options.clock.now() - at < REPEAT_EVENT_AFTER_MS;

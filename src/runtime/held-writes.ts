@@ -1,7 +1,6 @@
 /** Why a write is not sent: the API server refused it, stored no change, or another manager undoes it each time. */
 export type HoldReason = "Refused" | "NoEffect" | "Undone";
 
-/** The words of a refusal. */
 export interface RefusalWords {
   readonly message: string;
   /** Equal for refusals that need no second event, such as those that differ in amounts only. Default: the message. */
@@ -21,9 +20,7 @@ export interface HeldWrite<Words extends RefusalWords = RefusalWords> {
   readonly refusal?: Refusal<Words>;
 }
 
-/** A refusal that an author was told of. */
 export interface Refusal<Words extends RefusalWords = RefusalWords> {
-  /** The latest words. */
   readonly why: Words;
   /** The words of the last event, and when it was recorded; epoch ms. */
   readonly told: Words;
@@ -32,16 +29,14 @@ export interface Refusal<Words extends RefusalWords = RefusalWords> {
   readonly since: number;
 }
 
-/** The held writes of one object, by write. */
 export type HeldWrites<Words extends RefusalWords = RefusalWords> = Readonly<Record<string, HeldWrite<Words>>>;
 
 /**
- * How long an event is not repeated; ms. kube-apiserver keeps events for an hour by default (--event-ttl), so an event that
- * still holds is repeated a little earlier.
+ * Milliseconds. kube-apiserver keeps events for an hour (--event-ttl), so one that still holds is repeated a little
+ * earlier.
  */
 export const REPEAT_EVENT_AFTER_MS: number = 50 * 60_000;
 
-/** Returns the write's entry, whether it may be sent again by now or not. */
 export function heldWrite<Words extends RefusalWords>(
   held: HeldWrites<Words> | undefined,
   write: string,
@@ -49,7 +44,7 @@ export function heldWrite<Words extends RefusalWords>(
   return held !== undefined && Object.hasOwn(held, write) ? held[write] : undefined;
 }
 
-/** Returns when the write may be sent again, in epoch ms; undefined when it may be sent now. */
+/** Epoch ms; undefined when the write may be sent now. */
 export function heldUntil(
   held: HeldWrites | undefined,
   { write, content, now }: { readonly write: string; readonly content?: string; readonly now: number },
@@ -59,7 +54,7 @@ export function heldUntil(
   return entry.content === undefined || entry.content === content ? entry.until : undefined;
 }
 
-/** Returns the refusal with these words. Its `toldAt` is `now` if its author is to be told: the words are new, or the event is old. */
+/** `toldAt` of the result is `now` if the author is to be told. */
 export function refusedAgain<Words extends RefusalWords>(
   before: Refusal<Words> | undefined,
   why: Words,

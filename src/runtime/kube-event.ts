@@ -10,7 +10,6 @@ export interface ObjectReference {
   readonly uid: string;
 }
 
-/** Returns the reference by which events name an object of this resource. */
 export function referenceTo<T extends KubeObject>(
   resource: Resource<T>,
   { metadata }: Stored<KubeObject>,
@@ -25,13 +24,10 @@ export interface EventParts {
   readonly type: "Normal" | "Warning";
   /** The command that shows the whole message. */
   readonly seeAlso?: string | undefined;
-  /** End of the event's name. */
   readonly suffix: string;
-  /** Epoch ms. */
   readonly at: number;
 }
 
-/** The names under which a process reports events. */
 export interface EventSource {
   readonly component: string;
   readonly reportingComponent: string;
@@ -40,7 +36,7 @@ export interface EventSource {
 // The API server refuses longer messages (events.k8s.io/v1 validation).
 const LONGEST_MESSAGE = 1024;
 
-/** Returns the event. Its name is chosen here, not by the API server, so that a retry after a lost answer makes no second one. */
+/** Chooses the name here, so that a retry after a lost answer makes no second event. */
 export function makeEvent(
   { apiVersion = "v1", kind = "Pod", namespace = "default", name, uid }: ObjectReference,
   { reason, message, seeAlso, type, suffix, at }: EventParts,

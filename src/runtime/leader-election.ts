@@ -7,7 +7,6 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
 import { addLeaderlessInterval, type Interval, parseLeaderlessIntervals, renewedAt } from "./leaderless-intervals.ts";
 
-/** The Lease, this process's identity, and the callbacks for winning and losing it. */
 export interface LeaderElectorOptions {
   /** A client of its own, so that renewals never queue behind the controllers' requests. */
   readonly client: ClusterClient;
@@ -25,20 +24,15 @@ export interface LeaderElectorOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly onStartedLeading: () => void;
-  /**
-   * Called once when leading ends; `leftMs` is 0 by then. A clean stop releases the lease only after this resolves, so it
-   * must end all writes.
-   */
+  /** A clean stop releases the lease only after this resolves, so it must end all writes. `leftMs` is 0 by then. */
   readonly onStoppedLeading: () => void | Promise<void>;
 }
 
-/** An instant on the monotonic clock and on the machine's. */
 interface Moment {
   readonly now: number;
   readonly wall: number;
 }
 
-/** The last observed version of the Lease. */
 interface Observation {
   readonly version: string;
   readonly seenAt: number;
@@ -53,15 +47,11 @@ const SAFETY_MARGIN_MS = 1_000;
 // Enough for a conflict, a lost response and a success. Each attempt gets its share of the renew deadline.
 const RELEASE_ATTEMPTS = 3;
 
-/** Returns a unique identity: host name and a random suffix. */
 function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 
-/**
- * Leader election on a coordination.k8s.io Lease, interoperable with client-go's. Never trusts a remote clock: a lease
- * expires when this process has not seen it change for its whole duration.
- */
+/** Interoperates with client-go's. A lease expires when this process has not seen it change for its whole duration. */
 export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly identity: string;
@@ -102,10 +92,8 @@ export class LeaderElector {
   }
 
   /**
-   * Returns how long this leader may still write, in ms. Undefined until this process first leads; 0 once it has stopped, or
-   * while another process may hold the lease. Counts from before the last successful renewal was sent, so it ends before
-   * another process can take over. Uses the clock that advanced more: the machine's may be set back, and the monotonic one
-   * stops while the machine is suspended.
+   * Milliseconds that this leader may still write, from before the last successful renewal was sent. Undefined until
+   * it leads.
    */
   leftMs(): number | undefined {
     if (this.#phase === "following") return undefined;
@@ -115,10 +103,7 @@ export class LeaderElector {
     return this.#durationMs - SAFETY_MARGIN_MS - passedMs;
   }
 
-  /**
-   * Reads the Lease and reports whether it holds the last renewal. False when another process leads, or etcd was restored
-   * from a backup: then the absence of an object proves nothing. Rejects when the API server does not answer.
-   */
+  /** False when another process leads, or etcd was restored: then absence of an object proves nothing. */
   async confirm(signal: AbortSignal): Promise<boolean> {
     const { client, namespace, name } = this.#options;
     const found = await client.find(leases, { namespace, name }, { signal });
@@ -129,7 +114,6 @@ export class LeaderElector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when this process lost or released the lease, or was stopped before it held it. */
   async finished(): Promise<void> {
     await this.#running;
   }
@@ -251,7 +235,6 @@ export class LeaderElector {
     this.#observed = { version, seenAt: this.#options.clock.now(), heldMs };
   }
 
-  /** Reports whether the last observed holder's lease has expired. */
   #isOver(): boolean {
     const { seenAt = 0, heldMs = 0 } = this.#observed ?? {};
     return this.#options.clock.now() >= seenAt + heldMs;

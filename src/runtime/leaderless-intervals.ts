@@ -11,20 +11,14 @@ const SKEW_MS = 60_000;
 // Each outage adds one interval; a restore is noticed within days, so older intervals are dropped.
 const MOST = 20;
 
-/**
- * Returns when a Lease was last renewed; epoch ms, NaN when unknown. Prefers the API server's clock (managedFields) over the
- * holder's, which may have been set.
- */
+/** Prefers the API server's clock (managedFields) over the holder's, which may have been set. NaN when unknown. */
 export function renewedAt({ metadata, spec }: Stored<Lease>): number {
   const writers = (metadata.managedFields ?? []).filter(({ fieldsV1 }) => renewing.safeParse(fieldsV1).success);
   const times = writers.map(({ time }) => Date.parse(time ?? "")).filter((at) => !Number.isNaN(at));
   return times.length > 0 ? Math.max(...times) : Date.parse(spec?.renewTime ?? "");
 }
 
-/**
- * Returns the annotation for a Lease taken over at `now`, with the leaderless interval before it added. No leader created
- * objects in that interval: an object created in it proves that the cluster was restored from an older backup.
- */
+/** No leader created objects in the interval: one that was created in it proves that the cluster was restored. */
 export function addLeaderlessInterval(
   lease: Stored<Lease>,
   noted: string | undefined,
@@ -36,7 +30,7 @@ export function addLeaderlessInterval(
   return all.map((interval) => interval.map((at) => new Date(at).toISOString()).join("/")).join(",");
 }
 
-/** Parses the annotation. Skips what does not parse. */
+/** Skips what does not parse. */
 export function parseLeaderlessIntervals(annotation: string | undefined): readonly Interval[] {
   return (annotation ?? "").split(",").flatMap((text) => {
     const [from = Number.NaN, to = Number.NaN] = text.split("/").map((at) => Date.parse(at));
@@ -44,7 +38,6 @@ export function parseLeaderlessIntervals(annotation: string | undefined): readon
   });
 }
 
-/** Reports whether `createdAt` falls into a leaderless interval. */
 export function wasLeaderless(intervals: readonly Interval[], createdAt: string | undefined): boolean {
   const at = Date.parse(createdAt ?? "");
   return intervals.some(([from, to]) => from <= at && at <= to);

@@ -4,7 +4,7 @@ import { unlessAborted } from "../kube/abort.ts";
 export class Mutex {
   #last: Promise<void> = Promise.resolve();
 
-  /** Resolves with the function that unlocks. Rejects with the signal's reason when it fires first. */
+  /** Resolves with the function that unlocks. Rejects with the signal's reason. */
   async lock(signal: AbortSignal): Promise<() => void> {
     const before = this.#last;
     const turn = Promise.withResolvers<void>();

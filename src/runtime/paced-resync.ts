@@ -1,9 +1,7 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** The keys of a resync, and how to reconcile them. */
 export interface PacedResyncOptions<Key> {
   readonly clock: Clock;
-  /** Returns the keys of the next resync, in order. */
   readonly keys: () => readonly Key[];
   /** Reconciles the keys, and calls `done` with the milliseconds that this kept the process busy. */
   readonly reconcile: (keys: readonly Key[], done: (busyMs: number) => void) => void;
@@ -18,7 +16,6 @@ export class PacedResync<Key> {
   #next: { readonly at: number; readonly timer: Timer } | undefined;
   #restUntil = 0;
   #underWay = false;
-  /** The earliest resync requested while one was running. */
   #againAfterMs: number | undefined;
 
   constructor(options: PacedResyncOptions<Key>) {
@@ -40,7 +37,6 @@ export class PacedResync<Key> {
     else this.#next = { at, timer: this.#options.clock.after(at - now, () => this.#begin()) };
   }
 
-  /** Cancels the scheduled resync. */
   stop(): void {
     this.#next?.timer.cancel();
     this.#next = undefined;

@@ -30,7 +30,6 @@ export type { ReflectorEvent } from "./store.ts";
  */
 export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "not-served" | "stopped";
 
-/** The resource to reflect, and the callbacks. */
 export interface ReflectorOptions<T extends KubeObject> {
   readonly client: ClusterClient;
   /** An optional resource is read in the version that the API server serves. */
@@ -52,7 +51,6 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly pageSize?: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called after the store changed. Exceptions are logged. */
   readonly onEvent?: (event: ReflectorEvent<T>) => void;
   readonly onState?: (state: ReflectorState) => void;
 }
@@ -88,7 +86,6 @@ export class Reflector<T extends KubeObject> {
   readonly #policy: RelistPolicy;
   readonly #charges: StoreCharges;
   readonly #served: ServedResource<T>;
-  /** The resource in the version that the store shows. */
   #listed: Resource<T> | undefined;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
@@ -116,7 +113,6 @@ export class Reflector<T extends KubeObject> {
     return this.#state;
   }
 
-  /** The current failure; undefined while the watch works. */
   get failing(): Failing | undefined {
     return this.#failing;
   }
@@ -135,7 +131,6 @@ export class Reflector<T extends KubeObject> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when no further event will be delivered. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the reflector was stopped"));
     await this.#running;
@@ -175,7 +170,7 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /** Returns the resourceVersion to watch from; lists first when the store is not current. */
+  /** Lists first when the store is not current. */
   async #begin(resource: Resource<T>, signal: AbortSignal): Promise<string> {
     if (this.#listed !== resource) this.#policy.relist();
     const before = this.#policy.version;
@@ -187,7 +182,7 @@ export class Reflector<T extends KubeObject> {
     return this.#list(resource, signal);
   }
 
-  /** Detects a server whose etcd was restored from a backup, so that the store drops objects that the server no longer has. */
+  /** Detects a server whose etcd was restored from a backup. */
   async #confirm(resource: Resource<T>, version: string, signal: AbortSignal): Promise<void> {
     const { client, log } = this.#options;
     const goneBack = await rolledBackTo(client, resource, version, { ...selectionOf(this.#options), signal });
@@ -197,7 +192,7 @@ export class Reflector<T extends KubeObject> {
     this.#policy.compared(goneBack !== undefined);
   }
 
-  /** Empties the store; returns the delay before discovery is repeated. */
+  /** Returns the delay before discovery is repeated. */
   async #notServed(signal: AbortSignal): Promise<number> {
     const nothing = new StagedList<T>(this.#options.budget);
     this.#charges.settle(nothing);
@@ -261,7 +256,7 @@ export class Reflector<T extends KubeObject> {
     if (!staged.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw overBudget(this.#options);
   }
 
-  /** Replaces the store's contents, emits the differences, and marks the store synced. */
+  /** Emits the differences, and marks the store synced. */
   async #replaceAll(staged: ReadonlyMap<ObjectKey, Stored<T>>, signal: AbortSignal): Promise<void> {
     const slice = new TimeSlice(signal);
     for (const event of await this.#store.replace(staged, slice)) {
@@ -342,7 +337,7 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /** Records a failed attempt. Returns the delay before the next in ms. */
+  /** Returns the delay before the next attempt in ms. */
   #failed(error: unknown): number {
     const { log, resource, clock } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);

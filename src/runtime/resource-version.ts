@@ -3,7 +3,6 @@ import type { Selection } from "../kube/list.ts";
 import type { KubeObject, Stored } from "../kube/objects.ts";
 import type { Resource } from "../kube/resources.ts";
 
-/** Reports whether both are the same version of an object. */
 export function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
   return a.metadata.resourceVersion === b.metadata.resourceVersion;
 }
@@ -19,8 +18,8 @@ export function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
 }
 
 /**
- * Returns the server's current version when it is older than `version` (etcd was restored from a backup), else undefined.
- * Such a server accepts a watch from `version` and stays silent until it reaches it again. Rejects with KubeError.
+ * An older server (etcd was restored from a backup) accepts a watch from `version`, and stays silent until it reaches
+ * it.
  */
 export async function rolledBackTo<T extends KubeObject>(
   client: ClusterClient,

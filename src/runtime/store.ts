@@ -15,16 +15,14 @@ export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonl
 export interface ReadStore<T extends KubeObject> {
   get(key: ObjectKey): Stored<T> | undefined;
   list(): Stored<T>[];
-  /** Returns the objects whose index function returned `value`. Throws when there is no such index. */
+  /** Throws when there is no such index. */
   byIndex(index: string, value: string): Stored<T>[];
-  /** Returns how many objects `byIndex` would return. */
   countByIndex(index: string, value: string): number;
   readonly size: number;
   /** Reports whether the store has held the server's complete state. */
   readonly synced: boolean;
 }
 
-/** An index: value -> key -> object. */
 interface Index<T extends KubeObject> {
   readonly valuesOf: IndexFunction<T>;
   readonly entries: Map<string, Map<ObjectKey, Stored<T>>>;
@@ -72,7 +70,6 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     return found.entries.get(value);
   }
 
-  /** Adds an object, or replaces the one under its key. */
   set(object: Stored<T>): void {
     const key = objectKey(object.metadata);
     const previous = this.#objects.get(key);
@@ -87,10 +84,7 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     }
   }
 
-  /**
-   * Replaces all objects with `staged`. Returns the differences. Yields to the event loop in between, so readers may see a
-   * partial replacement.
-   */
+  /** Returns the differences. Yields to the event loop in between, so readers may see a partial replacement. */
   async replace(staged: ReadonlyMap<ObjectKey, Stored<T>>, slice: TimeSlice): Promise<ReflectorEvent<T>[]> {
     const events: ReflectorEvent<T>[] = [];
     for (const previous of this.list()) {

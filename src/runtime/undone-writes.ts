@@ -3,7 +3,6 @@ export type Wanted = Readonly<Record<string, string>>;
 
 interface Repeated {
   readonly wanted: Wanted;
-  /** Epoch ms. */
   readonly at: readonly number[];
 }
 
@@ -16,10 +15,7 @@ export class UndoneWrites<Key extends string = string> {
   /** The object that was written last comes last. */
   readonly #written = new Map<Key, readonly Repeated[]>();
 
-  /**
-   * Records a write that was done. Returns true from the fifth for the same purpose on. A write that contradicts an earlier one starts
-   * the count anew.
-   */
+  /** Returns true from the fifth write for the same purpose on. A contradicting write starts the count anew. */
   note(object: Key, wanted: Wanted, now: number): boolean {
     const isRecent = (time: number): boolean => now - time < WITHIN_MS;
     for (const [other, writes] of this.#written) {
@@ -40,7 +36,6 @@ export class UndoneWrites<Key extends string = string> {
     return at.length === MOST_REPEATS;
   }
 
-  /** Returns the objects with a write of the last minute. */
   objects(): IterableIterator<Key> {
     return this.#written.keys();
   }

@@ -23,7 +23,6 @@ export interface WriteGuardOptions {
   readonly forgetFailureMs?: number;
 }
 
-/** How one write is held. */
 export interface Hold {
   /** The only content that is held. Absent: any content is. */
   readonly content?: string;
@@ -38,8 +37,8 @@ const FORGET_FAILURE_MS = 2 * 60_000;
 const LASTING_AFTER_MS = 10_000;
 
 /**
- * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another manager.
- * An object is any key of the caller; a write is a name within it: a field, a copy, or the patch itself.
+ * Keeps controllers from sending a write again while it is refused, has no effect, or is undone. A write is a name
+ * within an object.
  */
 export class WriteGuard<Key extends string = string, Words extends RefusalWords = RefusalWords> {
   readonly #options: WriteGuardOptions;
@@ -52,12 +51,10 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     this.#options = options;
   }
 
-  /** Returns the object's held writes, as data. The record never changes. */
   of(object: Key): HeldWrites<Words> | undefined {
     return this.#held.get(object);
   }
 
-  /** Returns the objects that have a held write. */
   objects(): Key[] {
     return [...this.#held.keys()];
   }
@@ -67,7 +64,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return heldWrite(this.#held.get(object), write);
   }
 
-  /** Returns when this content may be written, in epoch ms; undefined when it may be written now. */
+  /** Epoch ms; undefined when the content may be written now. */
   heldUntil(object: Key, write: string, content?: string): number | undefined {
     const now = this.#options.clock.now();
     return heldUntil(this.#held.get(object), { write, now, ...(content === undefined ? {} : { content }) });
@@ -77,7 +74,6 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return this.heldUntil(object, write, content) === undefined;
   }
 
-  /** Holds a write that no author is told of. */
   hold(object: Key, write: string, reason: HoldReason, hold: Hold = {}): void {
     this.#hold(object, write, { reason }, hold);
   }
@@ -90,20 +86,14 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return refusal.told !== before?.told || refusal.toldAt !== before.toldAt;
   }
 
-  /**
-   * Judges a failed write. A denial that a starting API server also gives counts for all objects of the resource. `workingSince`:
-   * failures before the cluster was last found (epoch ms) do not count.
-   */
+  /** Judges a failed write. `workingSince`: failures before the cluster was last found (epoch ms) do not count. */
   failed(object: Key, write: string, error: KubeError, workingSince = 0): Failure {
     if (isLastingRefusal(error)) return "refused";
     const key = mayBeStarting(error) ? rightOf(error) : failureKey(object, write);
     return this.#mayPass(key, workingSince) ? "transient" : "lasting";
   }
 
-  /**
-   * Records a failure that the caller has judged itself. Reports whether it may still pass: its series has lasted no longer than
-   * that of a transient one.
-   */
+  /** Records a failure that the caller judged itself. Reports whether it may still pass. */
   mayPass(object: Key, write: string, workingSince = 0): boolean {
     return this.#mayPass(failureKey(object, write), workingSince);
   }
@@ -114,12 +104,12 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return series !== undefined && this.#options.clock.now() - series.lastAt < this.#forgetFailureMs;
   }
 
-  /** Ends a series of failures: the write was answered, though parts of it may be refused. */
+  /** The write was answered, though parts of it may be refused. */
   answered(object: Key, write: string): void {
     this.#failing.delete(failureKey(object, write));
   }
 
-  /** Ends the hold and the failures of a write that was done. Reports whether its author had been told of a refusal. */
+  /** Reports whether the author had been told of a refusal. */
   done(object: Key, write: string): boolean {
     this.answered(object, write);
     const entry = this.get(object, write);
@@ -129,8 +119,8 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
   }
 
   /**
-   * Records a write that was done. After five for the same purpose within a minute another manager undoes it: the write is held,
-   * and the result is true. A write that contradicts an earlier one starts the count anew.
+   * Returns true after five writes for the same purpose within a minute: another manager undoes them, and the write
+   * is held.
    */
   written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
     this.done(object, write);
@@ -139,13 +129,11 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return true;
   }
 
-  /** Forgets an object that is gone. */
   forget(object: Key): void {
     this.#held.delete(object);
     this.#undone.forget(object);
   }
 
-  /** Forgets all objects but these. */
   retain(objects: ReadonlySet<Key>): void {
     for (const object of [...this.#held.keys(), ...this.#undone.objects()]) {
       if (!objects.has(object)) this.forget(object);
@@ -202,7 +190,7 @@ export function isTransient(error: unknown): error is KubeError {
   return isKubeError(error) && mayBeStarting(error);
 }
 
-/** Names the right that a cluster denies: a missing right is missing for all objects of the resource. */
+/** A missing right is missing for all objects of the resource. */
 function rightOf({ cluster, verb, resource }: KubeError): string {
   return `${cluster}/${verb}/${resource}`;
 }

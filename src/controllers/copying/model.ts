@@ -59,7 +59,7 @@ export interface Observed<T extends KubeObject> {
   readonly held?: { readonly reason: HoldReason; readonly until: number };
   /** Epoch ms. */
   readonly refusedUntil?: number;
-  /** When the member is asked again whether unknown users keep the copy; epoch ms. */
+  /** End of the hold by users that the host does not know; epoch ms. */
   readonly keptUntil?: number;
 }
 

@@ -109,7 +109,7 @@ export class NetworkPolicyController implements PodCopier {
     return message === undefined ? { state: "awaited" } : { state: "missing", reason: "NetworkNotReady", message };
   }
 
-  /** Known before the pod is given to the member. */
+  /** Returns what is known before the pod is given to the member. */
   refusal(pod: Stored<Pod>, member: string): string | undefined {
     this.#copier.sources.need(KIND, pod.metadata.namespace ?? "");
     return refusedIn(this.needs(pod), member);

@@ -46,7 +46,7 @@ export class UnmarkedPods {
     this.#pods.delete(key);
   }
 
-  /** Earlier leaders left these pods. Rejects with KubeError. */
+  /** Reads the pods that earlier leaders left unmarked. Rejects with KubeError. */
   async find(host: ClusterClient, members: readonly string[], signal: AbortSignal): Promise<ObjectKey[]> {
     for (const member of members) {
       const { items } = await host.list(pods, {

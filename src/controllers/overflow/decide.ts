@@ -90,7 +90,7 @@ function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: s
   return { type: "overflow", uid, resourceVersion, member };
 }
 
-/** Whatever room there is elsewhere. */
+/** A claim keeps the pod on the host, whatever room there is elsewhere. */
 export function staysForClaim({ spec }: Pod): string | undefined {
   const claim = spec === undefined ? undefined : hostClaim(spec);
   return claim === undefined ? undefined : `stays on this cluster: its claim is this cluster's (${claim})`;

@@ -105,7 +105,7 @@ export class OwnedProxies {
     if (own !== undefined && !own.bound) this.#move(own, member);
   }
 
-  /** Unless the proxy has a member already. */
+  /** Ignores a proxy that has a member already. */
   noteDelegate(uid: string, member: string): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }
@@ -122,7 +122,7 @@ export class OwnedProxies {
     return this.#owners.get(owner)?.total ?? 0;
   }
 
-  /** Also counts replicas without a member. */
+  /** Counts replicas without a member, too. */
   unready(owner: string): number {
     const { proxies, ready = 0 } = this.#owners.get(owner) ?? {};
     return (proxies?.size ?? 0) - ready;
@@ -135,7 +135,7 @@ export class OwnedProxies {
     return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
   }
 
-  /** As far as seen in the update. */
+  /** Counts the replicas that changed at once, as far as seen in the update. */
   atOnce(owner: string): number {
     const family = this.#owners.get(owner)?.family;
     if (family === undefined) return 0;

@@ -158,7 +158,7 @@ function replacingAddresses({ addresses }: NodeStatusParts): object {
   return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
 }
 
-/** What the member no longer has is removed by name. */
+/** Removes by name what the member no longer has. */
 function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
   const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
     const gone = Object.keys(current).filter((name) => !(name in next));

@@ -12,10 +12,8 @@ const ANY_OTHER = Symbol("any other reason");
 /** Rate limit for log lines about a recurring failure: each new reason at once, and hourly while it lasts. */
 export class FailureLogLimiter {
   readonly #clock: Pick<Clock, "now">;
-  /** When each reason was last logged; epoch ms. */
   readonly #told = new Map<string | typeof ANY_OTHER, number>();
   #workingSince: number | undefined;
-  /** A failure was logged, and its recovery was not yet. */
   #owed = false;
   #flaps = false;
 
@@ -23,7 +21,7 @@ export class FailureLogLimiter {
     this.#clock = clock;
   }
 
-  /** Records a failure. Returns true when it should be logged. */
+  /** Returns true when the failure should be logged. */
   shouldLogFailure(reason: string): boolean {
     const now = this.#clock.now();
     if (this.#workingSince !== undefined) {
@@ -40,7 +38,7 @@ export class FailureLogLimiter {
     return true;
   }
 
-  /** Records a success. Returns true when it should be logged: a failure was logged since the last success. */
+  /** Returns true when a failure was logged since the last success. */
   shouldLogRecovery(): boolean {
     this.#workingSince ??= this.#clock.now();
     const wasOwed = this.#owed;

@@ -1,10 +1,7 @@
 import { isKubeError, isTooLarge } from "../../kube/errors.ts";
 import type { Clock } from "../clock.ts";
 
-/**
- * API servers send a bookmark about every minute. A watch silent for longer has a dead connection, or a server without
- * bookmarks. Reopening the watch is safe in both cases.
- */
+/** API servers send a bookmark about every minute. Reopening a watch that is silent for longer is always safe. */
 export const WATCH_IDLE_MS = 150_000;
 
 const LEAST_PAGE = 5;
@@ -24,7 +21,6 @@ export class RelistPolicy {
   #doubted = false;
   /** When the last watch was lost; undefined while one is open, or after a list. */
   #lostSince: number | undefined;
-  /** The current or last watch delivered a bookmark. */
   #bookmarked = false;
   #lastContactMs: number | undefined;
 
@@ -34,12 +30,12 @@ export class RelistPolicy {
     this.#clock = clock;
   }
 
-  /** The resourceVersion to watch from. Undefined when a list is due. */
+  /** Undefined when a list is due. */
   get version(): string | undefined {
     return this.#version;
   }
 
-  /** The page size of the next list. Undefined lists without paging. */
+  /** Undefined lists without paging. */
   get pageSize(): number | undefined {
     return this.#pageSize;
   }
@@ -54,19 +50,16 @@ export class RelistPolicy {
     return this.#lastContactMs;
   }
 
-  /** Records that the server sent data. */
   heard(): void {
     this.#lastContactMs = this.#clock.now();
   }
 
-  /** Records a complete list at `version`. */
   listed(version: string): void {
     this.#version = version;
     this.#pageSize = this.#paged;
     this.#lostSince = undefined;
   }
 
-  /** Records that the server accepted a watch. */
   opened(): void {
     this.#refusals = 0;
     this.#lostSince = undefined;
@@ -74,12 +67,10 @@ export class RelistPolicy {
     this.heard();
   }
 
-  /** Records that the watch delivered everything up to `version`. */
   reached(version: string): void {
     this.#version = version;
   }
 
-  /** Records a bookmark at `version`. */
   bookmark(version: string): void {
     this.#bookmarked = true;
     this.reached(version);
@@ -96,12 +87,10 @@ export class RelistPolicy {
     this.#version = undefined;
   }
 
-  /** Records the start of an attempt. */
   begun(): void {
     this.#doubted = false;
   }
 
-  /** Records a failed attempt. */
   failed(error: unknown): void {
     const now = this.#clock.now();
     const silentSince = this.#lastContactMs ?? now;

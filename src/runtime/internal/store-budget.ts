@@ -9,13 +9,12 @@ interface Budgeted {
   readonly budget?: ByteBudget;
 }
 
-/** The error for a list or a watch that would store more than the budget. */
 export function overBudget({ client, resource, budget }: Budgeted): KubeError {
   const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
   return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
 }
 
-/** Bytes of a shared budget that a store's objects use, per object and in total. Counts nothing without a budget. */
+/** Counts nothing without a budget. */
 export class StoreCharges {
   readonly #budget: ByteBudget | undefined;
   #sizes = new Map<ObjectKey, number>();
@@ -25,12 +24,11 @@ export class StoreCharges {
     this.#budget = budget;
   }
 
-  /** Returns the bytes charged for the object; 0 when there are none. */
   of(key: ObjectKey): number {
     return this.#sizes.get(key) ?? 0;
   }
 
-  /** Charges an object's new size; 0 removes it. Returns false when the budget has no room. */
+  /** Charges an object's new size; 0 removes it. Returns false without room. */
   charge(key: ObjectKey, size: number): boolean {
     if (this.#budget === undefined) return true;
     const more = size - this.of(key);
@@ -41,7 +39,6 @@ export class StoreCharges {
     return true;
   }
 
-  /** Replaces all charges with those of `staged`. */
   settle<T extends KubeObject>(staged: StagedList<T>): void {
     this.#sizes = staged.sizes;
     this.#bytes = staged.settle(this.#bytes);
@@ -57,7 +54,6 @@ export class StoreCharges {
 /** The objects of a list in progress. Charges new objects as they arrive, since a server may send pages without end. */
 export class StagedList<T extends KubeObject> {
   readonly objects: Map<ObjectKey, Stored<T>> = new Map();
-  /** Bytes charged per object. */
   readonly sizes: Map<ObjectKey, number> = new Map();
   readonly #budget: ByteBudget | undefined;
   #held = 0;
@@ -66,13 +62,12 @@ export class StagedList<T extends KubeObject> {
     this.#budget = budget;
   }
 
-  /** Keeps an object that is stored already. */
   keep(key: ObjectKey, object: Stored<T>, size: number): void {
     this.objects.set(key, object);
     if (this.#budget !== undefined) this.sizes.set(key, size);
   }
 
-  /** Adds an object that replaces one of `replaced` bytes, 0 for none. Returns false when the budget has no room. */
+  /** `replaced`: bytes of the object before. Returns false without room. */
   add(key: ObjectKey, object: Stored<T>, size: number, replaced: number): boolean {
     // A smaller object releases its surplus in `settle`, after which nothing can fail.
     const more = Math.max(0, size - replaced);
@@ -82,7 +77,7 @@ export class StagedList<T extends KubeObject> {
     return true;
   }
 
-  /** Replaces the charges of the stored objects, `before` bytes in total. Returns the new total in bytes. */
+  /** Returns the new total in bytes. */
   settle(before: number): number {
     let bytes = 0;
     for (const size of this.sizes.values()) bytes += size;
@@ -91,7 +86,6 @@ export class StagedList<T extends KubeObject> {
     return bytes;
   }
 
-  /** Returns unsettled charges to the budget. */
   release(): void {
     this.#budget?.hold(-this.#held);
     this.#held = 0;

@@ -1,6 +1,4 @@
-/** A batch of low-priority keys. */
 export interface Batch {
-  /** Keys of the batch that were not reconciled yet. */
   left: number;
   /** Milliseconds that the reconciled keys kept the process busy. */
   busyMs: number;
@@ -8,12 +6,9 @@ export interface Batch {
   readonly done: (busyMs: number) => void;
 }
 
-/** A key taken from the queue. */
 export interface Taken<Key> {
   readonly key: Key;
-  /** When the key was enqueued; epoch ms. */
   readonly since: number;
-  /** The batch of a low-priority key. */
   readonly batch?: Batch;
 }
 
@@ -26,7 +21,7 @@ export class WorkQueue<Key> {
     return this.#first.size + this.#behind.size;
   }
 
-  /** Adds a key ahead of all batches. Returns false when it was queued already. */
+  /** Returns false when the key was queued already. */
   add(key: Key, since: number): boolean {
     if (this.#first.has(key)) return false;
     const behind = this.#behind.get(key);
@@ -37,7 +32,7 @@ export class WorkQueue<Key> {
     return false;
   }
 
-  /** Adds a key at low priority. Returns false when it was queued already. */
+  /** Returns false when the key was queued already. */
   addBehind(key: Key, since: number, batch: Batch): boolean {
     if (this.#first.has(key) || this.#behind.has(key)) return false;
     this.#behind.set(key, { since, batch });

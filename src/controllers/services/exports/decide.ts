@@ -72,7 +72,7 @@ const INTERVAL_MS = 5_000;
 // A policy of the host that refuses the write may be gone by then.
 const AGAIN_MS = 10 * 60_000;
 
-/** At a limited rate. */
+/** Writes members' conditions at a limited rate. */
 export function decideReport(
   { exported, reports, since, last }: ObservedExport,
   now: number,
