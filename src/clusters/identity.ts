@@ -46,7 +46,7 @@ export class Identity {
     this.#options = options;
   }
 
-  /** Undefined when the right cluster answers, or when unknown. */
+  /** Returns undefined when the right cluster answers, or when unknown. */
   get problem(): string | undefined {
     return this.#problem;
   }

@@ -263,7 +263,7 @@ export class Member {
     return this.#nodes.totals;
   }
 
-  /** Undefined when there are too many kinds. */
+  /** Returns undefined when there are too many kinds. */
   get nodeKinds(): NodeKinds | undefined {
     return this.#nodes.kinds;
   }

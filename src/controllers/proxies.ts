@@ -42,7 +42,7 @@ export function reflectProxies({ host, events, clock, log }: ProxiesOptions): Re
   });
 }
 
-/** Undefined before the proxies have been read. */
+/** Returns undefined before the proxies have been read. */
 export function boundTo(proxies: ReadStore<Pod>, nodeName: string): number | undefined {
   return proxies.synced ? proxies.countByIndex(NODE_INDEX, nodeName) : undefined;
 }

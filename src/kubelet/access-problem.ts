@@ -3,16 +3,12 @@ import { deniedRight, isKubeletRefusal } from "../kube/messages.ts";
 
 const statusBody = z.object({ kind: z.literal("Status"), message: z.string() });
 
-/** An error response. */
 interface Refused {
   readonly status: number;
   readonly text: string;
 }
 
-/**
- * Explains a member's 401 or 403 to a request for a pod's logs or streams: the API server refused Legation, or a kubelet refused
- * its own API server. Undefined for other refusals, such as admission.
- */
+/** The API server refused Legation, or a kubelet refused its own API server. Undefined for other refusals. */
 export function accessProblem({ status, text }: Refused, member: string): string | undefined {
   if (status !== 401 && status !== 403) return undefined;
   const said = statusMessage(text);
@@ -31,7 +27,7 @@ function isKubelets401(said: string | undefined, text: string): boolean {
   return said === undefined ? text.trim() === "Unauthorized" : said !== "Unauthorized";
 }
 
-/** Returns the message of a `Status`. Undefined when the text is not one. */
+/** Returns undefined when the text is no `Status`. */
 export function statusMessage(text: string): string | undefined {
   try {
     return statusBody.parse(JSON.parse(text)).message;

@@ -6,9 +6,7 @@ interface Entry<T> {
   expiresAt: number;
 }
 
-/**
- * A cache of answers with a lifetime. Concurrent callers with the same key share one request. Failures are not cached.
- */
+/** Concurrent callers with the same key share one request. Failures are not cached. */
 export class AnswerCache<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #lifetimeMs: (answer: T) => number;
@@ -21,7 +19,6 @@ export class AnswerCache<T> {
     this.#clock = options.clock;
   }
 
-  /** Returns the cached answer under `key`, or calls `ask`. */
   of(key: string, ask: () => Promise<T>): Promise<T> {
     const known = this.#entries.get(key);
     if (known !== undefined && known.expiresAt > this.#clock.now()) return known.answer;

@@ -1,4 +1,4 @@
-/** The resource attributes that authorize a request. The right to any one of the subresources is enough. */
+/** The right to any one of the subresources is enough. */
 export interface RequestAttributes {
   readonly verb: string;
   readonly subresources: readonly string[];
@@ -29,8 +29,7 @@ const SUBRESOURCES: ReadonlyMap<string, readonly string[]> = new Map([
 ]);
 
 /**
- * Returns the attributes of a request as the kubelet maps them, with one difference: exec, attach and port-forward need
- * `create` for every method. WebSocket opens them with GET, and a read right must not run commands.
+ * Unlike the kubelet, demands `create` for exec, attach and port-forward by GET: a read right must not run commands.
  */
 export function attributesOf(method: string, path: string): RequestAttributes {
   const first = path.split("/")[1] ?? "";

@@ -6,7 +6,6 @@ import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { AnswerCache } from "./answer-cache.ts";
 
-/** An authenticated user. */
 export interface User {
   readonly name: string;
   readonly groups: readonly string[];
@@ -48,8 +47,7 @@ export class Authentication {
   }
 
   /**
-   * Returns the user; undefined when unauthenticated. `certificates` allows the connection's client certificate. Rejects with
-   * KubeError when the host does not answer.
+   * `certificates` allows the connection's client certificate. Rejects with KubeError when the host does not answer.
    */
   async userOf(request: IncomingMessage, certificates: boolean): Promise<User | undefined> {
     const { socket } = request;
@@ -82,7 +80,7 @@ export class Authentication {
   }
 }
 
-/** Returns the user of a verified client certificate: CN is the name, each O a group. */
+/** CN is the name, each O a group. */
 function userOfCertificate(socket: TLSSocket, now: number): User | undefined {
   if (!socket.authorized) return undefined;
   const { subject, valid_to: validTo } = socket.getPeerCertificate();

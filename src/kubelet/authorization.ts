@@ -13,7 +13,6 @@ const REVIEW_TIMEOUT_MS = 10_000;
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
-/** Authorizes requests to a virtual node with SubjectAccessReviews on the host. */
 export class Authorization {
   readonly #host: ClusterClient;
   readonly #answers: AnswerCache<boolean>;
@@ -27,7 +26,7 @@ export class Authorization {
     });
   }
 
-  /** Reports whether one of the subresources is allowed. Rejects with KubeError when the host does not answer. */
+  /** Rejects with KubeError when the host does not answer. */
   async allows(user: User, node: string, { verb, subresources }: RequestAttributes): Promise<boolean> {
     for (const subresource of subresources) {
       const resourceAttributes = { verb, version: "v1", resource: "nodes", subresource, name: node };

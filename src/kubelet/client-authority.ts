@@ -39,7 +39,6 @@ export class ClientAuthority {
     });
   }
 
-  /** Starts the watch. Resolves when the CA was read. */
   async start(signal: AbortSignal): Promise<void> {
     this.#reflector.start();
     await this.#reflector.whenSynced(signal);
@@ -49,7 +48,7 @@ export class ClientAuthority {
     await this.#reflector.stop();
   }
 
-  /** PEM of one or more certificates; undefined when the host accepts no client certificates. */
+  /** Returns undefined when the host accepts no client certificates. */
   get pem(): string | undefined {
     return this.#pem;
   }

@@ -9,7 +9,6 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import { accessProblem, statusMessage } from "./access-problem.ts";
 import type { PodRef } from "./pod-lookup.ts";
 
-/** PodLogOptions that a kubelet accepts under the same names. */
 const OPTIONS = [
   "follow",
   "previous",
@@ -26,7 +25,6 @@ const OPTIONS = [
 const ANSWER_TIMEOUT_MS = 30_000;
 const PROBE_CHECK_MS = 2_000;
 
-/** The log of one container. */
 export interface LogTarget {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly pod: PodRef;
@@ -98,10 +96,7 @@ function abortWhenLost(member: LogTarget["member"], abort: AbortController, cloc
   return () => timer.cancel();
 }
 
-/**
- * Translates a refusal of the member's API server into the message of the kubelet behind it. The host's API server shows the
- * message for 400 and 500, and its own for other codes.
- */
+/** The host's API server shows the message for 400 and 500, and its own for other codes. */
 function translated(
   { status, text }: { readonly status: number; readonly text: string },
   member: string,

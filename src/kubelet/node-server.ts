@@ -31,7 +31,6 @@ import {
 } from "./usage-answers.ts";
 import { UsageReader } from "./usage-reader.ts";
 
-/** The dependencies that all virtual nodes' servers share. */
 export interface NodeServerOptions {
   readonly source: PodSource;
   readonly authentication: Authentication;
@@ -41,7 +40,6 @@ export interface NodeServerOptions {
   readonly log: Logger;
 }
 
-/** The serving certificate and the client CA. */
 export interface TlsMaterial {
   readonly certificate: Certificate;
   /** PEM; undefined accepts no client certificates. */
@@ -112,7 +110,7 @@ export class NodeServer {
     });
   }
 
-  /** Listens and resolves to the port. Rejects when the port is not available. */
+  /** Rejects when the port is not available. */
   async listen(host: string, port: number): Promise<number> {
     // A callback would stay registered when the port is taken, and the caller tries many ports.
     this.#server.listen(port, host);
@@ -122,7 +120,7 @@ export class NodeServer {
     return isInetAddress(address) ? address.port : port;
   }
 
-  /** Uses `tls` for new connections. Throws when it is unusable. */
+  /** Throws when `tls` is unusable. */
   renew(tls: TlsMaterial): void {
     this.#server.setSecureContext(tlsOptions(tls));
     this.#takesCertificates = tls.clientAuthority !== undefined;
@@ -201,7 +199,7 @@ export class NodeServer {
     }
   }
 
-  /** Returns why the request is refused. Undefined when it is allowed. */
+  /** Returns undefined when the request is allowed. */
   async #refusal(request: IncomingMessage): Promise<Refusal | undefined> {
     const { authentication, authorization, log } = this.#options;
     try {

@@ -1,6 +1,5 @@
 import type { PodRef } from "./pod-lookup.ts";
 
-/** The endpoints of a kubelet. */
 export type Endpoint =
   | { readonly kind: SimpleKind | "unknown" }
   | { readonly kind: "log"; readonly pod: PodRef; readonly container: string }
@@ -8,7 +7,7 @@ export type Endpoint =
 
 type SimpleKind = "healthz" | "pods" | "metrics" | "resource" | "cadvisor" | "probes" | "stats";
 
-/** Parses a path. Names are decoded; an undecodable path is unknown. */
+/** Names are decoded; an undecodable path is unknown. */
 export function endpointOf(path: string): Endpoint {
   const segments = decoded(path);
   if (segments === undefined) return { kind: "unknown" };
@@ -58,7 +57,7 @@ export function metricPathOf(path: string): string {
   return METRIC_PATHS.has(label) ? label : "other";
 }
 
-/** Returns the segments of a path: the first verbatim, since authorization depends on it, the names after it decoded. */
+/** The first segment stays verbatim, since authorization depends on it. */
 function decoded(path: string): string[] | undefined {
   try {
     const [first = "", ...names] = path.split("/").slice(1);

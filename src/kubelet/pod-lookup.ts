@@ -5,25 +5,19 @@ import type { Registry } from "../clusters/registry.ts";
 import { hasStarted, isTerminal } from "../pods/pod-state.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
-/** The host's proxies and members, as the kubelet API reads them. */
 export interface PodSource {
   readonly registry: Pick<Registry, "member" | "problem">;
-  /** The host's proxies. */
   readonly proxies: ReadStore<Pod>;
   readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
 }
 
-/** A pod reference in a kubelet path. */
 export interface PodRef extends ObjectRef {
   readonly namespace: string;
-  /** Uid of the pod on the host; absent in most requests. */
+  /** Absent in most requests. */
   readonly uid?: string;
 }
 
-/**
- * The delegate that a request is for. `notFound` and `notRunning` carry the kubelet's messages for a pod that is not on the node
- * and for a pod without a running container. `unavailable` says why the member cannot be asked.
- */
+/** `notFound` and `notRunning` carry the kubelet's messages. `unavailable` says why the member cannot be asked. */
 export type Lookup =
   | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
   | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };

@@ -54,7 +54,6 @@ export class NodeServers {
   readonly #streams: Streams;
   readonly #shared: NodeServerOptions;
   readonly #served = new Map<string, Served>();
-  /** Ports of other processes that the log has told of. */
   readonly #busy = new Set<number>();
   #serving: Certificate | undefined;
   #stopped = false;
@@ -79,7 +78,7 @@ export class NodeServers {
     };
   }
 
-  /** Loads the certificate and the client CA. Rejects when no certificate is available. */
+  /** Rejects when no certificate is available. */
   async start(signal: AbortSignal): Promise<void> {
     const [certificate] = await Promise.all([this.#certificate.load(), this.#authority.start(signal)]);
     if (this.#authority.pem === undefined) {
@@ -100,7 +99,7 @@ export class NodeServers {
     this.#options.metrics?.setCertificateExpiry("kubelet", expiresAt(certificate.cert));
   }
 
-  /** Serves the node of `cluster`, on `port` if that is free. Does nothing when it is served already. */
+  /** Serves on `port` if that is free. Does nothing when the node is served already. */
   async serve(cluster: string, port?: number): Promise<void> {
     const tls = this.#tls;
     if (this.#stopped || tls === undefined || this.#served.has(cluster)) return;
@@ -109,7 +108,6 @@ export class NodeServers {
     await this.#listen(cluster, served, port);
   }
 
-  /** Stops the server of a removed cluster. */
   async withdraw(cluster: string): Promise<void> {
     const served = this.#served.get(cluster);
     if (served === undefined) return;
@@ -118,14 +116,12 @@ export class NodeServers {
     await served.server.close();
   }
 
-  /** Returns the endpoint of the node of `cluster`; undefined while it is not served. */
   endpoint(cluster: string): KubeletEndpoint | undefined {
     const port = this.#served.get(cluster)?.port;
     const { address, addressType } = this.#options;
     return port === undefined ? undefined : { address, ...(addressType === undefined ? {} : { addressType }), port };
   }
 
-  /** Stops every stream, log and server. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#certificate.stop();

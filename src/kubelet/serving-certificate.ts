@@ -7,7 +7,6 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { SigningRequest } from "./signing-request.ts";
 
-/** The source of the serving certificate. */
 export type CertificateSource =
   /** Self-signed, for API servers that do not verify kubelets. */
   | { readonly kind: "own"; readonly hosts: readonly string[] }
@@ -26,7 +25,6 @@ const ASKED_PERIOD_MS = 2_000;
 
 export interface ServingCertificateOptions {
   readonly source: CertificateSource;
-  /** The cluster of the signer. */
   readonly host: ClusterClient;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,7 +37,6 @@ export class ServingCertificate {
   readonly #clock: Clock;
   readonly #log: Logger;
   #current: Certificate | undefined;
-  /** The certificate from the signer. */
   #signed: Certificate | undefined;
   #timer: Timer | undefined;
   #stopped = false;
@@ -52,13 +49,12 @@ export class ServingCertificate {
     this.#log = log;
   }
 
-  /** Returns the initial certificate. Rejects when none is available. */
+  /** Rejects when no certificate is available. */
   async load(): Promise<Certificate> {
     this.#current = await this.#next();
     return this.#current;
   }
 
-  /** Calls `serve` with each new certificate, until stopped. */
   follow(serve: (certificate: Certificate) => void): void {
     if (this.#stopped) return;
     this.#timer = this.#clock.after(this.#periodMs, () => void this.#look(serve));

@@ -10,9 +10,7 @@ import type { Logger } from "../telemetry/logger.ts";
 
 export interface SigningRequestOptions {
   readonly host: ClusterClient;
-  /** Signer name, such as `kubernetes.io/kubelet-serving`. */
   readonly signer: string;
-  /** DNS names and IP addresses of the certificate. */
   readonly hosts: readonly string[];
   readonly clock: Clock;
   readonly log: Logger;
@@ -41,7 +39,7 @@ export class SigningRequest {
     this.#options = options;
   }
 
-  /** Creates a request, or polls the pending one. Returns the certificate once it is issued. */
+  /** Returns the certificate once it is issued. */
   async next(): Promise<Certificate | undefined> {
     const { host, clock, log, signer } = this.#options;
     if (clock.now() < this.#notBefore) return undefined;
@@ -99,7 +97,7 @@ export class SigningRequest {
     }
   }
 
-  /** Tries to approve the request. Logs once per request that an administrator must approve it. */
+  /** Logs once per request that an administrator must approve it. */
   async #tryApproval(name: string): Promise<void> {
     const { clock, log, signer } = this.#options;
     if (this.#triedApproval?.name === name && clock.now() < this.#triedApproval.at + APPROVE_AGAIN_MS) return;

@@ -1,14 +1,12 @@
 import { type IncomingHttpHeaders, STATUS_CODES } from "node:http";
 import type { Duplex } from "node:stream";
 
-/** A response other than an upgrade. */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
-/** Status reasons and their HTTP codes. */
 const CODES = {
   BadRequest: 400,
   InternalError: 500,
@@ -19,7 +17,7 @@ const CODES = {
 // Hop-by-hop headers (RFC 9110, 7.6.1), and headers that depend on the body.
 const NOT_PASSED = new Set(["connection", "keep-alive", "transfer-encoding", "upgrade", "content-length", "trailer"]);
 
-/** Returns a response with a `Status`, whose message Kubernetes clients show. */
+/** Kubernetes clients show the message of a `Status`. */
 export function statusAnswer(reason: keyof typeof CODES, message: string): PlainAnswer {
   const code = CODES[reason];
   const body = { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, code };

@@ -4,18 +4,13 @@ import type { Clock } from "../runtime/clock.ts";
 // Wait of one side's end for the other's; longer than any round trip.
 const LINGER_MS = 5_000;
 
-/** Two sockets piped into each other. */
 export interface JoinedSockets {
-  /** Resolves when both sockets are closed. */
   readonly closed: Promise<void>;
   /** Ends both sockets gracefully. Drops bytes that have not arrived yet. */
   end(): void;
 }
 
-/**
- * Pipes two sockets into each other with backpressure, so a slow reader costs a few buffers only. The end of one ends the
- * other, after the client has received everything that the server sent, however slowly it reads.
- */
+/** Applies backpressure. The end of one socket ends the other, after the client has received everything. */
 export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
   const expiring = new Set<Duplex>();
   const expire = (socket: Duplex): void => {

@@ -1,14 +1,12 @@
 import type { IncomingMessage } from "node:http";
 import type { UpgradeOptions } from "../kube/client.ts";
 
-/** A kubelet stream request, translated to the member's API server. */
 export interface StreamRequest extends Pick<UpgradeOptions, "method" | "query" | "protocol" | "headers"> {
   readonly subresource: "exec" | "attach" | "portforward";
 }
 
 type Asked = Pick<IncomingMessage, "method" | "url" | "rawHeaders" | "headers">;
 
-// Maps the first segment of a kubelet path to the pod subresource.
 const SUBRESOURCES: ReadonlyMap<string, StreamRequest["subresource"]> = new Map([
   ["exec", "exec"],
   ["attach", "attach"],
@@ -43,7 +41,6 @@ export function streamRequest(
   return { subresource, method, protocol, query, headers: passedHeaders(rawHeaders) };
 }
 
-/** Returns the query of exec and attach: container, command and streams. */
 function attached(asked: URLSearchParams, container: string | undefined): URLSearchParams {
   const query = new URLSearchParams();
   if (container !== undefined) query.append("container", container);

@@ -13,13 +13,11 @@ import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "./strea
 import { closeInTime, type JoinedSockets, join } from "./streams-join.ts";
 import { streamRequest } from "./streams-request.ts";
 
-/** The delegate that a stream is for. */
 export interface StreamTarget {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly ref: ObjectRef;
   /** Uid of the proxy, for the log. */
   readonly proxyUid: string;
-  /** Container of exec and attach. */
   readonly container?: string;
 }
 
@@ -29,8 +27,8 @@ const ANSWER_TIMEOUT_MS = 20_000;
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * The upgraded streams of the virtual nodes: exec, attach and port-forward. Each joins a connection from the host's API server
- * to one to the member's. Their bytes, SPDY or WebSocket, pass through unread.
+ * Joins a connection from the host's API server to one to the member's. The bytes, SPDY or WebSocket, pass through
+ * unread.
  */
 export class Streams {
   readonly #clock: Clock;
@@ -43,7 +41,7 @@ export class Streams {
   constructor(options: {
     readonly clock: Clock;
     readonly log: Logger;
-    /** Called when a stream to a member opens (1) or ends (-1), for metrics. */
+    /** Opens (1) and ends (-1), for metrics. */
     readonly onStream?: ((member: string, change: 1 | -1) => void) | undefined;
   }) {
     this.#clock = options.clock;
@@ -51,15 +49,11 @@ export class Streams {
     this.#onStream = options.onStream;
   }
 
-  /** The number of open streams. */
   get size(): number {
     return this.#open.size;
   }
 
-  /**
-   * Serves an authorized upgrade request to `target`. Never rejects. Owns the socket from here on. `head` holds bytes that
-   * arrived after the request.
-   */
+  /** Never rejects. Owns the socket from here on. `head` holds bytes that arrived after the request. */
   async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: StreamTarget): Promise<void> {
     socket.on("error", () => {});
     if (socket instanceof Socket) {
@@ -97,7 +91,7 @@ export class Streams {
     }
   }
 
-  /** Ends every stream and opens no more. Resolves within seconds, when all connections are closed. */
+  /** Resolves within seconds. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const opening of this.#opening) opening.abort();
@@ -164,10 +158,7 @@ function failed(error: KubeError, member: string): PlainAnswer {
   return statusAnswer("InternalError", `cluster ${member}: ${error.detail}`);
 }
 
-/**
- * Returns the member's response. Rewrites refusals of Legation itself, or of the member's API server by its kubelet, which the
- * user would mistake for missing rights on the host.
- */
+/** A user would mistake the member's refusals for missing rights on the host. */
 function explained(answer: PlainAnswer, member: string): PlainAnswer {
   const problem = accessProblem(answer, member);
   return problem === undefined ? answer : statusAnswer("InternalError", problem);

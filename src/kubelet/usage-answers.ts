@@ -149,7 +149,7 @@ function memory({ memoryBytes, at, labels = {} }: Usage & Pick<Sample, "labels">
   return { labels, value: Math.round(memoryBytes), at };
 }
 
-/** Renders one family. Omits it without samples, as Prometheus' libraries do. */
+/** A family without samples is omitted, as Prometheus' libraries do. */
 function family(name: string, type: "counter" | "gauge", help: string, samples: readonly Sample[]): string {
   if (samples.length === 0) return "";
   const lines = samples.map(({ labels = {}, value, at }) => {

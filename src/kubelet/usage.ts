@@ -1,7 +1,6 @@
 import type { ContainerStatus, Pod, PodStatus } from "../api/kubernetes.ts";
 import type { NodePods } from "../telemetry/kubelet.ts";
 
-/** Resource usage in a kubelet's terms. */
 export interface Usage {
   /** Time of the measurement; epoch ms. */
   readonly at: number;
@@ -12,17 +11,13 @@ export interface Usage {
   readonly memoryBytes: number;
 }
 
-/** The usage of one container of a proxy. */
 export interface ContainerUsage {
   readonly name: string;
-  /** Epoch ms. */
   readonly startedAt: number;
   readonly usage: Usage;
 }
 
-/** The usage of a virtual node and its proxies. */
 export interface NodeUsage {
-  /** A part could not be measured. */
   readonly failed: boolean;
   /** Sum over the member's nodes; undefined when unknown. */
   readonly node?: Usage;
@@ -38,21 +33,17 @@ const LEAST_CORE_SECONDS = 1e-6;
 // metrics-server assumes a counter of 0 at the start of a container younger than its scrape interval, by default this long.
 const YOUNG_MS = 60_000;
 
-/**
- * Converts rates to counters, because readers of a kubelet compute rates from counters. A counter is dropped when a round does
- * not ask for it.
- */
+/** Readers of a kubelet compute rates from counters. A round that does not ask for a counter drops it. */
 export class CpuCounters {
   #counts = new Map<string, Count>();
   #kept = new Map<string, Count>();
 
-  /** Begins a round. Drops counters that the previous round did not ask for. */
   begin(): void {
     this.#counts = this.#kept;
     this.#kept = new Map();
   }
 
-  /** Advances the counter by a measurement. Without one, keeps the counter as it is. */
+  /** Keeps the counter as it is without a measurement. */
   count(key: string, measured: Measured | undefined, startedAt?: number): Usage | undefined {
     const before = this.#counts.get(key);
     if (measured === undefined) {
@@ -66,8 +57,8 @@ export class CpuCounters {
 }
 
 /**
- * Returns the next counter value. A young container's counter starts with its rate times its age, which gives the right rate.
- * Any other starts near zero, below the previous leader's value: readers treat a drop as a counter reset.
+ * A young container's counter starts with its rate times its age, any other near zero: readers treat a drop as a
+ * restart.
  */
 function next(before: Count | undefined, { at, cores }: Measured, startedAt: number): Count {
   const since = before?.at ?? (at - startedAt <= YOUNG_MS ? startedAt : at);
@@ -75,10 +66,7 @@ function next(before: Count | undefined, { at, cores }: Measured, startedAt: num
   return { at: Math.max(at, since), coreSeconds: soFar + (Math.max(0, at - since) / 1000) * cores };
 }
 
-/**
- * Returns the start times of a delegate's running containers; epoch ms by name. Ignores containers that the proxy does not
- * have, since the member's status is not trusted.
- */
+/** Returns epoch ms by name. Ignores containers that the proxy does not have: the member's status is not trusted. */
 export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number> {
   const { containers = [], initContainers = [], ephemeralContainers = [] } = spec ?? {};
   const own = new Set([...containers, ...initContainers, ...ephemeralContainers].map(({ name }) => name));
@@ -90,7 +78,6 @@ export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number
   return started;
 }
 
-/** Returns the status of every container of a pod. */
 export function containerStatuses(status: PodStatus | undefined): readonly ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status ?? {};
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
@@ -110,7 +97,7 @@ export function podsOfNode(pods: readonly Pod[]): NodePods {
   return { running, containers };
 }
 
-/** Returns the sum over a pod's containers. Undefined when none was measured. */
+/** Returns undefined when none was measured. */
 export function sumOf(containers: readonly ContainerUsage[]): Usage | undefined {
   if (containers.length === 0) return undefined;
   const sum = { at: 0, cores: 0, coreSeconds: 0, memoryBytes: 0 };

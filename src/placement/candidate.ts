@@ -7,39 +7,31 @@ import type { NodeFit, NodeRequirements } from "./node-fit.ts";
 export interface Candidate {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Why no pod may be placed there now (not ready, cordoned, being removed). */
   readonly closed?: Omit<Refusal, "cluster">;
   /** The member's API server is late to answer: any other member that fits ranks better. */
   readonly overdue?: boolean;
-  /** Sum over the member's schedulable nodes. */
   readonly allocatable: Amounts;
-  /** The largest amount of each resource on one schedulable node. */
   readonly largestNode: Amounts;
   /** Room taken by this host's delegates, in-flight ones included. */
   readonly used: Amounts;
-  /** Requests of other tenants' pods, as last read. Undefined if not known. */
+  /** Undefined if not known. */
   readonly foreign?: Amounts;
-  /** Taints of its Cluster and its virtual node that count for pods. */
   readonly taints?: readonly Taint[];
-  /** Selects the host's namespaces that may use it. Undefined means all. */
+  /** Undefined means all. */
   readonly admits?: Selector;
   readonly limits?: LimitAmounts;
-  /**
-   * Returns the requests of delegates that limits count, by namespace or in total, also those waiting for larger
-   * nodes. Undefined: `used` is all that is known.
-   */
+  /** Includes delegates that wait for larger nodes. Undefined: `used` is all that is known. */
   readonly usedIn?: (namespace?: string) => Amounts;
   /** The part reserved for a proxy that has no delegate there yet. */
   readonly keptFor?: (proxyUid: string) => Amounts | undefined;
-  /** Returns what this host's pods below a priority take: room that preemption may make. Undefined if not known. */
+  /** Room that preemption may make. Undefined if not known. */
   readonly preemptible?: (priority: number) => Amounts;
-  /** Reports whether any of its nodes has a label of the key. Undefined if not known. */
+  /** Returns undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
-  /** Judges its nodes for a pod with selectors or tolerations. Undefined if not known. */
+  /** Returns undefined if not known. */
   readonly nodesFor?: (needs: NodeRequirements) => NodeFit;
 }
 
-/** A reason not to give a pod to a member. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out, or what the pod needs cannot be there
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas
@@ -74,11 +66,9 @@ export interface Refusal {
 
 /** A placement rule: it refuses members, or prefers some. */
 export interface Rule {
-  /** Returns why the member may not have the pod now. */
   readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message" | "dedupe"> | undefined;
-  /** Returns the cost of a member, lower being better. Undefined if all are alike. */
+  /** Lower is better. Undefined if all members are alike. */
   readonly cost?: (candidate: Candidate) => number;
-  /** Names the cost, for people. */
   readonly concern?: string;
   /** A member that is best by this rule is worth a wait if its API server is late. */
   readonly awaits?: boolean;

@@ -1,7 +1,7 @@
 import type { Share } from "./division.ts";
 import { sequence } from "./division.ts";
 
-/** The order in which clusters get a workload's replicas, computed as far as asked. */
+/** Computes the order as far as asked. */
 export class DivisionOrder {
   readonly #sequence: Iterator<string, void>;
   readonly #positions = new Map<string, number[]>();
@@ -12,14 +12,13 @@ export class DivisionOrder {
     this.#sequence = sequence(shares);
   }
 
-  /** Returns the position of a cluster's nth replica, both from 1. Undefined if not among the first `within`. */
+  /** `nth` counts from 1. Undefined if not among the first `within`. */
   position(cluster: string, nth: number, within: number): number | undefined {
     this.#extend(within);
     const position = this.#positions.get(cluster)?.[nth - 1];
     return position !== undefined && position <= within ? position : undefined;
   }
 
-  /** Returns how many of the first `total` a cluster has. */
   share(cluster: string, total: number): number {
     this.#extend(total);
     const positions = this.#positions.get(cluster) ?? [];

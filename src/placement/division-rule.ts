@@ -12,25 +12,18 @@ export interface DivisionRuleInput {
   readonly order: DivisionOrder;
   /** The workload's replicas by cluster, without the one to place. */
   readonly placed: Replicas;
-  /** Replicas of other owners of the workload: the ReplicaSets of a Deployment or Rollout during an update. */
+  /** ReplicaSets of a Deployment or Rollout during an update. */
   readonly others?: Others;
 }
 
-/** Replicas of other owners of one workload. */
 export interface Others {
-  /** The cluster of each, in the order of their deletion. */
   readonly leaving: readonly string[];
-  /** The number of replicas that come and go at once. */
   readonly atOnce: number;
   readonly clusters: readonly string[];
-  /** Clusters of these that have room. */
   readonly roomy: readonly string[];
 }
 
-/**
- * Gives one replica to the cluster whose next replica comes first in the order. The first n are then the division of
- * n, so the total need not be known. Beside other owners, their common division is kept.
- */
+/** The first n replicas are the division of n, so the total need not be known. */
 export function divisionRule({ preferences, order, placed, others }: DivisionRuleInput): Rule {
   let all = 0;
   for (const cluster in placed) all += placed[cluster] ?? 0;

@@ -6,24 +6,18 @@ export interface DivideInput {
   readonly total: number;
   readonly preferences: SchedulingPreferences;
   readonly clusters: readonly string[];
-  /** The most that a cluster has room for. Undefined means no limit. */
+  /** Undefined means no limit. */
   readonly capacities?: Replicas;
   /** `namespace/name` of the workload. Orders clusters of equal weight, so that single replicas spread. */
   readonly key: string;
 }
 
 export interface Division {
-  /** Wanted replicas of each cluster. */
   readonly replicas: Replicas;
-  /** Replicas that a cluster lacked room for. */
   readonly shortfall: Replicas;
 }
 
-/**
- * Divides replicas like KubeFed's planner with `rebalance`: `minReplicas` by weight first, the rest by weight up to
- * `maxReplicas` and room. Unlike KubeFed's, one replica more never takes one from a cluster. `DivisionOrder` says
- * where the next goes.
- */
+/** KubeFed's planner with `rebalance`, but one replica more never takes one from a cluster. */
 export function divide(input: DivideInput): Division {
   const { total, clusters, capacities = {} } = input;
   const replicas = take(shares(input, capacities), total);
@@ -39,7 +33,6 @@ export function divide(input: DivideInput): Division {
   return { replicas: all(clusters, replicas), shortfall };
 }
 
-/** Limits of one cluster's share. */
 export interface Share {
   readonly cluster: string;
   readonly weight: number;
@@ -72,10 +65,7 @@ function shares(
   return ordered.sort((a, b) => b.weight - a.weight || a.order - b.order || (a.cluster < b.cluster ? -1 : 1));
 }
 
-/**
- * Yields the cluster of each next replica by the quota method (Balinski and Young 1975): every share is exact up to
- * rounding, and never shrinks as n grows.
- */
+/** Applies the quota method (Balinski and Young 1975): every share is exact up to rounding, and never shrinks as n grows. */
 export function* sequence(shares: readonly Share[]): Generator<string, void, undefined> {
   for (const { cluster, least } of shares) for (let n = 0; n < least; n++) yield cluster;
   const extras = shares.map(() => 0);
@@ -131,10 +121,7 @@ function all(clusters: readonly string[], replicas: Replicas): Replicas {
   return Object.fromEntries(clusters.map((cluster) => [cluster, replicas[cluster] ?? 0]));
 }
 
-/**
- * Orders clusters of equal weight by KubeFed's hash, mixed so that workloads `web-1`, `web-2` begin with different
- * clusters.
- */
+/** KubeFed's hash, mixed so that workloads `web-1`, `web-2` begin with different clusters. */
 function orderOf(cluster: string, key: string): number {
   return finalized(hash(cluster + key));
 }
@@ -147,7 +134,6 @@ function finalized(hashed: number): number {
   return (value ^ (value >>> 16)) >>> 0;
 }
 
-/** Returns the FNV-1 hash of UTF-8, 32 bits. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) value = (Math.imul(value, 0x01000193) ^ byte) >>> 0;

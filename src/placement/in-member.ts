@@ -7,23 +7,17 @@ import { specInMember } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
 import { podRequests } from "./requests.ts";
 
-/** A pod as it would be in one member. */
 export interface PodInMember {
   readonly pod: Pod;
   readonly requests: Amounts;
-  /** Why its node selector or affinity excludes the member's virtual node. */
   readonly refusal?: string;
-  /** Weight of its preferred node affinity for the member's virtual node. */
   readonly weight: number;
 }
 
-/**
- * Returns a pod as a member would have it: with overrides, without terms about virtual nodes and without what the
- * host's admission merged.
- */
+/** Applies overrides, and leaves out terms about virtual nodes and what the host's admission merged. */
 export type InMember = (member: Pick<Candidate, "name" | "labels" | "nodesHave">) => PodInMember;
 
-/** Computes the pod once per member. A member that overrides do not fit is refused by its rules. */
+/** Computes the pod once per member. */
 export function inMembers(pod: Pod, overrides: readonly Override[] = [], merged?: Merged): InMember {
   const written = { pod, requests: podRequests(pod), weight: 0 };
   const { spec } = pod;

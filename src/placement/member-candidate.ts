@@ -5,7 +5,6 @@ import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import type { Candidate } from "./candidate.ts";
 
-/** Known facts of a member, from a connection or from the host alone. */
 export type MemberFacts = Pick<
   Candidate,
   "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor" | "nodesHave"
@@ -30,7 +29,6 @@ const STATE_TAINTS = new Set(
   ].map((name) => `node.kubernetes.io/${name}`),
 );
 
-/** Reports whether the operator declared that no pod runs on the node any more. */
 export function isOutOfService(node: KubeNode | undefined): boolean {
   return node?.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/out-of-service") ?? false;
 }
@@ -50,7 +48,6 @@ export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
   lacksNode: true,
 };
 
-/** Returns the refusal of a member that cannot be reached. */
 export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
   return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}`, silent: true };
 }
@@ -74,10 +71,7 @@ export function candidateOf(facts: MemberFacts): Candidate {
   };
 }
 
-/**
- * Leaves out Legation's own taint and those for a node's state, which the member's state covers. `out-of-service` is
- * an operator's word.
- */
+/** The member's state covers taints of a node's state. `out-of-service` is an operator's word. */
 function isForPods({ key }: Taint): boolean {
   return key !== VIRTUAL_NODE_TAINT && !STATE_TAINTS.has(key);
 }

@@ -6,7 +6,6 @@ import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "../pods/scheduling.ts";
 
-/** A pod's requirements of its node. */
 export interface NodeRequirements {
   /** Equal for pods with the same requirements. */
   readonly kind: string;
@@ -18,22 +17,17 @@ export interface NodeRequirements {
   readonly requests: Amounts;
 }
 
-/** The judgement of a member's nodes for a pod. */
 export interface NodeFit {
   readonly nodes: number;
-  /** Nodes that the pod selects and that take new pods. */
+  /** Nodes of these that take new pods. */
   readonly selected: number;
-  /** Nodes of these whose taints it tolerates. */
   readonly tolerated: number;
   /** The largest amount of each resource on one of these. */
   readonly largest: Amounts;
-  /** A node of these has all that the pod requests. */
   readonly large: boolean;
-  /** Counts of other nodes, by why they do not take it. */
   readonly against: ReadonlyMap<string, number>;
 }
 
-/** The reason for nodes that the pod does not select. */
 export const NOT_SELECTED = "not selected by the pod";
 
 // Members write taints of any length, and the host stores the messages.
@@ -41,7 +35,6 @@ const MOST_REASONS = 8;
 const MOST_TAINT_LENGTH = 120;
 const OTHERWISE = "otherwise";
 
-/** Returns the pod's requirements of its node. */
 export function nodeRequirements(pod: Pod, requests: Amounts): NodeRequirements {
   const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
@@ -55,17 +48,14 @@ export function nodeRequirements(pod: Pod, requests: Amounts): NodeRequirements 
   return { kind: JSON.stringify(needs), ...needs };
 }
 
-/**
- * Returns the tolerations that the plugin ExtendedResourceToleration adds on GKE, EKS and AKS. Without it, the
- * member's scheduler refuses the pod.
- */
+/** The plugin ExtendedResourceToleration adds these on GKE, EKS and AKS. */
 function deviceTolerations(requests: Amounts): Toleration[] {
   return Object.keys(requests)
     .filter(isExtended)
     .map((key) => ({ key, operator: "Exists", effect: "NoSchedule" }));
 }
 
-/** Reports whether the resource is an extended one (pkg/apis/core/helper, IsExtendedResourceName). */
+/** IsExtendedResourceName in pkg/apis/core/helper. */
 function isExtended(resource: string): boolean {
   return resource.includes("/") && !resource.includes("kubernetes.io/") && !resource.startsWith("requests.");
 }
@@ -105,12 +95,12 @@ export function fitOf(needs: NodeRequirements, nodes: Iterable<KubeNode>): NodeF
   return { nodes: all, selected, tolerated, largest, large, against };
 }
 
-/** Returns why the host cannot judge a node: of nodes that take no pods it knows only the number. */
+/** The host knows only the number of nodes that take no pods. */
 function unlistedReason({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }
 
-/** Returns why the node takes no new pods. Taints are judged per pod. */
+/** Taints are judged per pod. */
 export function closedBy(node: KubeNode): string | undefined {
   if (node.spec?.unschedulable === true) return "cordoned";
   return isNodeReady(node) ? undefined : "not ready";
@@ -128,7 +118,6 @@ function allocatableOf(node: KubeNode): Amounts {
   return allocatable;
 }
 
-/** Reports whether the node is Ready. */
 export function isNodeReady({ status }: KubeNode): boolean {
   return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;
 }

@@ -4,7 +4,6 @@ import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
 import { taintText } from "../pods/scheduling.ts";
 import { closedBy, type NodeRequirements } from "./node-fit.ts";
 
-/** A summary of a member's nodes. */
 export interface NodeKinds {
   readonly kinds: readonly NodeKind[];
   /** Labels of nodes left out because they would make too many kinds. */
@@ -27,10 +26,7 @@ interface Group {
   readonly allocatable: Record<string, number>;
 }
 
-/**
- * Groups a member's nodes by labels, taints and size. Labels with the most values are left out first. Undefined if
- * sizes and taints alone make too many kinds.
- */
+/** Labels with the most values are left out first. Undefined if sizes and taints alone make too many kinds. */
 export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   const open = [...nodes].filter((node) => closedBy(node) === undefined);
   const values = valuesOf(open);
@@ -65,7 +61,7 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   return kinds === undefined ? undefined : { kinds, unlistedLabels: keys.slice(0, most).sort() };
 }
 
-/** Returns nodes that match these kinds. `count` includes nodes that take no pods. */
+/** `count` includes nodes that take no pods. */
 export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
   const nodes = kinds.flatMap(({ count: alike, labels = {}, taints = [], allocatable }) => {
     const node: KubeNode = {
@@ -78,7 +74,6 @@ export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
   return [...nodes, ...Array.from({ length: Math.max(0, count - nodes.length) }, () => ({}))];
 }
 
-/** Returns the first requirement of a pod that kinds cannot answer. */
 export function untold(
   { nodeSelector, terms = [] }: NodeRequirements,
   { unlistedLabels }: NodeKinds,
@@ -110,7 +105,6 @@ function sizesOf(amounts: Amounts): string {
     .join();
 }
 
-/** Merges similar nodes to one kind of the largest size. */
 function merged(groups: readonly Group[]): Group[] {
   const known = new Map<string, Group>();
   for (const group of groups) {
@@ -129,7 +123,6 @@ function merged(groups: readonly Group[]): Group[] {
   return [...known.values()];
 }
 
-/** Returns the values of each label. */
 function valuesOf(nodes: readonly KubeNode[]): Map<string, Set<string>> {
   const values = new Map<string, Set<string>>();
   for (const { metadata } of nodes) {

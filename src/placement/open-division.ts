@@ -4,7 +4,6 @@ import type { Candidate } from "./candidate.ts";
 import { type Division, divide, type Replicas, sum } from "./division.ts";
 import { hasRoom } from "./rank.ts";
 
-/** A workload's preferences, and the state of the members. */
 export interface OpenMembers {
   readonly preferences: SchedulingPreferences;
   /** The members that may have replicas now. */
@@ -13,25 +12,18 @@ export interface OpenMembers {
   readonly full: ReadonlySet<string>;
   /** Members that are unreachable or cordoned: their replicas stay. */
   readonly closed: ReadonlySet<string>;
-  /** Requests of one replica in members where they differ. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
 }
 
-/** A workload's replicas, and the members to divide them over. */
 export interface OpenDivisionInput extends OpenMembers {
   /** Wanted replicas, those in closed members included. */
   readonly total: number;
-  /** Placed replicas by member. */
   readonly placed: Replicas;
   readonly requests: Amounts;
-  /** `namespace/name` of the workload. */
   readonly key: string;
 }
 
-/**
- * Returns the division that rebalancing leads to: closed members keep theirs, open ones share the rest up to their
- * room.
- */
+/** Closed members keep their replicas, open ones share the rest up to their room. */
 export function divideOpen(input: OpenDivisionInput): Division {
   const { total, placed, preferences, candidates, closed, key } = input;
   const staying = stayingIn(closed, placed);
@@ -45,7 +37,6 @@ export function divideOpen(input: OpenDivisionInput): Division {
   return { replicas: { ...replicas, ...staying }, shortfall };
 }
 
-/** Returns the replicas in closed members. */
 export function stayingIn(closed: ReadonlySet<string>, placed: Replicas): Replicas {
   return Object.fromEntries(Object.entries(placed).filter(([member]) => closed.has(member)));
 }
@@ -57,7 +48,6 @@ function totalsOf(candidate: Candidate, { placed, full, requests, requestsIn, ke
   return has + roomFor(requestsIn?.(candidate) ?? requests, candidate, namespace);
 }
 
-/** Returns how many pods of a namespace with these requests a member has room for, within its Cluster's limits. */
 function roomFor(requests: Amounts, candidate: Candidate, namespace = ""): number {
   if (!hasRoom(requests, candidate)) return 0;
   const { allocatable, used, limits, usedIn } = candidate;
@@ -67,7 +57,7 @@ function roomFor(requests: Amounts, candidate: Candidate, namespace = ""): numbe
   return Math.max(0, Math.min(room, allowed, fitting(requests, limits.perNamespace, usedIn?.(namespace) ?? {})));
 }
 
-/** Returns how many fit. Resources without an amount count as `otherwise`. */
+/** Resources without an amount count as `otherwise`. */
 function fitting(requests: Amounts, amounts: Amounts, used: Amounts, otherwise = Number.POSITIVE_INFINITY): number {
   let count = Number.POSITIVE_INFINITY;
   for (const resource in requests) {

@@ -2,9 +2,7 @@ import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import { notEnoughLeft, tooLarge, type Why } from "./refusal-messages.ts";
 
-/** Members for one pod, best first. */
 export interface Ranking {
-  /** Members that fit and have room. */
   readonly fitting: readonly string[];
   /** Members that fit but lack room, the least overfull first: the pod may wait there. */
   readonly full: readonly string[];
@@ -18,7 +16,6 @@ export interface Ranking {
 
 export interface RankInput {
   readonly requests: Amounts;
-  /** Requests in members where they differ. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** The pod's priority. Undefined if it preempts no pods. */
   readonly priority?: number;
@@ -27,11 +24,7 @@ export interface RankInput {
   readonly candidates: readonly Candidate[];
 }
 
-/**
- * Ranks members that no rule refuses: prompt ones first, then by the rules' costs, then members whose other tenants
- * were read, then by load. Load is the greatest share of a requested resource with the pod added, so that members
- * fill evenly. A member that was never read looks emptier than it is.
- */
+/** Prompt members first, then by the rules' costs, then members whose other tenants were read, then by load. */
 export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
@@ -65,7 +58,7 @@ export function rank({ requests: written, requestsIn, priority, rules = [], cand
   };
 }
 
-/** Returns the best by costs alone, if it is late and a rule finds it worth waiting for. */
+/** Returns the best by costs alone, if it is late. */
 function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored | undefined {
   if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
   const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
@@ -75,9 +68,7 @@ function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored |
 interface Scored {
   readonly name: string;
   readonly overdue: boolean;
-  /** One per rule. */
   readonly costs: readonly number[];
-  /** Requests of other tenants are not known. */
   readonly guessed: boolean;
   readonly load: number;
   readonly pods: number;
@@ -90,7 +81,6 @@ function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]
   return { name, overdue, costs, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
 }
 
-/** Returns why a fitting member ranks behind another, for people. */
 export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
   const { requests, requestsIn, rules = [] } = input;
   const own = scoreOf(candidate, requestsIn?.(candidate) ?? requests, rules);
@@ -147,12 +137,10 @@ function loadOf(requests: Amounts, { used, foreign = {}, allocatable }: Candidat
   return load;
 }
 
-/** Reports whether a member has room for the requests, as far as known. */
 export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
   return shortageOf(requests, candidate) === undefined;
 }
 
-/** Reports whether preempting this host's pods of lower priority makes enough room. */
 function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
   if (priority === undefined || candidate.preemptible === undefined) return false;
   const used = { ...candidate.used };

@@ -2,17 +2,14 @@ import { PREFERENCES_ANNOTATION } from "../api/keys.ts";
 import { writeQuantity } from "../api/quantity.ts";
 import type { Refusal } from "./candidate.ts";
 
-/** A refusal before it is known of which member it is. */
 export type Why = Pick<Refusal, "reason" | "message" | "dedupe">;
 
-/** Amounts of one resource, in its base unit. */
 interface Shortage {
   readonly resource: string;
   readonly wanted: number;
 }
 
-// The messages of rules and of room. `dedupe` leaves out the amounts: they change with each pod that comes
-// or goes, and must not cause an event each time.
+// `dedupe` leaves out the amounts: they change with each pod that comes or goes.
 
 export function notEnoughLeft({ resource, wanted, left }: Shortage & { readonly left: number }): Why {
   const message = `${resource}: ${shown(resource, wanted)} requested, ${shown(resource, Math.max(0, left))} left`;

@@ -1,10 +1,7 @@
 import type { Container, Pod, PodSpec } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 
-/**
- * Returns what kube-scheduler reserves for the pod (k8s.io/component-helpers/resource): the greater of all containers
- * and each init container, with sidecars and pod-level requests, and one of `pods`.
- */
+/** Follows k8s.io/component-helpers/resource, by which kube-scheduler reserves, and adds one of `pods`. */
 export function podRequests(pod: Pod): Amounts {
   const { spec } = pod;
   if (spec === undefined) return { pods: 1 };
@@ -15,7 +12,6 @@ export function podRequests(pod: Pod): Amounts {
   return total;
 }
 
-/** Returns the most that the pod's containers request at one time. */
 function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Record<string, number> {
   const total: Record<string, number> = {};
   for (const container of containers) addAmounts(total, containerRequests(container));
@@ -40,15 +36,12 @@ function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Re
 // Resources that a pod may overcommit.
 const SHARED: ReadonlySet<string> = new Set(["cpu", "memory"]);
 
-/** Reports whether the resource has pod-level requests (k8s.io/component-helpers/resource). */
+/** Follows k8s.io/component-helpers/resource. */
 function isPodLevel(resource: string): boolean {
   return SHARED.has(resource) || resource.startsWith("hugepages-");
 }
 
-/**
- * Returns pod-level requests as defaulted: the containers' sum, or else the limits (defaultPodRequests in
- * pkg/apis/core/v1).
- */
+/** Follows defaultPodRequests in pkg/apis/core/v1: the containers' sum, or else the limits. */
 function podLevelRequests(spec: PodSpec): Amounts {
   const { requests, limits } = spec.resources ?? {};
   const written = parseAmounts(requests);
@@ -58,7 +51,6 @@ function podLevelRequests(spec: PodSpec): Amounts {
   return { ...Object.fromEntries([...limited, ...together]), ...written };
 }
 
-/** Returns a container's requests as defaulted. */
 function containerRequests(container: Container): Amounts {
   const { requests, limits } = container.resources ?? {};
   // The API server defaults a missing request to the limit; manifests read by `plan` were not defaulted.

@@ -26,20 +26,17 @@ import {
 } from "./refusal-messages.ts";
 import { spreadRule } from "./spread.ts";
 
-/** Facts of a pod by which rules judge members. */
 export interface RuleFacts {
   readonly pod: Stored<Pod>;
-  /** The pod with a member's overrides. */
   readonly inMember: InMember;
   readonly placement: RequestedPlacement;
-  /** Labels of the pod's namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
   readonly candidates: readonly Candidate[];
-  /** Pods that a constraint counts, by member, without this one. */
+  /** Counts other pods by member. */
   readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;
 }
 
-/** Returns the rules of operators and nodes, which only refuse. docs/development.md says how to add a rule. */
+/** These only refuse. docs/development.md says how to add a rule. */
 export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule[] {
   return [
     permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
@@ -49,7 +46,6 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
   ];
 }
 
-/** Returns the rules of authors, and of taints that members are avoided for. */
 export function placementRules(facts: RuleFacts): Rule[] {
   const { pod, inMember, placement } = facts;
   const { affinity, spread = [] } = placement;
@@ -73,7 +69,6 @@ export function placementRules(facts: RuleFacts): Rule[] {
   ];
 }
 
-/** Admits only namespaces that the Cluster selects. */
 function permissionRule(namespace: string, labels: Readonly<Record<string, string>>): Rule {
   return {
     refusal: ({ admits }) =>
@@ -115,7 +110,6 @@ function excess(requests: Amounts, { limits, used, kept, ...of }: Limited): Why 
   return undefined;
 }
 
-/** Returns the refusal for an untolerated taint of the Cluster or its virtual node. */
 export function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Why | undefined {
   const taint = repellingTaint(taints, spec?.tolerations ?? []);
   return taint === undefined ? undefined : tainted(taintText(taint));
@@ -172,7 +166,7 @@ function nodeRule(inMember: InMember): Rule {
 // Cached: several rules ask for each member.
 const needs = new WeakMap<PodInMember, NodeRequirements>();
 
-/** Returns the judgement of a member's nodes. Undefined if not known. */
+/** Returns undefined if not known. */
 function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   const seen = inMember(candidate);
   const wanted = needs.get(seen) ?? nodeRequirements(seen.pod, seen.requests);
@@ -180,7 +174,7 @@ function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   return candidate.nodesFor?.(wanted);
 }
 
-/** Reports whether the pod can go to no node. Closed and tainted nodes count, unless taints are honored. */
+/** Closed and tainted nodes count, unless taints are honored. */
 function hasNone(fit: NodeFit | undefined, taints: "Honor" | "Ignore"): boolean {
   if (fit === undefined || fit.nodes === 0) return false;
   return taints === "Honor" ? fit.tolerated === 0 : fit.against.get(NOT_SELECTED) === fit.nodes;
@@ -190,9 +184,7 @@ function noneOf({ nodes, against }: NodeFit): Why {
   return against.get(NOT_SELECTED) === nodes ? noNodeSelected(nodes) : noNodeTakes(nodes, against);
 }
 
-/** The state of a pod's group. */
 export interface GroupFacts {
-  /** The group, for people. */
   readonly text: string;
   readonly home?: string;
   /** `namespace/name` of the pod that finds a place for the group. */

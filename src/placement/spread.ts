@@ -3,21 +3,15 @@ import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { Candidate, Rule } from "./candidate.ts";
 import { noTopology, skewed } from "./refusal-messages.ts";
 
-/** A constraint and the facts to judge it. */
 export interface SpreadFacts {
   readonly spread: ClusterSpread;
   /** Counted pods by member, without the one to place. */
   readonly counts: ReadonlyMap<string, number>;
-  /** The pod itself matches the selector. */
   readonly countsItself: boolean;
-  /** Members over which the pod could spread. */
   readonly eligible: readonly Candidate[];
 }
 
-/**
- * Applies a spread constraint over Clusters like kube-scheduler: a domain may exceed the smallest by maxSkew. A soft
- * constraint costs the excess.
- */
+/** Does as kube-scheduler: a domain may exceed the smallest by maxSkew. A soft constraint costs the excess. */
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
   const domains = new Map<string, number>();

@@ -1,13 +1,10 @@
 import type { Replicas } from "./division.ts";
 import type { DivisionOrder } from "./division-order.ts";
 
-/** Input to place a replica of an owner while other owners of the workload shrink. */
 export interface UpdateInput {
   /** The workload's order over all clusters that count. */
   readonly order: DivisionOrder;
-  /** The clusters that count. */
   readonly clusters: readonly string[];
-  /** Clusters of these that may have the replica. */
   readonly choices: readonly string[];
   /** The owner's replicas, without the one to place. */
   readonly own: Replicas;
@@ -17,16 +14,12 @@ export interface UpdateInput {
   readonly atOnce: number;
 }
 
-/** Bounds of a cluster's next replica, in numbers of the owner's replicas. */
 interface Due {
   readonly from: number;
   readonly until: number;
 }
 
-/**
- * Returns the cluster for the next replica: its own division's next one, unless another cluster would be late to keep
- * all owners within one of their division. Limits may make that impossible; then the nearest is chosen.
- */
+/** The owner's next replica, unless another cluster would be late to keep all owners within one of their division. */
 export function nextInUpdate(input: UpdateInput): string | undefined {
   const { choices, leaving, atOnce } = input;
   const first = nextOfOwn(input, choices);
@@ -106,7 +99,6 @@ function endsDivided({ order, clusters, own, leaving, atOnce }: UpdateInput, cho
   return missing <= alone - has - 1;
 }
 
-/** Returns the next cluster of the owner's own division. */
 function nextOfOwn({ order, clusters, own, leaving }: UpdateInput, choices: readonly string[]): string | undefined {
   const within = countOf(own, clusters) + leaving.length + 2 * clusters.length;
   let next: string | undefined;

@@ -22,17 +22,14 @@ import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
 import { isReplaced } from "./pod-state.ts";
 
-/** The host as its members know it. */
 export interface HostIdentity {
   /** uid of the host's kube-system namespace, unique among clusters. */
   readonly id: string;
-  /** The host's display name. */
   readonly name: string;
 }
 
-/** The host object behind an object in a member, as its owner annotation says. */
+/** The host object behind an object in a member. */
 export interface Owner {
-  /** Name of the host cluster. */
   readonly cluster: string;
   readonly namespace: string;
   readonly name: string;
@@ -56,12 +53,10 @@ function isAdmittedOnHost(proxy: Pod, key: string): boolean {
   return managed === "true" || podset !== undefined;
 }
 
-/** Returns the labels that a delegate has from its proxy. */
 export function forwardedLabels(proxy: Pod): Record<string, string> {
   return withoutKeys(proxy.metadata?.labels, (key) => HOST_ONLY_LABELS.has(key) || isAdmittedOnHost(proxy, key));
 }
 
-/** Returns the annotations that a delegate has from its proxy. */
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   const annotations = withoutKeys(
     proxy.metadata?.annotations,
@@ -75,10 +70,7 @@ export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   return annotations;
 }
 
-/**
- * Returns the delegate to create for a proxy. Derived from the proxy alone, so no manifest is stored. `spec` is the
- * proxy's spec adjusted to the member.
- */
+/** Derives the delegate from the proxy alone. `spec` is the proxy's spec adjusted to the member. */
 export function toDelegate(
   proxy: Stored<Pod>,
   host: HostIdentity,
@@ -111,7 +103,6 @@ export function toDelegate(
   };
 }
 
-/** Returns the label by which watches select delegates, and the owner annotation. */
 export function marksOf(
   {
     namespace = "",
@@ -130,7 +121,6 @@ function mayMove(proxy: Pod): boolean {
   return isReplaced(proxy) && !keeps;
 }
 
-/** Returns the value of the annotation `legation.dev/forwarded` for a new delegate. */
 function forwardedKeys(
   labels: Record<string, string>,
   annotations: Record<string, string>,
@@ -139,7 +129,7 @@ function forwardedKeys(
   return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), conditions: [], spec });
 }
 
-/** Returns the fingerprints without ephemeral containers, which no pod can be created with. */
+/** No pod can be created with ephemeral containers. */
 function createdWith(proxy: Pod): Fingerprints {
   return Object.fromEntries(Object.entries(fingerprints(proxy)).filter(([path]) => !path.startsWith("ephemeral/")));
 }
@@ -193,7 +183,6 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   return withApiAccess(copy, proxy.metadata.uid, access);
 }
 
-/** Returns the author's scheduler of a pod that keeps it in its spec. */
 function ownScheduler({ schedulerName }: PodSpec): string | undefined {
   return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
 }

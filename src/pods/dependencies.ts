@@ -1,10 +1,8 @@
 import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
 import { isTerminal } from "./pod-state.ts";
 
-/** Cluster-scoped kinds that a pod names. */
 export type ClassKind = "PriorityClass" | "RuntimeClass";
 
-/** Kinds that a pod names and its delegate needs in the member. */
 export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount" | ClassKind;
 
 /** Namespaced kinds, in the order in which copies are made. */
@@ -16,12 +14,10 @@ const ALL_KINDS: readonly DependencyKind[] = [...NAMESPACED_KINDS, ...CLASS_KIND
 
 export interface Dependency {
   readonly kind: DependencyKind;
-  /** The pod's namespace; empty for a class. */
   readonly namespace: string;
   readonly name: string;
-  /** The pod starts without the object. */
   readonly optional: boolean;
-  /** Reason and message of the kubelet's event for a missing object. */
+  /** The kubelet's event for a missing object. */
   readonly missing: { readonly reason: string; readonly message: string };
 }
 
@@ -50,7 +46,7 @@ const SYSTEM_PRIORITY = "system-";
 // Objects in stores never change, and indexes and decisions ask repeatedly.
 const known = new WeakMap<KubeObject, readonly Dependency[]>();
 
-/** Returns the namespaced objects that a pod uses, each once; optional only if every use is. */
+/** Optional only if every use is. */
 export function dependenciesOf(pod: Pod): readonly Dependency[] {
   let dependencies = known.get(pod);
   if (dependencies === undefined) {
@@ -60,7 +56,7 @@ export function dependenciesOf(pod: Pod): readonly Dependency[] {
   return dependencies;
 }
 
-/** Returns the classes that a pod names, except those that every cluster has. */
+/** Leaves out the classes that every cluster has. */
 export function classesOf({ spec }: Pod): readonly Dependency[] {
   const { priorityClassName = "", runtimeClassName } = spec ?? {};
   const named: [ClassKind, string][] = [];
@@ -74,7 +70,6 @@ export function classesOf({ spec }: Pod): readonly Dependency[] {
   });
 }
 
-/** Returns all objects that a pod uses, classes included. */
 export function allDependenciesOf(pod: Pod): readonly Dependency[] {
   const classes = classesOf(pod);
   return classes.length === 0 ? dependenciesOf(pod) : [...dependenciesOf(pod), ...classes];
@@ -97,7 +92,6 @@ interface Use {
   readonly kind: DependencyKind;
   readonly name: string | undefined;
   readonly optional: boolean;
-  /** The volume that needs the object. Undefined for an environment variable. */
   readonly volume?: string;
 }
 
@@ -179,10 +173,9 @@ function helmRelease(kind: DependencyKind, name: string): string {
   return "; Secrets of type helm.sh/release.v1 are not copied to members: keep what the pod needs in a Secret of its own";
 }
 
-/** Index of proxies by the objects that they use. */
 export const USES_INDEX = "uses";
 
-/** Returns the index values of a proxy: its kinds by namespace, and its objects by node. */
+/** Returns kinds by namespace, and objects by node. */
 export function usesOf(proxy: Stored<Pod>): string[] {
   const dependencies = allDependenciesOf(proxy);
   // A terminal pod mounts nothing.
@@ -192,12 +185,11 @@ export function usesOf(proxy: Stored<Pod>): string[] {
   return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
 }
 
-/** Returns the index value of proxies that use a kind in a namespace. */
 export function kindIn(kind: string, namespace: string): string {
   return `${kind}/${namespace}`;
 }
 
-/** Returns the index value of proxies on a node that use an object. The node is empty for unbound proxies. */
+/** The node is empty for unbound proxies. */
 export function useOn(node: string, key: DependencyKey): string {
   return `${node}|${key}`;
 }

@@ -8,10 +8,7 @@ const UID = "metadata.uid";
 const ASKS = `"fieldPath":"${UID}"`;
 const PROXY_UID = `metadata.annotations['${PROXY_UID_ANNOTATION}']`;
 
-/**
- * Returns the spec with the proxy's uid where the pod reads its own by the downward API, since the host knows it by
- * that uid. The same object if it does not.
- */
+/** The host knows the pod by the proxy's uid. */
 export function withProxyUid(spec: PodSpec): PodSpec {
   if (!JSON.stringify([spec.containers, spec.initContainers, spec.volumes]).includes(ASKS)) return spec;
   const { containers, initContainers, volumes } = spec;

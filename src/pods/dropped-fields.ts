@@ -1,9 +1,6 @@
 import type { PodSpec } from "../api/kubernetes.ts";
 
-/**
- * Fields that an API server silently drops if its version or feature gates lack them, and that change what a pod is
- * (dropDisabledFields in Kubernetes' pkg/api/pod/util.go). A member's own admission may remove fields on purpose.
- */
+/** Fields that an API server without them silently drops (dropDisabledFields in Kubernetes' pkg/api/pod/util.go). */
 const DROPPABLE: ReadonlySet<string> = new Set([
   "claims",
   "clusterTrustBundle",
@@ -22,13 +19,12 @@ const IMAGE_VOLUME = "image";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns the paths of droppable fields in `sent` that `stored` lacks, e.g. `spec.volumes[data].image`. */
+/** Returns paths, such as `spec.volumes[data].image`. */
 export function droppedFields(sent: PodSpec, stored: PodSpec): string[] {
   const there = new Set(droppable(stored));
   return droppable(sent).filter((path) => !there.has(path));
 }
 
-/** Returns the paths of fields that an API server may drop. */
 export function droppable(spec: PodSpec): string[] {
   return droppableIn(spec as Fields, "spec");
 }

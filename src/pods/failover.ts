@@ -14,7 +14,6 @@ export function withEndlessTolerations(proxy: Pod): Pod {
   return { ...proxy, spec: { containers: [], ...proxy.spec, tolerations } };
 }
 
-/** Reports whether admission gave the pod endless tolerations for lost nodes. */
 export function hasEndlessTolerations({ metadata, spec }: Pod): boolean {
   const endless = (spec?.tolerations ?? []).filter(isEndless).map(({ key }) => key);
   return (
@@ -23,10 +22,7 @@ export function hasEndlessTolerations({ metadata, spec }: Pod): boolean {
   );
 }
 
-/**
- * Returns the tolerations that a delegate has from its proxy, without those for lost virtual nodes: the member's
- * admission adds its own.
- */
+/** Leaves out those for lost virtual nodes: the member's admission adds its own. */
 export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
   const stays = metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER;
   return (spec?.tolerations ?? []).filter(
@@ -34,10 +30,7 @@ export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
   );
 }
 
-/**
- * Returns the tolerations that a running delegate may still get. Endless ones that `failover: never` added never
- * follow, even if the annotation is gone: the delegate would never leave a lost node of the member.
- */
+/** Endless tolerations of `failover: never` never follow: the delegate would never leave a lost node of the member. */
 export function addedTolerations(proxy: Pod, { tolerations = [] }: PodSpec): Toleration[] {
   return forwardedTolerations(proxy).filter(
     (one) => !isEndless(one) || tolerations.some((other) => other.key === one.key && isEndless(other)),

@@ -20,8 +20,7 @@ export interface StatusPatch {
   readonly status: Record<string, unknown>;
 }
 
-// Written by the host's resource claim controller, scheduler and API server. A LimitRange of the member may give
-// another QoS class.
+// Written by the host's resource claim controller, scheduler and API server, or by a LimitRange (QoS class).
 const HOST_STATUS_FIELDS = new Set([
   "nominatedNodeName",
   "resourceClaimStatuses",
@@ -37,11 +36,7 @@ const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress", "Po
 // Lists with patchStrategy=merge in the API types: without the directive, old entries would stay.
 const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
 
-/**
- * Returns the status that the proxy must show for its delegate's. Undefined if the proxy's status must not change any
- * more. A phase never goes backwards; only the rest of a terminal status may change. `gone`: the delegate was
- * deleted, and this is its last status. `refused`: the member refused a resize that is still to be done.
- */
+/** A phase never goes backwards. `gone`: the delegate was deleted. `refused`: a resize that is still to be done. */
 export function statusFrom(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -77,7 +72,7 @@ export function statusFrom(
   return wanted as PodStatus;
 }
 
-/** Returns the wanted status with Ready False, as the node lifecycle controller marks pods of an unreachable node. */
+/** Does as the node lifecycle controller with pods of an unreachable node. */
 export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
   const lastTransitionTime = timestamp(now);
   const shown = conditionOf(proxy, "Ready");
@@ -88,7 +83,6 @@ export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus 
   return { ...wanted, conditions };
 }
 
-/** Returns the patch that turns the proxy's status into `wanted`. Undefined if they are equal. */
 export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch | undefined {
   const current: Record<string, unknown> = { ...proxy.status };
   const next: Record<string, unknown> = { ...wanted };
@@ -141,7 +135,6 @@ function conditionsFrom(
   return [...result.values()];
 }
 
-/** Returns the conditions with PodResizePending, as a kubelet reports a resize that it cannot do. */
 function withRefused(
   proxy: Pod,
   conditions: readonly PodCondition[],
@@ -154,15 +147,15 @@ function withRefused(
 }
 
 /**
- * Reports whether a disruption is not final yet. The host's disruption controller removes the condition after two
- * minutes from a pod that neither ended nor is being deleted.
+ * The host's disruption controller removes the condition after two minutes from a pod that neither ended nor is being
+ * deleted.
  */
 function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCondition): boolean {
   if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;
   return !isTerminal(delegate);
 }
 
-/** Maps an observed generation of the delegate to one of the proxy. Undefined if none is known. */
+/** Undefined if no generation is known. */
 type HostGeneration = (observed: number | undefined) => number | undefined;
 
 /** Generations of two objects compare only when both are the newest and no change is in flight. */
@@ -192,10 +185,7 @@ function conditionsPatch(current: readonly PodCondition[], wanted: readonly PodC
 
 type Described = Pick<Container, "name" | "volumeMounts" | "resources">;
 
-/**
- * Returns the container statuses that the proxy shows: only containers, mounts and devices of the proxy's own spec,
- * since members and overrides may add others. Undefined if none is left.
- */
+/** Members and overrides may add containers, mounts and devices that are not the proxy's. */
 export function shownStatuses(
   statuses: readonly ContainerStatus[] | undefined,
   containers: readonly Described[] | undefined,

@@ -8,18 +8,14 @@ import { otherConditions } from "./readiness-gates.ts";
 // Bounds the record: a member may report as many as an object of 16 MiB holds.
 const MOST_FOLLOWED = 100;
 
-/** Ownership of conditions that neither kubelets nor openers of readiness gates write. */
+/** Conditions that neither kubelets nor openers of readiness gates write. */
 export interface FollowedConditions {
-  /** Reports whether the proxy's condition of the type stays, whatever the delegate has. */
   readonly isHosts: (type: string) => boolean;
   /** Types that the proxy has from its delegate and that the delegate no longer has. */
   readonly withdrawn: readonly string[];
 }
 
-/**
- * Returns the types of conditions to record as the delegate's, 100 at most. A type on both sides belongs to the side
- * that had it first. `isNews`: the record differs.
- */
+/** A type on both sides belongs to the side that had it first. `isNews`: the record differs. */
 export function conditionsToRecord(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -39,7 +35,7 @@ export function conditionsToRecord(
   return { conditions, isNews: !jsonEqual(conditions, recorded) };
 }
 
-/** Returns the ownership of the proxy's conditions. `gone`: the record will not change any more. */
+/** `gone`: the record will not change any more. */
 export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: boolean): FollowedConditions {
   const recorded = recordedOn(delegate) ?? [];
   const isLast = gone || isTerminal(delegate);
@@ -53,14 +49,13 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
   };
 }
 
-/** Returns the proxy's conditions without those of a departed delegate. */
 export function conditionsWithout(proxy: Pod, departed: Stored<Pod>): PodCondition[] {
   const followed = new Set(recordedOn(departed) ?? typesOf(departed));
   const isOther = otherConditions(proxy);
   return (proxy.status?.conditions ?? []).filter(({ type }) => !isOther(type) || !followed.has(type));
 }
 
-/** Returns the recorded types. Undefined if an earlier version wrote the record. */
+/** Returns undefined if an earlier version wrote the record. */
 function recordedOn({ metadata }: Stored<Pod>): readonly string[] | undefined {
   return readRecord(metadata.annotations?.[FORWARDED_ANNOTATION]).conditions?.slice(0, MOST_FOLLOWED);
 }

@@ -2,9 +2,8 @@ import { ADMITTED_BY_ANNOTATIONS, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 
-/** A request that makes a delegate follow its proxy: a strategic merge patch with the uid as a precondition. */
+/** A strategic merge patch with the uid as a precondition. */
 export interface ForwardPatch {
-  /** Undefined patches the pod itself. */
   readonly subresource?: "resize" | "ephemeralcontainers" | "status";
   readonly body: {
     readonly metadata: {
@@ -26,15 +25,11 @@ export type Fingerprints = Readonly<Record<string, string>>;
 export interface ForwardedRecord {
   readonly labels: readonly string[];
   readonly annotations: readonly string[];
-  /** Types of readiness gates on which proxy and delegate agree. */
   readonly gates?: readonly string[];
   /** Fingerprints of these conditions as both sides last had them. */
   readonly gatePrints?: Fingerprints;
-  /**
-   * Other conditions that the proxy has from its delegate. Undefined in records of 0.1, which copied all conditions.
-   */
+  /** Undefined in records of 0.1, which copied all conditions. */
   readonly conditions?: readonly string[];
-  /** Undefined if the record has none. */
   readonly spec?: Fingerprints;
 }
 
@@ -85,10 +80,7 @@ function parseRecord(text: string): ForwardedRecord {
   };
 }
 
-/**
- * Returns the parts of a spec that may change while a pod runs, by path (core/v1 validation of pods, pods/resize and
- * pods/ephemeralcontainers).
- */
+/** Core/v1 validation of pods, pods/resize and pods/ephemeralcontainers. */
 function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
   const { spec } = pod;
   const parts = new Map<string, unknown>();
@@ -108,7 +100,6 @@ function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
 // Objects in stores never change, and one reconcile asks several times.
 const known = new WeakMap<PodSpec, Fingerprints>();
 
-/** Returns the fingerprints of all changeable parts of a pod's spec. */
 export function fingerprints(pod: Pod): Fingerprints {
   const { spec } = pod;
   if (spec === undefined) return {};
@@ -120,7 +111,7 @@ export function fingerprints(pod: Pod): Fingerprints {
   return prints;
 }
 
-/** Returns a 32-bit FNV-1a hash of the value: whole values would be as long as the pod. */
+/** Hashes by 32-bit FNV-1a: whole values would be as long as the pod. */
 export function fingerprint(value: unknown): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(value, sortedKeys))) {

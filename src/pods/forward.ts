@@ -20,14 +20,12 @@ export interface ResizeRefusal {
   /** `Deferred` may become possible, `Infeasible` cannot. */
   readonly reason: "Deferred" | "Infeasible";
   readonly message: string;
-  /** RFC 3339. */
   readonly since: string;
 }
 
 /**
- * Returns the patches that make the delegate follow its proxy, in the order to send them. Values that the member set
- * are never touched. The last patch writes the record. A `refused` resize is left out and stays unrecorded;
- * tolerations that the host's admission `merged` stay on the host.
+ * Ordered patches; the last writes the record. A `refused` resize stays unrecorded, `merged` tolerations stay on the
+ * host.
  */
 export function forwardPatches(
   proxy: Pod,
@@ -72,7 +70,7 @@ export function forwardPatches(
   ];
 }
 
-/** Returns the resources that the delegate still lacks, as a patch's spec. Undefined if none. */
+/** Returns undefined if the delegate lacks none. */
 export function resizeNeeded(proxy: Pod, delegate: Stored<Pod>): object | undefined {
   return specChanges(proxy, delegate).resize;
 }
@@ -85,10 +83,7 @@ function recordOf(record: ForwardedRecord): Record<string, string> {
   return { [FORWARDED_ANNOTATION]: writeRecord(record) };
 }
 
-/**
- * Returns a patch that removes resources from the record before their resize. Without it, a proxy resized back
- * meanwhile would look unchanged.
- */
+/** Removes resources from the record: a proxy resized back meanwhile would look unchanged. */
 function opening(record: ForwardedRecord, now: Fingerprints, uid: string): ForwardPatch[] {
   const { spec: earlier = {} } = record;
   const kept = Object.entries(earlier).filter(([path, print]) => !isOfResources(path) || print === now[path]);
@@ -97,7 +92,6 @@ function opening(record: ForwardedRecord, now: Fingerprints, uid: string): Forwa
   return [{ body: { metadata: { uid, annotations } } }];
 }
 
-/** Returns the fingerprints without resources that changed since the record. */
 function withoutResized({ spec: earlier = {} }: ForwardedRecord, now: Fingerprints): Fingerprints {
   return Object.fromEntries(
     Object.entries(now).filter(([path, print]) => !isOfResources(path) || earlier[path] === print),
@@ -113,13 +107,11 @@ function isOfResources(path: string): boolean {
   return path.startsWith("resources");
 }
 
-/** Reports whether the delegate's spec follows, except for a `refused` resize. */
 export function specFollows(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): boolean {
   const { resize, ephemeral, spec } = specChanges(proxy, delegate);
   return (ephemeral ?? spec) === undefined && (resize === undefined || refused !== undefined);
 }
 
-/** Differences to forward, by the request that may change them. */
 interface SpecChanges {
   readonly resize?: object | undefined;
   readonly ephemeral?: object | undefined;
@@ -173,7 +165,7 @@ function resizeOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): objec
 
 type Amounts = Container["resources"];
 
-/** Returns the changed amounts of cpu and memory, the only ones that can be resized. */
+/** Only cpu and memory can be resized. */
 function amountChanges(wanted: Amounts, current: Amounts): object | undefined {
   const different = (field: "requests" | "limits"): object | undefined =>
     withoutEmpty(
@@ -187,7 +179,7 @@ function amountChanges(wanted: Amounts, current: Amounts): object | undefined {
   return withoutEmpty({ requests: different("requests"), limits: different("limits") });
 }
 
-/** Returns ephemeral containers to add. They cannot be changed or removed. */
+/** Ephemeral containers cannot be changed or removed. */
 function ephemeralOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
   const present = new Set(theirs.ephemeralContainers?.map(({ name }) => name));
   const volumes = new Set(theirs.volumes?.map(({ name }) => name));
@@ -214,7 +206,7 @@ function withoutSeconds({ tolerationSeconds: _, ...toleration }: Toleration): ob
   return toleration;
 }
 
-/** Pairs containers by name. Containers of one side only are left alone. */
+/** Containers of one side only are left alone. */
 function pairs(own: readonly Container[], other: readonly Container[]): [Container, Container][] {
   const others = new Map(other.map((container) => [container.name, container]));
   return own.flatMap((container): [Container, Container][] => {

@@ -2,34 +2,28 @@ import type { ApiMode } from "../api/annotations.ts";
 import type { HomeAddress } from "../api/home-address.ts";
 import type { Container, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
-/** The known way from a member to the host's API server. */
 export type HomeApi =
   | { readonly state: "known"; readonly address: HomeAddress }
   /** The operator has not set an address; the message says what to set. */
   | { readonly state: "unknown"; readonly message: string }
-  /** Detection is in progress. */
   | { readonly state: "pending"; readonly message: string };
 
-/** The API server of a delegate's in-cluster configuration. */
 export type ApiAccess =
   | { readonly mode: "host"; readonly address: HomeAddress }
   | { readonly mode: "member" }
   | { readonly mode: "none" };
 
-/** The access that a delegate gets in a member, or why that member cannot have the pod. */
 export type ApiChoice =
   | { readonly access: ApiAccess; readonly refusal?: never }
   | { readonly access?: never; readonly refusal: string };
 
 export interface WantedToken {
-  /** Key in the delegate's Secret. */
   readonly key: string;
   /** Undefined means the API server's own audience. */
   readonly audience?: string;
   readonly expirationSeconds: number;
 }
 
-/** Key of the host's authority in a delegate's Secret. */
 export const CA_KEY = "ca.crt";
 // Present in every namespace with that cluster's authority (kube-controller-manager's root-ca-cert-publisher).
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
@@ -43,9 +37,7 @@ const SERVICE_NAMES: readonly string[] = [
   "kubernetes.default.svc.cluster.local",
 ];
 
-/**
- * Returns the name of a delegate's token Secret. It is known before the delegate has a uid, so its spec can name it.
- */
+/** The name is known before the delegate has a uid, so its spec can name it. */
 export function apiSecretName(proxyUid: string): string {
   return `legation-api-${proxyUid}`;
 }
@@ -62,7 +54,7 @@ export function wantedTokens({ spec }: Pod): WantedToken[] {
   }));
 }
 
-/** Reports whether the pod mounts a token, added by admission or by its author from a Secret. */
+/** Admission adds a token, or the author mounts one from a Secret. */
 export function usesApi(pod: Pod): boolean {
   const { containers = [], initContainers = [] } = pod.spec ?? {};
   // `legation plan` reads manifests that may lack required fields.
@@ -73,7 +65,6 @@ export function usesApi(pod: Pod): boolean {
   );
 }
 
-/** Returns the access that the proxy's delegate gets. */
 export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
   if (mode === "member" || mode === "none") return { access: { mode } };
   const isKnown = home.state === "known";
@@ -94,7 +85,6 @@ export function mountsApiSecret({ spec }: Pod, proxyUid: string): boolean {
   );
 }
 
-/** Returns the spec with the access, otherwise unchanged. */
 export function withApiAccess(spec: PodSpec, proxyUid: string, access: ApiAccess): PodSpec {
   switch (access.mode) {
     case "member":
@@ -125,10 +115,7 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   };
 }
 
-/**
- * Clients such as Spark's driver dial the API server by its Service's name at port 443. /etc/hosts can provide that
- * for an IP address at that port only.
- */
+/** Clients such as Spark's driver dial the API server by its Service's name at port 443. */
 function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAddress): PodSpec["hostAliases"] {
   const isAddress = host.includes(":") || /^[0-9.]+$/.test(host);
   const own = aliases?.some(({ hostnames }) => hostnames?.some((name) => SERVICE_NAMES.includes(name))) ?? false;
@@ -136,7 +123,7 @@ function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAd
   return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
 }
 
-/** Returns the one user that all containers run as; undefined where one names none, or they differ (FsUserFrom in pkg/volume/util). */
+/** Returns undefined where a container names none, or they differ (FsUserFrom in pkg/volume/util). */
 function soleUser({ securityContext, containers, initContainers = [] }: PodSpec): number | undefined {
   const all = [...containers, ...initContainers];
   const [user, ...others] = new Set(all.map((one) => one.securityContext?.runAsUser ?? securityContext?.runAsUser));
@@ -149,8 +136,8 @@ const READ_BY_ALL = 0o444;
 const OWNER_ONLY = 0o600;
 
 /**
- * Returns the mode of a token's file. Undefined keeps the volume's. A kubelet's token belongs to the containers'
- * user; a Secret's file is root's, so other users need it readable by all.
+ * A kubelet's token belongs to the containers' user; a Secret's file is root's, so other users need it readable by
+ * all.
  */
 function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
   const user = soleUser(spec);
@@ -158,7 +145,6 @@ function tokenMode(spec: PodSpec, defaultMode: number): number | undefined {
   return user === undefined || (defaultMode & FOR_ALL) !== 0 ? undefined : defaultMode | READ_BY_ALL;
 }
 
-/** Returns the volume with the host's tokens and authority under the same paths and modes. */
 function withHostCredentials(
   volume: Volume,
   name: string,
@@ -209,14 +195,13 @@ function withEnvironment(container: Container, { host, port }: HomeAddress, secr
 
 type Variable = NonNullable<Container["env"]>[number];
 
-/** Returns the variable with the host's authority in place of the member's. */
 function withAuthority(variable: Variable, secret: string): Variable {
   const reference = variable.valueFrom?.configMapKeyRef;
   if (reference?.name !== ROOT_CA_CONFIG_MAP) return variable;
   return { ...variable, valueFrom: { secretKeyRef: { ...reference, name: secret } } };
 }
 
-/** Returns the volume without tokens. Undefined if nothing else is left. */
+/** Returns undefined if nothing else is left. */
 function withoutTokens(volume: Volume): Volume | undefined {
   const { projected } = volume;
   if (isApiAccessVolume(volume)) return undefined;
@@ -225,7 +210,6 @@ function withoutTokens(volume: Volume): Volume | undefined {
   return sources.length === 0 ? undefined : { ...volume, projected: { ...projected, sources } };
 }
 
-/** Returns the spec with changed volumes, and without mounts of removed ones. */
 function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefined): PodSpec {
   if (spec.volumes === undefined) return spec;
   const gone = new Set<string>();
@@ -245,7 +229,7 @@ function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefin
   };
 }
 
-/** Reports whether the ServiceAccount admission plugin added the volume; the member's plugin adds its own. */
+/** The member's ServiceAccount plugin adds a volume of its own. */
 function isApiAccessVolume({ name, projected }: Volume): boolean {
   return (
     name.startsWith("kube-api-access-") &&

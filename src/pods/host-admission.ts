@@ -1,7 +1,6 @@
 import { jsonEqual } from "../api/json.ts";
 import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
 
-/** The host's objects from which its admission plugins complete pods. */
 export interface HostAdmission {
   readonly runtimeClass: (name: string) => RuntimeClass | undefined;
   readonly priorityClass: (name: string) => PriorityClass | undefined;
@@ -12,18 +11,14 @@ export interface HostAdmission {
 const NODE_SELECTOR_ANNOTATION = "scheduler.alpha.kubernetes.io/node-selector";
 const TOLERATIONS_ANNOTATION = "scheduler.alpha.kubernetes.io/defaultTolerations";
 
-/** Parts of a pod's spec that the host's admission merged into the author's. */
+/** Parts of a pod's spec that the host's admission merged into it. */
 export interface Merged {
   readonly nodeSelector: Readonly<Record<string, string>>;
   readonly tolerations: readonly Toleration[];
-  /** The host's default PriorityClass, if the pod has it. */
   readonly priorityClassName?: string;
 }
 
-/**
- * Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod.
- * Undefined if nothing.
- */
+/** Covers RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction. */
 export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged | undefined {
   if (spec === undefined) return undefined;
   const { runtimeClassName, priorityClassName } = spec;
@@ -36,18 +31,17 @@ export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged
   return { nodeSelector, tolerations, ...(isDefault ? { priorityClassName } : {}) };
 }
 
-/** Returns the spec without what was merged into it; the same object if nothing was. */
+/** Returns the same object if nothing was merged. */
 export function withoutMerged(spec: PodSpec, merged: Merged | undefined): PodSpec {
   if (merged === undefined) return spec;
   return withoutTolerations(withoutNodeSelector(withoutClass(spec, merged), merged), merged);
 }
 
-/** Reports whether the toleration was merged into the pod. */
 export function isMerged(toleration: Toleration, merged: Merged | undefined): boolean {
   return merged?.tolerations.some((one) => jsonEqual(one, toleration)) ?? false;
 }
 
-/** Removes the host's default class: the member has its own default, or none. */
+/** The member has a default class of its own, or none. */
 function withoutClass(spec: PodSpec, merged: Merged): PodSpec {
   const { priorityClassName, ...rest } = spec;
   return priorityClassName !== undefined && priorityClassName === merged.priorityClassName ? rest : spec;

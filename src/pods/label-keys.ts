@@ -11,10 +11,7 @@ interface Term {
   readonly mismatchLabelKeys?: readonly string[];
 }
 
-/**
- * Removes label keys that the host's API server merged into the selectors of affinity and spread terms (KEP-3243,
- * KEP-3633). A member's API server refuses a key in both, and one before 1.31 knows selectors alone.
- */
+/** The host's API server merges label keys into selectors (KEP-3243, KEP-3633). A member's refuses a key in both. */
 export function withoutMergedKeys<T>(value: T): T {
   if (Array.isArray(value)) return value.map((item: unknown) => withoutMergedKeys(item)) as T;
   if (typeof value !== "object" || value === null) return value;
@@ -34,7 +31,7 @@ export function withoutMergedKeys<T>(value: T): T {
   return copy as T;
 }
 
-/** Adds the pod's values of the keys to the selector, as API servers from 1.34 on do for spread constraints. */
+/** API servers from 1.34 on do so for spread constraints. */
 export function withMergedKeys(
   selector: WrittenSelector,
   keys: readonly string[],

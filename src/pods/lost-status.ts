@@ -1,10 +1,6 @@
 import { type ContainerStatus, type Pod, type PodCondition, type PodStatus, timestamp } from "../api/kubernetes.ts";
 
-/**
- * Returns the final status of a proxy whose delegate vanished, as the kubelet writes it for containers that it cannot
- * find (TerminatePod in kubelet/status/status_manager.go). `disruptedBy`: the reason if the host did not ask for the
- * end.
- */
+/** Does as the kubelet for containers that it cannot find (TerminatePod in kubelet/status/status_manager.go). */
 export function lostStatus(
   proxy: Pod,
   options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
@@ -36,7 +32,6 @@ function endedConditions(
   return [...conditions.values()];
 }
 
-/** Ends container statuses; containers behind a failed init container keep theirs. */
 function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[] | undefined> {
   const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};
   const tried = (initContainerStatuses ?? []).findLastIndex(hasBegun);
@@ -51,7 +46,7 @@ function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[]
   };
 }
 
-/** Reports whether initialization was done, as hasPodInitialized of the kubelet does. */
+/** Does as hasPodInitialized of the kubelet. */
 function hasInitialized({ spec, status }: Pod): boolean {
   if ((spec?.initContainers ?? []).length === 0) return true;
   const last = status?.initContainerStatuses?.at(-1);

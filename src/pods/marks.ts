@@ -24,10 +24,7 @@ export const KEPT_ANNOTATIONS: readonly string[] = [
   FAILOVER_ANNOTATION,
 ];
 
-/**
- * Returns the pod with the marks that an update left out. A mark with another value stays: an admission policy
- * refuses it.
- */
+/** A mark with another value stays: an admission policy refuses it. */
 export function withMarksOf(old: Pod, pod: Pod): Pod {
   const before = old.metadata ?? {};
   const cost = before.annotations?.[OWN_DELETION_COST_ANNOTATION];
@@ -48,7 +45,6 @@ export function withMarksOf(old: Pod, pod: Pod): Pod {
   };
 }
 
-/** Returns the map with the entries of `old` that it lacks under these keys. */
 export function withKeysOf(
   old: Readonly<Record<string, string>> = {},
   map: Readonly<Record<string, string>> | undefined,
@@ -63,7 +59,6 @@ function withFinalizerOf(old: readonly string[] = [], finalizers: string[] | und
   return isLost ? [...(finalizers ?? []), DELEGATE_FINALIZER] : finalizers;
 }
 
-/** Restores the scheduler name and tolerations that admission wrote, if the update has the author's own. */
 function withSpecOf(old: Pod, spec: PodSpec): PodSpec {
   const author = old.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? DEFAULT_SCHEDULER;
   const isAuthors = old.spec?.schedulerName === SCHEDULER_NAME && spec.schedulerName === author;

@@ -2,31 +2,27 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, SCHEDULER_NAME, VIRTUAL_NODE_TAINT }
 import type { Pod, Toleration } from "../api/kubernetes.ts";
 import { isTolerated } from "./scheduling.ts";
 
-/** Reports whether the pod is in overflow mode and no proxy yet: the host's scheduler may bind it. */
+/** The host's scheduler may bind the pod. */
 export function isOverflow({ metadata }: Pod): boolean {
   return metadata?.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE;
 }
 
-/** Reports whether the pod is in overflow mode, bound or not: it keeps its own scheduler name. */
+/** The pod keeps its own scheduler name, bound or not. */
 export function asksHostFirst({ spec }: Pod): boolean {
   return spec?.schedulerName !== SCHEDULER_NAME;
 }
 
-/** Returns the pod with the label of overflow mode, the only mark that admission adds. */
 export function toOverflow(pod: Pod): Pod {
   const labels = { ...pod.metadata?.labels, [PROXY_LABEL]: OVERFLOW_LABEL_VALUE };
   return { ...pod, metadata: { ...pod.metadata, labels } };
 }
 
-/**
- * Reports whether the host's scheduler may choose a virtual node for the pod. It would then never report the pod as
- * unschedulable.
- */
+/** The host's scheduler would never report such a pod as unschedulable. */
 export function toleratesVirtualNodes(tolerations: readonly Toleration[]): boolean {
   return isTolerated({ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }, tolerations);
 }
 
-/** Returns the field that claims a volume or device of the host. Undefined if none does. */
+/** Returns undefined if the pod claims none. */
 export function hostClaim({
   volumes,
   resourceClaims,

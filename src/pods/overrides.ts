@@ -5,10 +5,9 @@ import { type Override, overrideApplies } from "../api/overrides.ts";
 import { changedPrivileges } from "./privileges.ts";
 import { shapeProblems } from "./spec-shape.ts";
 
-/** A pod's spec in one member, or which operation failed and why. */
 export type OverriddenSpec = { readonly spec: PodSpec } | { readonly problem: string };
 
-/** Applies a member's overrides in order. An author's override gives no privileges that the host has not judged. */
+/** An author's override gives no privileges that the host has not judged. */
 export function overrideSpec(
   spec: PodSpec,
   overrides: readonly Override[],
@@ -29,7 +28,7 @@ export function overrideSpec(
   return wrong === undefined ? { spec: changed } : { problem: `makes what is no pod's spec: ${wrong}` };
 }
 
-/** Returns the problems of an author's overrides: privileges that the host has not judged. */
+/** Returns privileges that the host has not judged. */
 export function privilegeProblems(spec: PodSpec, overrides: readonly Override[]): string[] {
   return overrides.flatMap((override, index) => {
     const patched = patchSpec(spec, override);
@@ -48,7 +47,6 @@ function privilegeProblem(before: PodSpec, after: PodSpec, { by }: Override): st
   );
 }
 
-/** Returns the spec after all operations, or which one failed and why. */
 function patchSpec(spec: PodSpec, { patch }: Override): OverriddenSpec {
   let document = { spec: clone(spec) };
   for (const [number, operation] of patch.entries()) {

@@ -3,7 +3,7 @@ import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/
 // The collector retries a failed deletion every 20 s; clocks may differ.
 const COLLECTED_WITHIN_MS = 5 * 60_000;
 
-/** Reports whether the phase is Succeeded or Failed: no container will run again. */
+/** No container will run again. */
 export function isTerminal(pod: Pod): boolean {
   const phase = pod.status?.phase;
   return phase === "Succeeded" || phase === "Failed";
@@ -13,34 +13,28 @@ export function isDeleting(pod: Pod): boolean {
   return pod.metadata?.deletionTimestamp !== undefined;
 }
 
-/**
- * Returns the grace period of the deletion in seconds. Undefined before that. A number beyond JavaScript's range
- * becomes the largest safe integer.
- */
+/** Returns seconds. A number beyond JavaScript's range becomes the largest safe integer. */
 export function deletionGrace({ metadata }: Pod): number | undefined {
   const seconds: unknown = metadata?.deletionGracePeriodSeconds;
   if (seconds === undefined || typeof seconds === "number") return seconds;
   return Math.min(Number(JSON.stringify(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Returns when the deletion was requested, in epoch ms. The API server stores the end of the grace period instead. */
+/** Returns epoch ms. The API server stores the end of the grace period instead. */
 export function deletionAskedAt(pod: Pod): number | undefined {
   const endsAt = Date.parse(pod.metadata?.deletionTimestamp ?? "");
   const askedAt = new Date(endsAt - (deletionGrace(pod) ?? 0) * 1000).getTime();
   return Number.isNaN(askedAt) ? undefined : askedAt;
 }
 
-/**
- * Returns the grace period the deleter requested. Undefined before that, or if the pod garbage collector
- * force-deleted the pod.
- */
+/** Returns undefined if the pod garbage collector force-deleted the pod. */
 export function askedGrace(pod: Pod): number | undefined {
   return isCollected(pod) ? undefined : deletionGrace(pod);
 }
 
 /**
- * Reports whether the host's pod garbage collector force-deleted the pod because its virtual node was missing. Its
- * member was there all the time. A member's collector writes the same condition, but before the host's deletion.
+ * The virtual node was missing, but the member was there all the time. A member's collector writes the same
+ * condition.
  */
 function isCollected(pod: Pod): boolean {
   const { status, reason, lastTransitionTime } = conditionOf(pod, "DisruptionTarget") ?? {};
@@ -49,7 +43,6 @@ function isCollected(pod: Pod): boolean {
   return Date.parse(lastTransitionTime ?? "") > askedAt - COLLECTED_WITHIN_MS;
 }
 
-/** Reports whether the pod neither ended nor is being deleted. */
 export function isLive(pod: Pod): boolean {
   return !isTerminal(pod) && !isDeleting(pod);
 }
@@ -58,7 +51,6 @@ export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";
 }
 
-/** Reports whether the pod has scheduling gates, such as Kueue's. */
 export function isGated(pod: Pod): boolean {
   return (pod.spec?.schedulingGates?.length ?? 0) > 0;
 }
@@ -67,14 +59,12 @@ export function conditionOf(pod: Pod, type: string): PodCondition | undefined {
   return pod.status?.conditions?.find((condition) => condition.type === type);
 }
 
-/** Returns the scheduler's message if it found no node. */
 export function unschedulableMessage(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod, "PodScheduled");
   if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
   return scheduled.message ?? "no node fits";
 }
 
-/** Explains why a scheduler has not answered, as far as the pod shows. */
 export function silentSchedulerMessage(pod: Pod, seconds: number): string {
   const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name);
   if (gates.length > 0) return `it is held back there by scheduling gates: ${gates.join(", ")}`;
@@ -96,7 +86,6 @@ const REPLACING: ReadonlySet<string> = new Set([
   "v1 ReplicationController",
 ]);
 
-/** Reports whether the pod's controller replaces it once it is being deleted. */
 export function isReplaced(pod: Pod): boolean {
   const owner = controllerOf(pod);
   return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
@@ -107,7 +96,7 @@ function allStatuses(pod: Pod): ContainerStatus[] {
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
 }
 
-/** Reports whether a container ran: the pod must not run a second time. */
+/** The pod must not run a second time. */
 export function hasStarted(pod: Pod): boolean {
   return allStatuses(pod).some(
     ({ state, lastState, restartCount }) =>

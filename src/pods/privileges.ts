@@ -31,10 +31,7 @@ interface Privileges {
   readonly withheld: Map<string, unknown>;
 }
 
-/**
- * Returns the paths where privileges that the Pod Security Standards judge differ, e.g.
- * `spec.containers[0].securityContext`.
- */
+/** Returns paths that the Pod Security Standards judge, such as `spec.containers[0].securityContext`. */
 export function changedPrivileges(before: unknown, after: unknown): string[] {
   const [had, has] = [privilegesOf(before), privilegesOf(after)];
   const differs = (of: keyof Privileges, path: string): boolean => !jsonEqual(had[of].get(path), has[of].get(path));
@@ -76,7 +73,6 @@ function noteContainer({ given, withheld }: Privileges, path: string, container:
   }
 }
 
-/** Notes a value unless it is off, 0 or empty. */
 function give(found: Map<string, unknown>, path: string, value: unknown): void {
   if (value !== false && value !== 0 && value !== "") note(found, path, value);
 }
@@ -85,7 +81,7 @@ function note(found: Map<string, unknown>, path: string, value: unknown): void {
   if (value !== undefined && value !== null) found.set(path, value);
 }
 
-/** Returns the fields of an object; a patch may have put anything there. */
+/** A patch may have put anything there. */
 function fieldsOf(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }

@@ -2,7 +2,6 @@ import { PLACED_CONDITION, REFUSED_CONDITION } from "../api/keys.ts";
 import { type Pod, type PodCondition, timestamp } from "../api/kubernetes.ts";
 import { conditionOf, isBound } from "./pod-state.ts";
 
-/** A write that a cluster keeps refusing. */
 export interface RefusedWrite {
   readonly reason: string;
   readonly message: string;
@@ -15,7 +14,7 @@ export interface RefusedSince extends RefusedWrite {
 // Bounds the pod: a hundred members, or several policies, may each have a reason.
 const LONGEST_MESSAGE = 16_384;
 
-/** Returns strategic merge patches that update the condition `legation.dev/Refused`; none if it is up to date. */
+/** Returns strategic merge patches. */
 export function refusedConditions(proxy: Pod, refused: readonly RefusedSince[]): object[] {
   const shown = conditionOf(proxy, REFUSED_CONDITION);
   const [first] = refused;
@@ -29,14 +28,11 @@ export function refusedConditions(proxy: Pod, refused: readonly RefusedSince[]):
   return [condition];
 }
 
-/**
- * Reasons that an operator chooses from for a pod that no member can have. Cluster autoscalers act on
- * `Unschedulable`.
- */
+/** Operators choose from these. Cluster autoscalers act on `Unschedulable`. */
 export const NOT_PLACED_REASONS = ["NotPlaced", "Unschedulable"] as const;
 export type NotPlacedReason = (typeof NOT_PLACED_REASONS)[number];
 
-/** Why a pod waits, at a time in epoch ms. `shownAs`: the operator's reason for pods that no member can have. */
+/** `now`: epoch ms. `shownAs`: the operator's reason for pods that no member can have. */
 interface Waiting {
   readonly reason: string;
   readonly message: string;
@@ -47,7 +43,7 @@ interface Waiting {
 // kube-scheduler's event FailedScheduling, too, goes with the condition's reason Unschedulable.
 const PLACEMENT_REASONS: ReadonlySet<string> = new Set(["NotPlaced", "FailedScheduling"]);
 
-/** Returns the condition of a proxy that waits: a scheduler's PodScheduled, or for a bound pod a kubelet's. */
+/** A scheduler's PodScheduled, or for a bound pod a kubelet's condition. */
 export function notPlacedCondition(proxy: Pod, { reason, message, now, shownAs = "NotPlaced" }: Waiting): PodCondition {
   const type = typeFor(proxy);
   const waiting = [conditionOf(proxy, type), conditionOf(proxy, PLACED_CONDITION)];
@@ -63,7 +59,7 @@ export function notPlacedCondition(proxy: Pod, { reason, message, now, shownAs =
   };
 }
 
-/** Returns the condition that says why a proxy waits. Undefined if none was written yet. */
+/** Returns undefined if none was written yet. */
 export function whyNotPlaced(proxy: Pod): PodCondition | undefined {
   const condition = conditionOf(proxy, typeFor(proxy));
   // The API server writes SchedulingGated; kubelets write no reason.
@@ -71,10 +67,7 @@ export function whyNotPlaced(proxy: Pod): PodCondition | undefined {
   return isOurs && condition.status === "False" ? condition : undefined;
 }
 
-/**
- * Returns the type of the waiting condition: only a Binding makes `PodScheduled` True, and it never becomes False
- * again.
- */
+/** Only a Binding makes `PodScheduled` True, and it never becomes False again. */
 function typeFor(proxy: Pod): string {
   return isBound(proxy) ? "PodReadyToStartContainers" : "PodScheduled";
 }

@@ -10,7 +10,7 @@ import {
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 
-/** Reports whether the pod has all three marks of a proxy, since each alone could be forged or lost. */
+/** Each of the three marks alone could be forged or lost. */
 export function isProxy({ metadata, spec }: Pod): boolean {
   return (
     metadata?.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE &&
@@ -19,10 +19,7 @@ export function isProxy({ metadata, spec }: Pod): boolean {
   );
 }
 
-/**
- * Returns the pod as a proxy: scheduler name, label and finalizer. A proxy comes back unchanged, so admission may run
- * twice.
- */
+/** A proxy comes back unchanged, so admission may run twice. */
 export function toProxy(pod: Pod): Pod {
   if (isProxy(pod)) return pod;
   const finalizers = pod.metadata?.finalizers ?? [];
@@ -39,7 +36,7 @@ export function toProxy(pod: Pod): Pod {
   };
 }
 
-/** Returns the annotations with the author's scheduler name, which another admission plugin may just have changed. */
+/** Another admission plugin may just have changed the author's scheduler. */
 function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefined {
   const { annotations } = metadata ?? {};
   const { schedulerName = "" } = spec ?? {};
@@ -52,10 +49,7 @@ function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefi
   return rest;
 }
 
-/**
- * Returns the member of a bound proxy. Undefined before the Binding, or on a node that is no virtual node. Tokens and
- * streams must go by `spec.nodeName` alone: the annotation may change, the node never does.
- */
+/** Returns undefined on a node that is no virtual node. Tokens and streams go by `spec.nodeName` alone, which never changes. */
 export function memberOf({ metadata, spec }: Pod): string | undefined {
   // A pod on a real node has no member.
   const cluster = clusterOfNode(spec?.nodeName);

@@ -17,31 +17,24 @@ const SYSTEM_CONDITIONS: ReadonlySet<string> = new Set([
   "DisruptionTarget",
 ]);
 
-/** The side whose value of a gate's condition counts. */
 type GateSide = "same" | "host" | "member";
 
 type GateRecord = Required<Pick<ForwardedRecord, "gates" | "gatePrints">>;
 
-/** Returns the condition types of the pod's readiness gates, without those that kubelets write. */
+/** Leaves out the gates that kubelets write. */
 function gatesOf({ spec }: Pod): string[] {
   return (spec?.readinessGates ?? [])
     .map(({ conditionType }) => conditionType)
     .filter((type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`));
 }
 
-/**
- * Returns a predicate for condition types that any controller may write: no kubelet, scheduler, gate or Legation
- * does.
- */
+/** No kubelet, scheduler, gate or Legation writes such a condition. */
 export function otherConditions(pod: Pod): (type: string) => boolean {
   const gates = new Set(gatesOf(pod));
   return (type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gates.has(type);
 }
 
-/**
- * Returns the patch that forwards gate conditions to the delegate, for its kubelet to compute Ready. Undefined if it
- * has them. The same patch records them.
- */
+/** The delegate's kubelet computes Ready from it. The same patch records the conditions. */
 export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | undefined {
   const types = gatesOf(proxy).filter((type) => sideOf(proxy, delegate, type) === "host");
   if (types.length === 0) return undefined;
@@ -56,7 +49,7 @@ export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | und
   return { subresource: "status", body: { metadata, status: { conditions } } };
 }
 
-/** Returns the gates to record. `isNews`: the record differs. */
+/** `isNews`: the record differs. */
 export function recordedGates(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -67,22 +60,17 @@ export function recordedGates(
   return { record, isNews: !jsonEqual(record.gatePrints, earlier) };
 }
 
-/** Reports whether the host's value of the gate counts, or its absence. */
 export function isHostsGate(proxy: Pod, delegate: Stored<Pod>, type: string): boolean {
   return gatesOf(proxy).includes(type) && sideOf(proxy, delegate, type) === "host";
 }
 
-/** Returns gate types that the delegate had and has no more. */
 export function withdrawnGates(proxy: Pod, delegate: Stored<Pod>): string[] {
   return gatesOf(proxy).filter(
     (type) => conditionOf(delegate, type) === undefined && sideOf(proxy, delegate, type) === "member",
   );
 }
 
-/**
- * Returns the side that changed the condition since both agreed. If both did, or no record exists, the later change
- * counts, then the host's.
- */
+/** If both sides changed the condition, or no record exists, the later change counts, then the host's. */
 function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
   const ours = conditionOf(proxy, type);
   const theirs = conditionOf(delegate, type);
@@ -95,7 +83,7 @@ function sideOf(proxy: Pod, delegate: Stored<Pod>, type: string): GateSide {
   return isNewer(theirs, ours) ? "member" : "host";
 }
 
-/** Returns the gates both sides agree on once `forwarded`'s are sent. Disputed gates keep their record. */
+/** Disputed gates keep their record. */
 function agreedOn(proxy: Pod, delegate: Stored<Pod>, forwarded?: GateSide): GateRecord {
   const earlier = recordOn(delegate);
   const gates: string[] = [];
@@ -119,14 +107,13 @@ function isNewer(a: PodCondition | undefined, b: PodCondition): boolean {
   return (a?.lastTransitionTime ?? "") > (b.lastTransitionTime ?? "");
 }
 
-/** Returns the fingerprint of the forwarded fields. Undefined without a condition. */
 function printOf(condition: PodCondition | undefined): string | undefined {
   if (condition === undefined) return undefined;
   const { status, reason = "", message = "", lastTransitionTime = "" } = condition;
   return fingerprint([status, reason, message, lastTransitionTime]);
 }
 
-/** Replaces undefined by `null`, which a patch removes. */
+/** A patch removes `null`. */
 function defined(condition: Readonly<Record<string, string | undefined>>): object {
   return Object.fromEntries(Object.entries(condition).map(([field, value]) => [field, value ?? null]));
 }

@@ -9,7 +9,6 @@ export function byPrecedence(a: Stored<Pod>, b: Stored<Pod>): number {
   return one < other ? -1 : Number(one > other);
 }
 
-/** Reports whether a toleration matches the taint. */
 export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
   return tolerations.some(({ key = "", operator = "Equal", value = "", effect = "" }) => {
     if (effect !== "" && effect !== taint.effect) return false;
@@ -19,7 +18,7 @@ export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): b
   });
 }
 
-/** Compares by operator. `Lt` and `Gt` came with Kubernetes 1.35 (KEP-5471). */
+/** `Lt` and `Gt` came with Kubernetes 1.35 (KEP-5471). */
 function isFor(value: string, operator: string, wanted: string): boolean {
   if (operator === "Exists") return true;
   if (operator === "Equal") return value === wanted;
@@ -28,7 +27,7 @@ function isFor(value: string, operator: string, wanted: string): boolean {
   return (operator === "Lt" && is < bound) || (operator === "Gt" && is > bound);
 }
 
-/** Returns the first untolerated taint of effect NoSchedule or NoExecute. */
+/** Considers the effects NoSchedule and NoExecute. */
 export function repellingTaint(taints: readonly Taint[], tolerations: readonly Toleration[]): Taint | undefined {
   return taints.find((taint) => taint.effect !== "PreferNoSchedule" && !isTolerated(taint, tolerations));
 }

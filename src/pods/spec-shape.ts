@@ -68,7 +68,7 @@ export function shapeProblems(spec: unknown): string[] {
   return issues.map(({ path, message }) => `${["spec", ...path].join(".")}: ${message}`);
 }
 
-/** A schema of the fields that a plan reads. Other fields pass through. */
+/** Other fields pass through. */
 export const podSpec: z.ZodType<PodSpec> = z.custom<PodSpec>().superRefine((value, context) => {
   for (const { path, message } of podSpecFields.safeParse(value).error?.issues ?? []) {
     context.addIssue({ code: "custom", path: [...path], message });

@@ -6,10 +6,7 @@ type Expression = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
 const HOSTNAME = "kubernetes.io/hostname";
 const NAME_FIELD = "metadata.name";
 
-/**
- * Returns the spec with the virtual node label in place of host names and `metadata.name` of virtual nodes. The
- * prefix `legation-` is reserved. The same object if none is named.
- */
+/** The prefix `legation-` is reserved. Returns the same object if no virtual node is named. */
 export function namedByLabel(spec: PodSpec): PodSpec {
   const nodeSelector = selectorByLabel(spec.nodeSelector);
   const nodeAffinity = spec.affinity?.nodeAffinity;
@@ -59,7 +56,7 @@ function namesVirtualNode({ matchExpressions = [], matchFields = [] }: NodeSelec
   );
 }
 
-/** Returns equivalent terms: names of virtual nodes and other names become two alternatives. */
+/** Names of virtual nodes and other names become two alternatives. */
 function alternativesByLabel(term: NodeSelectorTerm): NodeSelectorTerm[] {
   if (!namesVirtualNode(term)) return [term];
   const { matchExpressions = [], matchFields = [], ...others } = term;
@@ -86,7 +83,6 @@ function alternativesByLabel(term: NodeSelectorTerm): NodeSelectorTerm[] {
   return [onVirtualNode, build(fields, expressions, certain)];
 }
 
-/** The parts of an expression over names: about virtual nodes, and about others. */
 interface Part {
   readonly own?: Expression;
   readonly virtual?: Expression;

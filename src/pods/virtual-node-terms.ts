@@ -14,15 +14,13 @@ type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
 type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
 type Labels = Readonly<Record<string, string>>;
 
-/** A member as its virtual node shows it. */
 export interface MemberLabels {
   readonly name: string;
   readonly labels: Labels;
-  /** Reports whether any node of the member has a label of the key. Undefined if not known. */
+  /** Returns undefined if not known. */
   readonly nodesHave?: (key: string) => boolean;
 }
 
-/** A pod's spec in one member, and how its terms judge the virtual node. */
 export interface SpecInMember {
   /** The spec without terms that the virtual node meets: the member's nodes lack its labels. */
   readonly spec: PodSpec;
@@ -36,7 +34,6 @@ const AWAY = "DoesNotExist";
 
 const NAME_ALONE: Labels = { [VIRTUAL_NODE_LABEL]: "" };
 
-/** Returns the virtual nodes that the pod's node selector and affinity name, if any. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { nodeSelector, affinity } = namedByLabel(spec ?? { containers: [] });
   const selected = nodeSelector?.[VIRTUAL_NODE_LABEL];
@@ -50,7 +47,7 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   return Object.keys(wish).length === 0 ? undefined : wish;
 }
 
-/** Returns the pod's spread constraints over virtual nodes. Without a selector a constraint counts no pods. */
+/** A constraint without a selector counts no pods. */
 export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   return (spec?.topologySpreadConstraints ?? []).filter(isOverVirtualNodes).flatMap((constraint) => {
     const { labelSelector, matchLabelKeys = [], nodeAffinityPolicy = "Honor", ...others } = constraint;
@@ -60,12 +57,11 @@ export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   });
 }
 
-/** Returns the spec for the member's own nodes; the same object if it names no virtual nodes. */
+/** Returns the same object if the spec names no virtual nodes. */
 export function specForNodesOf(member: MemberLabels, spec: PodSpec): PodSpec {
   return specInMember(member, spec).spec;
 }
 
-/** Judges a member by the pod's terms about virtual nodes, and removes them from the spec. */
 export function specInMember(member: MemberLabels, written: PodSpec): SpecInMember {
   const { nodeSelector, affinity, topologySpreadConstraints = [] } = written;
   const isSpread = topologySpreadConstraints.some(isOverVirtualNodes);
@@ -95,7 +91,7 @@ export function specInMember(member: MemberLabels, written: PodSpec): SpecInMemb
   return { spec: copy, ...said };
 }
 
-/** Returns the labels that the virtual node answers for: its name, and labels that no node of the member has. */
+/** Its name, and labels that no node of the member has. */
 function labelsFor({ name, labels, nodesHave }: MemberLabels, spec: PodSpec): Labels {
   const answered: Record<string, string> = { [VIRTUAL_NODE_LABEL]: name };
   if (nodesHave === undefined) return answered;
@@ -203,9 +199,7 @@ function isOverVirtualNodes({ topologyKey }: SpreadConstraint): boolean {
   return topologyKey === VIRTUAL_NODE_LABEL;
 }
 
-/**
- * Returns the terms that virtual nodes can meet. If one names virtual nodes, empty and excluding terms are left out.
- */
+/** If one term names virtual nodes, empty and excluding terms are left out. */
 function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
   return terms.some(isAbout(NAME_ALONE)) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
 }
@@ -228,7 +222,6 @@ function termsOf(nodeAffinity: NodeAffinity | undefined): {
   };
 }
 
-/** Returns the term's expressions over these labels. */
 function expressionsOver(labels: Labels, { matchExpressions = [] }: NodeSelectorTerm): LabelExpression[] {
   return matchExpressions.flatMap((expression) => (isOver(labels, expression) ? [expression] : []));
 }
@@ -246,12 +239,10 @@ function isAbout(labels: Labels): (term: NodeSelectorTerm) => boolean {
   return (term) => expressionsOver(labels, term).length > 0;
 }
 
-/** Returns the key of the first unmet expression. */
 function unmetKey(labels: Labels, term: NodeSelectorTerm): string | undefined {
   return expressionsOver(labels, term).find((expression) => !selectorMatches([requirementOf(expression)], labels))?.key;
 }
 
-/** Returns the term without expressions over these labels. */
 function withoutTermsOver(labels: Labels, term: NodeSelectorTerm): NodeSelectorTerm {
   const { matchExpressions, ...others } = term;
   const kept = matchExpressions?.filter((expression) => !isOver(labels, expression)) ?? [];

@@ -44,7 +44,7 @@ export function heldWrite<Words extends RefusalWords>(
   return held !== undefined && Object.hasOwn(held, write) ? held[write] : undefined;
 }
 
-/** Epoch ms; undefined when the write may be sent now. */
+/** Returns epoch ms; undefined when the write may be sent now. */
 export function heldUntil(
   held: HeldWrites | undefined,
   { write, content, now }: { readonly write: string; readonly content?: string; readonly now: number },

@@ -64,7 +64,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return heldWrite(this.#held.get(object), write);
   }
 
-  /** Epoch ms; undefined when the content may be written now. */
+  /** Returns epoch ms; undefined when the content may be written now. */
   heldUntil(object: Key, write: string, content?: string): number | undefined {
     const now = this.#options.clock.now();
     return heldUntil(this.#held.get(object), { write, now, ...(content === undefined ? {} : { content }) });

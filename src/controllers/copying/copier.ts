@@ -29,7 +29,7 @@ import { Sources } from "./sources.ts";
 
 /** Users of copies: pods today, any object tomorrow. */
 export interface CopyUsers<T extends KubeObject> {
-  /** Until then no copy is written or deleted. */
+  /** Reports whether all users are known: until then no copy is written or deleted. */
   areKnown(): boolean;
   /** Called often: reads indexes only. */
   use(member: Member, ref: CopyRef, source: Source<T>): Use;
@@ -85,7 +85,7 @@ export class Copier<T extends KubeObject> {
   readonly #digests: ContentDigests<T>;
   readonly #executor: CopyExecutor<T>;
   readonly #loop: Controller<CopyKey, Observed<T>, Action<T>>;
-  /** By copy, the source that it was last compared with: each waiting user asks for the drift. */
+  /** The source that each copy was last compared with: each waiting user asks for the drift. */
   readonly #drifts = new WeakMap<object, { readonly source: object; readonly drift: Drift }>();
   /** Epoch ms. */
   readonly #idleSince = new Map<CopyKey, number>();

@@ -92,7 +92,7 @@ export class CopyExecutor<T extends KubeObject> {
     return entry?.refusal === undefined ? undefined : entry.until;
   }
 
-  /** Epoch ms. */
+  /** Returns epoch ms. */
   held(
     key: CopyKey,
     source: Stored<T>,

@@ -122,7 +122,7 @@ export class Sources<T extends KubeObject> {
     return reflector !== undefined && !reflector.store.synced && reflector.state !== "backing-off";
   }
 
-  /** Undefined if the kind can be read, or may soon. */
+  /** Returns undefined if the kind can be read, or may soon. */
   failure(kind: string, namespace: string): string | undefined {
     const reflector = this.#of(kind, namespace);
     const plural = this.#options.kinds.get(kind)?.resource.plural;

@@ -23,7 +23,7 @@ import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** Copies what a pod needs of its namespace to members. */
 export interface Dependencies {
-  /** Undefined when the pod needs nothing. */
+  /** Returns undefined when the pod needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it copied to the member, and kept there until the proxy is bound or gone. Reports whether all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;

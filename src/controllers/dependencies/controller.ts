@@ -181,7 +181,7 @@ export class DependencyController implements PodCopier {
     return follows(family, member.cluster.spec, source.object) ? source : { state: "missing" };
   }
 
-  /** As on a node, running pods keep a deleted object that they cannot do without. */
+  /** Running pods keep, as on a node, a deleted object that they cannot do without. */
   #use(member: Member, ref: CopyRef, source: Source<DependencyObject>): Use {
     const key = dependencyKey(ref);
     const isMounted = member.delegates.usersOf(key) > 0;

@@ -87,7 +87,7 @@ export class HomeAddresses {
       : { state: "pending", message: `${what} is still being read` };
   }
 
-  /** Undefined if the authority is unknown or no PEM. */
+  /** Returns undefined if the authority is unknown or no PEM. */
   authority({ spec }: Cluster): string | undefined {
     const { certificateAuthorityData } = spec.homeAPI ?? {};
     const text =

@@ -173,7 +173,7 @@ export class HomeApiController {
     };
   }
 
-  /** Undefined if the author chose that, or the namespace was told lately. */
+  /** Returns undefined if the author chose that, or the namespace was told lately. */
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
     if (!lacksTokens(delegate, uid) || !usesApi(proxy)) return undefined;

@@ -46,7 +46,7 @@ export function decide(
   return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
-/** Before the Binding the API server would issue tokens without `kubernetes.io.node` (token.go of Kubernetes). */
+/** The API server issues tokens with `kubernetes.io.node` only after the Binding (token.go of Kubernetes). */
 function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boolean {
   const { uid } = proxy.metadata;
   if (ownerOf(delegate)?.uid !== uid || !mountsApiSecret(delegate, uid)) return false;

@@ -10,7 +10,7 @@ const kubeconfig = z.looseObject({
 });
 const claims = z.looseObject({ sub: z.string(), iat: z.number(), exp: z.number() });
 
-/** Undefined for a kubeconfig without exactly one token. The signature is not checked. */
+/** Returns undefined for a kubeconfig without exactly one token. The signature is not checked. */
 export function tokenClaims(text: string): TokenClaims | undefined {
   const token = readToken(text);
   const payload = token?.split(".")[1];

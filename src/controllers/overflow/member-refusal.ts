@@ -20,7 +20,7 @@ export interface NotTaken {
   readonly sharedBy?: SharedBy;
 }
 
-/** Undefined if the member would take the delegate, or lacks only what is created before it. */
+/** Returns undefined if the member would take the delegate, or lacks only what is created before it. */
 export function dryRunRefusal(member: string, error: unknown, makesNamespaces: boolean): NotTaken | undefined {
   if (isKubeError(error, "AlreadyExists")) {
     return { refusal: { cluster: member, reason: "NameTaken", message: "a pod of that name is there" } };

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isUnplaced } from "./decide.ts";
 import type { Seen } from "./model.ts";
 
-/** Since when pods in overflow mode have been unschedulable, by uid. Losing it delays their delegation at most. */
+/** Times since which pods in overflow mode are unschedulable, by uid. Losing it delays their delegation at most. */
 export class UnschedulableSince {
   readonly #pods = new Map<string, { otherwiseAt?: number; unplacedAt?: number }>();
 

@@ -54,7 +54,7 @@ export function recurs({ count = 1, series }: KubeEvent): boolean {
   return count > 1 || (series ?? undefined) !== undefined;
 }
 
-/** Epoch ms. */
+/** Returns epoch ms. */
 export function observedAt({ metadata, series, lastTimestamp, eventTime }: KubeEvent): number {
   const times = [series?.lastObservedTime, lastTimestamp, eventTime, metadata.creationTimestamp];
   return Math.max(...times.map((time) => Date.parse(time ?? "")).filter((time) => !Number.isNaN(time)), 0);

@@ -224,7 +224,7 @@ function leavingOf({ proxies }: Owner): string[] {
     .flatMap(({ member }) => member ?? []);
 }
 
-/** Undefined if another manager changed it. */
+/** Returns undefined if another manager changed it. */
 function ownCost({ metadata: { annotations = {} } }: Stored<Pod>): number | undefined {
   const text = annotations[OWN_DELETION_COST_ANNOTATION];
   return text === undefined || annotations[DELETION_COST_ANNOTATION] !== text ? undefined : Number(text);

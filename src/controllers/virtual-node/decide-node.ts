@@ -160,7 +160,7 @@ function declaredFeatures({ features, version }: MemberFacts, served: boolean): 
   return [...features.filter((feature) => feature !== WEB_SOCKETS), ...own].sort();
 }
 
-/** Since Kubernetes 1.31. */
+/** API servers from 1.31 on do. */
 function servesWebSockets(version = ""): boolean {
   const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(version) ?? [];
   return Number(major) > 1 || Number(minor) >= 31;

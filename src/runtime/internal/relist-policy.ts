@@ -30,7 +30,7 @@ export class RelistPolicy {
     this.#clock = clock;
   }
 
-  /** Undefined when a list is due. */
+  /** Returns undefined when a list is due. */
   get version(): string | undefined {
     return this.#version;
   }

@@ -3,7 +3,7 @@ import { deniedRight, isNotServed, quotaRefusal, withoutPodName } from "../../..
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { Purpose } from "../model/write-purpose.ts";
 
-/** Undefined when the same request may succeed next time. */
+/** Returns undefined when the same request may succeed next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound")) return undefined;
   // The member denies a right of Legation, not the author's change.

@@ -78,7 +78,7 @@ function nameOf(action: Action): string {
   return "member" in action ? `${action.type} ${action.member}` : action.type;
 }
 
-/** Undefined where another place tells it: creates and Bindings by the reason why the pod waits. */
+/** Returns undefined where another place tells it: creates and Bindings by the reason why the pod waits. */
 function refusedWrite(action: Action, detail: string): RefusedWrite | undefined {
   const here = (what: string): string =>
     `this cluster refuses ${what}: ${detail}; allow it to Legation's controller, which tries again`;

@@ -34,13 +34,13 @@ export function notBound(member: string, detail: string): WaitReason {
   return { reason: "NotBound", message };
 }
 
-/** Undefined when the pod has waited this long. */
+/** Returns undefined when the pod has waited this long. */
 export function quietFor(ms: number, view: PodView, now: number): DelegationDecision | undefined {
   const until = waitingSince(view) + ms;
   return now < until ? decided("Waiting", [], until) : undefined;
 }
 
-/** Epoch ms. */
+/** Returns epoch ms. */
 export function waitingSince({ waitingSince: since, proxy: { metadata } }: PodView): number {
   return since ?? (Date.parse(metadata.creationTimestamp ?? "") || 0);
 }

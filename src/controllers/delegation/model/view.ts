@@ -18,7 +18,7 @@ export interface MemberView {
   readonly name: string;
   /** The API server answers, so the stores are current. */
   readonly reachable: boolean;
-  /** Since when it is reachable, or when it last became so; epoch ms. */
+  /** When it last became reachable; epoch ms. */
   readonly reachableSince: number;
   /** The delegates have been listed since this controller became leader. */
   readonly read: boolean;

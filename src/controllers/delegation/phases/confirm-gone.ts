@@ -12,7 +12,7 @@ export const confirmGone: Phase = (view, now) => {
   return member === undefined ? undefined : confirmGoneIn(member, view, now);
 };
 
-/** Undefined when the delegate has surely gone. */
+/** Returns undefined when the delegate has surely gone. */
 export function confirmGoneIn(
   { name, departed }: MemberView,
   view: PodView,

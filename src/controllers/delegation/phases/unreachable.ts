@@ -21,7 +21,7 @@ export const lostHolder: Phase = (view, now) => {
   return holder === undefined || holder.reachable ? undefined : bindToLostNode(holder, "has", view, now);
 };
 
-/** From then on the proxy is a pod on an unreachable node: Kubernetes evicts it and its own controller replaces it. */
+/** Binds the proxy, which is then a pod on an unreachable node: Kubernetes evicts it and its controller replaces it. */
 export function bindToLostNode(
   member: MemberView,
   has: "has" | "may have",
