@@ -1,12 +1,14 @@
-import { isDeepStrictEqual } from "node:util";
-import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Namespace, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { failedAdmission, isOfQuota } from "../../controllers/api-refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { withoutObjectName } from "../../kube/messages.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
+import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import type { WorkloadPods } from "../simulation/workloads.ts";
+import type { WrittenWorkload } from "./manifest.ts";
 
 /** The answer of the host's API server to a dry-run. */
 export type Answer<T> =
@@ -52,46 +54,75 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
   }
 }
 
-/** The host's namespaces and those of a manifest. */
-export interface PlannedNamespaces {
-  /** The namespaces once the manifest is applied. */
-  readonly after: readonly Stored<Namespace>[];
-  /** Why the API server refuses a namespace of the manifest, by name: it stays as it is. */
-  readonly refused: ReadonlyMap<string, string>;
-  /** Names that the manifest creates or changes: a dry-run of their pods would go by what they are now. */
-  readonly changed: ReadonlySet<string>;
-  readonly notChecked: readonly string[];
+/** The API server's verdict on a pod. */
+interface PodVerdict {
+  readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
+  readonly refused?: string;
+  readonly notChecked?: string;
 }
 
-/** Applies the namespaces of a manifest, wherever in it they stand. `ask` asks the API server about one that is new or changes. */
-export async function planNamespaces(
-  stored: readonly Stored<Namespace>[],
-  objects: readonly WrittenObject[],
-  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<Answer<Stored<Namespace>>>,
-): Promise<PlannedNamespaces> {
-  const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
-  const refused = new Map<string, string>();
-  const changed = new Set<string>();
-  const notChecked: string[] = [];
-  for (const { apiVersion, kind, metadata } of objects) {
-    const { name, labels, annotations } = metadata;
-    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
-    const before = all.get(name);
-    const known = before?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "" };
-    const after = {
-      ...known,
-      ...(labels === undefined ? {} : { labels: { ...known.labels, ...labels } }),
-      ...(annotations === undefined ? {} : { annotations: { ...known.annotations, ...annotations } }),
-    };
-    if (before !== undefined && isDeepStrictEqual(known, after)) continue;
-    const answer = await ask({ metadata: after }, before === undefined);
-    if (answer.is === "refused") {
-      refused.set(name, answer.message);
-      continue;
-    }
-    if (answer.is === "notChecked") notChecked.push(`namespace ${name}: ${answer.why}`);
-    all.set(name, answer.is === "admitted" ? answer.object : { metadata: after });
-    changed.add(name);
+/** A way to ask the API server, and the objects of the manifest that it does not have yet. */
+interface DryRunContext {
+  readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
+  /** Names of namespaces that the manifest creates or changes. */
+  readonly changed: ReadonlySet<string>;
+  readonly created: ReadonlySet<DependencyKey>;
+}
+
+/** Asks the API server about a workload's pod. A quota refuses nothing if the workload `hasPods` that fill it: they may be replaced. */
+export async function dryRun(
+  { kind, namespace, name, object }: WrittenWorkload,
+  pod: Stored<Pod>,
+  hasPods: boolean,
+  { ask, changed, created }: DryRunContext,
+): Promise<PodVerdict> {
+  const checks = "defaults, LimitRanges, quotas, Pod Security, policies and webhooks";
+  if (changed.has(namespace)) {
+    return { notChecked: `${checks} in namespace ${namespace}: the manifest creates or changes the namespace` };
   }
-  return { after: [...all.values()], refused, changed, notChecked };
+  const omitted = namesOfCreated(pod, created);
+  const answer = await ask(dryRunRequest(pod, kind === "Pod" ? object.metadata : {}, omitted));
+  const subject = `${kind} ${namespace}/${name}`;
+  if (answer.is === "notChecked") return { notChecked: `${checks} for ${subject}: ${answer.why}` };
+  if (answer.is === "refused") {
+    if (!answer.ofQuota || !hasPods) return { refused: answer.message };
+    return { notChecked: `${checks} for ${subject}: ${answer.message}, with the pods that it has now` };
+  }
+  const { metadata, spec } = answer.object;
+  const names = Object.values(omitted).join(" and ");
+  const leftOut = `pods of ${subject} with ${names}: created by the manifest, so left out of the dry-run`;
+  return {
+    admitted: { metadata, spec: { containers: [], ...spec, ...omitted } },
+    ...(names === "" ? {} : { notChecked: leftOut }),
+  };
+}
+
+// The API server refuses a pod that names an object which it does not have.
+const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
+  ServiceAccount: "serviceAccountName",
+  PriorityClass: "priorityClassName",
+  RuntimeClass: "runtimeClassName",
+};
+
+/** Returns the fields of the pod that name an account or class which the manifest creates. */
+function namesOfCreated(pod: Stored<Pod>, created: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
+  const named = allDependenciesOf(pod).filter((dependency) => created.has(dependencyKey(dependency)));
+  return Object.fromEntries(
+    named.flatMap(({ kind, name }) => {
+      const field = NAMING_FIELDS[kind];
+      return field === undefined ? [] : [[field, name]];
+    }),
+  );
+}
+
+/** Returns the pod as its controller or author sends it, without the `omitted` fields. */
+function dryRunRequest(
+  { metadata, spec, ...pod }: Stored<Pod>,
+  { name, generateName = metadata.name.replace(/\*?\d*$/, "") }: WrittenObject["metadata"],
+  omitted: Readonly<Record<string, string>>,
+): Pod {
+  const { name: _, uid: __, resourceVersion: ___, ...sent } = metadata;
+  const asked = Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !(field in omitted)));
+  const named = name === undefined ? { generateName } : { name };
+  return { ...pod, metadata: { ...sent, ...named }, spec: { containers: [], ...asked } };
 }

@@ -2,21 +2,16 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
-import type { Answer, PlannedNamespaces } from "./dry-run.ts";
-import type { ManifestState, WrittenWorkload } from "./manifest.ts";
+import type { WrittenWorkload } from "./manifest.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
-import { type Reviewed, review } from "./review.ts";
+import { type Reviewed, type ReviewInput, review } from "./review.ts";
 
 /** The facts that a plan depends on. */
-export interface PlanInput {
+export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
   /** The host without the manifest. */
   readonly host: HostState;
-  readonly namespaces: PlannedNamespaces;
-  readonly found: ManifestState;
   readonly now: number;
-  /** Asks the API server about a pod by dry run. */
-  readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
 }
 
 /**

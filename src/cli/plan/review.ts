@@ -1,8 +1,7 @@
 import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
 import { isJsonObject } from "../../api/json.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
-import type { Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
-import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -11,8 +10,9 @@ import { counted } from "../shared/output.ts";
 import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
 import { claimsOf, podOf } from "../simulation/controller-pods.ts";
 import { type ClaimTemplate, podsOf, type WorkloadPods } from "../simulation/workloads.ts";
-import type { Answer, PlannedNamespaces } from "./dry-run.ts";
+import { type Answer, dryRun } from "./dry-run.ts";
 import type { ManifestState, WrittenWorkload } from "./manifest.ts";
+import type { PlannedNamespaces } from "./namespaces.ts";
 import { emptyPlan, type WorkloadPlan } from "./outcome.ts";
 
 /** A workload after admission. */
@@ -30,10 +30,11 @@ export interface Reviewed {
   readonly notChecked?: string | undefined;
 }
 
-/** The facts by which workloads are reviewed, and the way to ask the API server about a pod. */
+/** The facts by which workloads are reviewed. */
 export interface ReviewInput {
   readonly namespaces: PlannedNamespaces;
   readonly found: ManifestState;
+  /** Asks the API server about a pod by dry-run. */
   readonly ask: (pod: Pod) => Promise<Answer<Stored<Pod>>>;
 }
 
@@ -74,7 +75,11 @@ async function reviewPods(
   const { warnings, notes } = reviewed.plan;
   const plan = { ...reviewed.plan, warnings: [...new Set([...warnings, ...(own.warnings ?? [])])] };
   if (own.denied !== undefined) return { ...reviewed, plan: { ...plan, outcome: "refused", message: own.denied } };
-  const { admitted, refused, notChecked } = await dryRun(workload, first, reviewed.currentPods.length > 0, input);
+  const { admitted, refused, notChecked } = await dryRun(workload, first, reviewed.currentPods.length > 0, {
+    ask: input.ask,
+    changed: input.namespaces.changed,
+    created: input.found.created,
+  });
   if (workload.kind === "Pod" && refused !== undefined) {
     return { ...reviewed, plan: { ...plan, outcome: "refused", message: refused } };
   }
@@ -141,69 +146,4 @@ function currentPlace(pod: Stored<Pod>): string {
   if (!isBound(pod)) return "without a node";
   const member = memberOf(pod);
   return member === undefined ? "on this cluster" : `in ${member}`;
-}
-
-/** The API server's verdict on a pod. */
-interface PodVerdict {
-  readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
-  readonly refused?: string;
-  readonly notChecked?: string;
-}
-
-/** Asks the API server about a pod. A quota that only the present pods of the workload fill refuses nothing: they may be replaced. */
-async function dryRun(
-  { kind, namespace, name, object }: WrittenWorkload,
-  pod: Stored<Pod>,
-  hasPods: boolean,
-  { namespaces, found: { created }, ask }: ReviewInput,
-): Promise<PodVerdict> {
-  const checks = "defaults, LimitRanges, quotas, Pod Security, policies and webhooks";
-  if (namespaces.changed.has(namespace)) {
-    return { notChecked: `${checks} in namespace ${namespace}: the manifest creates or changes the namespace` };
-  }
-  const omitted = namesOfCreated(pod, created);
-  const answer = await ask(dryRunRequest(pod, kind === "Pod" ? object.metadata : {}, omitted));
-  const subject = `${kind} ${namespace}/${name}`;
-  if (answer.is === "notChecked") return { notChecked: `${checks} for ${subject}: ${answer.why}` };
-  if (answer.is === "refused") {
-    if (!answer.ofQuota || !hasPods) return { refused: answer.message };
-    return { notChecked: `${checks} for ${subject}: ${answer.message}, with the pods that it has now` };
-  }
-  const { metadata, spec } = answer.object;
-  const names = Object.values(omitted).join(" and ");
-  const leftOut = `pods of ${subject} with ${names}: created by the manifest, so left out of the dry-run`;
-  return {
-    admitted: { metadata, spec: { containers: [], ...spec, ...omitted } },
-    ...(names === "" ? {} : { notChecked: leftOut }),
-  };
-}
-
-// The API server refuses a pod that names an object which it does not have.
-const NAMING_FIELDS: Partial<Record<DependencyKind, keyof PodSpec>> = {
-  ServiceAccount: "serviceAccountName",
-  PriorityClass: "priorityClassName",
-  RuntimeClass: "runtimeClassName",
-};
-
-/** Returns the fields of the pod that name an account or class which the manifest creates. */
-function namesOfCreated(pod: Stored<Pod>, created: ReadonlySet<DependencyKey>): Readonly<Record<string, string>> {
-  const named = allDependenciesOf(pod).filter((dependency) => created.has(dependencyKey(dependency)));
-  return Object.fromEntries(
-    named.flatMap(({ kind, name }) => {
-      const field = NAMING_FIELDS[kind];
-      return field === undefined ? [] : [[field, name]];
-    }),
-  );
-}
-
-/** Returns the pod as its controller or author sends it, without the `omitted` fields. */
-function dryRunRequest(
-  { metadata, spec, ...pod }: Stored<Pod>,
-  { name, generateName = metadata.name.replace(/\*?\d*$/, "") }: WrittenObject["metadata"],
-  omitted: Readonly<Record<string, string>>,
-): Pod {
-  const { name: _, uid: __, resourceVersion: ___, ...sent } = metadata;
-  const asked = Object.fromEntries(Object.entries(spec ?? {}).filter(([field]) => !(field in omitted)));
-  const named = name === undefined ? { generateName } : { name };
-  return { ...pod, metadata: { ...sent, ...named }, spec: { containers: [], ...asked } };
 }

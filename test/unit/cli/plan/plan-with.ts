@@ -1,7 +1,8 @@
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { type Answer, type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/dry-run.ts";
+import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
 import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../../../../src/cli/plan/manifest.ts";
+import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";

@@ -1,0 +1,48 @@
+import { isDeepStrictEqual } from "node:util";
+import type { Namespace, Stored } from "../../api/kubernetes.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import type { Answer } from "./dry-run.ts";
+
+/** The host's namespaces and those of a manifest. */
+export interface PlannedNamespaces {
+  /** The namespaces once the manifest is applied. */
+  readonly after: readonly Stored<Namespace>[];
+  /** Why the API server refuses a namespace of the manifest, by name: it stays as it is. */
+  readonly refused: ReadonlyMap<string, string>;
+  /** Names that the manifest creates or changes: a dry-run of their pods would go by what they are now. */
+  readonly changed: ReadonlySet<string>;
+  readonly notChecked: readonly string[];
+}
+
+/** Applies the namespaces of a manifest, wherever in it they stand. `ask` asks the API server about one that is new or changes. */
+export async function planNamespaces(
+  stored: readonly Stored<Namespace>[],
+  objects: readonly WrittenObject[],
+  ask: (namespace: Stored<Namespace>, isNew: boolean) => Promise<Answer<Stored<Namespace>>>,
+): Promise<PlannedNamespaces> {
+  const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
+  const refused = new Map<string, string>();
+  const changed = new Set<string>();
+  const notChecked: string[] = [];
+  for (const { apiVersion, kind, metadata } of objects) {
+    const { name, labels, annotations } = metadata;
+    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
+    const before = all.get(name);
+    const known = before?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "" };
+    const after = {
+      ...known,
+      ...(labels === undefined ? {} : { labels: { ...known.labels, ...labels } }),
+      ...(annotations === undefined ? {} : { annotations: { ...known.annotations, ...annotations } }),
+    };
+    if (before !== undefined && isDeepStrictEqual(known, after)) continue;
+    const answer = await ask({ metadata: after }, before === undefined);
+    if (answer.is === "refused") {
+      refused.set(name, answer.message);
+      continue;
+    }
+    if (answer.is === "notChecked") notChecked.push(`namespace ${name}: ${answer.why}`);
+    all.set(name, answer.is === "admitted" ? answer.object : { metadata: after });
+    changed.add(name);
+  }
+  return { after: [...all.values()], refused, changed, notChecked };
+}
