@@ -147,12 +147,12 @@ export function execute(world: World, fate: Fate): World {
   let next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
   if (step.type === "bind" && fate !== "not sent") {
     const { type: _, proxyUid, ...binding } = step;
-    next = { ...next, memory: remember(next.memory, (memories) => memories.noteBinding(proxyUid, binding)) };
+    next = { ...next, memory: remember(next.memory, (memories) => memories.noteSent(proxyUid, { binding })) };
   }
   if (step.type === "recordDelegate" && fate !== "not sent") {
     const { proxyUid, delegateUid, memberNode } = step;
     const recording = { delegateUid, memberNode };
-    next = { ...next, memory: remember(next.memory, (memories) => memories.noteRecording(proxyUid, recording)) };
+    next = { ...next, memory: remember(next.memory, (memories) => memories.noteSent(proxyUid, { recording })) };
   }
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
@@ -215,13 +215,13 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "bind":
       // A conflict is no success, and forgets nothing. Without a recorded delegate, the search goes on.
       if (step.delegateUid === undefined || truth(world.host) === truth(before.host)) return world;
-      return forgets((memories) => memories.noteBound(step.proxyUid));
+      return forgets((memories) => memories.noteDone(step.proxyUid, "binding"));
     case "recordDelegate":
       // A conflict is decided anew.
       if (meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion }))
-        return forgets((memories) => memories.noteRecorded(step.proxyUid));
+        return forgets((memories) => memories.noteDone(step.proxyUid, "recording"));
       return before.memory[step.proxyUid]?.recording === undefined
-        ? { ...forgets((memories) => memories.noteUnrecorded(step.proxyUid)), pending: [] }
+        ? { ...forgets((memories) => memories.noteNotDone(step.proxyUid, "recording")), pending: [] }
         : { ...world, pending: [] };
     case "sweep": {
       if (truth(world.host)?.metadata.uid === step.proxyUid || world.held?.includes(step.uid) === true) return world;

@@ -69,8 +69,8 @@ function restore(memories: Memories, uid: string, memory: Memory): void {
     reserved,
     gone,
   } = memory;
-  if (binding !== undefined) memories.noteBinding(uid, binding);
-  if (recording !== undefined) memories.noteRecording(uid, recording);
+  if (binding !== undefined) memories.noteSent(uid, { binding });
+  if (recording !== undefined) memories.noteSent(uid, { recording });
   if (gone !== undefined) memories.noteGone(uid, gone);
   if (!fresh) memories.noteInherited(uid);
   for (const member of confirmedAbsent) memories.noteConfirmedAbsent(uid, member);

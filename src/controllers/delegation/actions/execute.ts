@@ -202,7 +202,7 @@ export class Executor {
     // The watch may show the Binding before the response arrives, and the memory of the search ends then.
     const memories = this.#memories;
     const search = memories.of(proxyUid);
-    memories.noteBinding(proxyUid, binding);
+    memories.noteSent(proxyUid, { binding });
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       // Until a delegate is on record the memory is needed, except for room elsewhere.
@@ -218,7 +218,7 @@ export class Executor {
       // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
       if (isKubeError(error, "NotFound")) return expectOnProxy(proxyUid, isBoundOrDeleting);
       // An earlier Binding without a response may still have been done.
-      if (isSurelyUndone(error) && search.binding === undefined) memories.noteUnbound(proxyUid);
+      if (isSurelyUndone(error) && search.binding === undefined) memories.noteNotDone(proxyUid, "binding");
       await this.#tellUnbound(action, error, context);
       throw error;
     }
@@ -234,37 +234,28 @@ export class Executor {
     await this.#report({ type: "report", proxyUid, ...why }, context);
   }
 
-  async #addFinalizer({ proxyUid }: ActionOf<"addFinalizer">, { key, signal }: Context): Result {
+  #addFinalizer({ proxyUid }: ActionOf<"addFinalizer">, context: Context): Result {
     const body = { metadata: { uid: proxyUid, finalizers: [DELEGATE_FINALIZER] } };
-    return patchProxy(proxyUid, () =>
-      this.#options.host.patch(
-        pods,
-        objectRef(key),
-        { type: "strategic", body },
-        { signal, dropManagedFields: true, metadataOnly: true },
-      ),
-    );
+    return this.#patchProxy(proxyUid, body, context);
   }
 
-  async #recordDelegate(action: ActionOf<"recordDelegate">, { key, signal }: Context): Result {
+  async #recordDelegate(action: ActionOf<"recordDelegate">, context: Context): Result {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
     const memories = this.#memories;
     const { recording: earlier } = memories.of(proxyUid);
-    memories.noteRecording(proxyUid, { delegateUid, memberNode });
+    memories.noteSent(proxyUid, { recording: { delegateUid, memberNode } });
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
     try {
-      const expectation = await patchProxy(proxyUid, () =>
-        this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
-      );
-      const recorded = this.#state.proxies.get(key)?.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
+      const expectation = await this.#patchProxy(proxyUid, body, context);
+      const recorded = this.#state.proxies.get(context.key)?.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
       if (expectation === undefined || recorded === delegateUid) memories.forget(proxyUid);
-      else memories.noteRecorded(proxyUid);
+      else memories.noteDone(proxyUid, "recording");
       return expectation;
     } catch (error) {
       // An earlier record without a response may still have been taken.
       const isUndone = isKubeError(error, "Conflict") || isSurelyUndone(error);
-      if (isUndone && earlier === undefined) memories.noteUnrecorded(proxyUid);
+      if (isUndone && earlier === undefined) memories.noteNotDone(proxyUid, "recording");
       throw error;
     }
   }
@@ -289,9 +280,9 @@ export class Executor {
     return expectation;
   }
 
-  #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, { key, signal }: Context): Result {
-    const { host, clock, notPlacedReason: shownAs } = this.#options;
-    const proxy = this.#state.proxies.get(key);
+  #condition({ proxyUid, reason, message, bound }: ActionOf<"report">, context: Context): Result {
+    const { clock, notPlacedReason: shownAs } = this.#options;
+    const proxy = this.#state.proxies.get(context.key);
     // The proxy was bound, or went, since the decision.
     if (proxy?.metadata.uid !== proxyUid || isBound(proxy) !== (bound === true)) return Promise.resolve(undefined);
     const type = PLACED_CONDITION;
@@ -300,14 +291,7 @@ export class Executor {
     // The precondition keeps a late write from undoing that the proxy is scheduled.
     const { resourceVersion } = proxy.metadata;
     const body = { metadata: { uid: proxyUid, resourceVersion }, status: { conditions } };
-    return patchProxy(proxyUid, () =>
-      host.patch(
-        pods,
-        objectRef(key),
-        { type: "strategic", body },
-        { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
-      ),
-    );
+    return this.#patchProxy(proxyUid, body, context, "status");
   }
 
   #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {
@@ -315,37 +299,44 @@ export class Executor {
     return Promise.resolve(undefined);
   }
 
-  async #deleteProxy({ proxyUid }: ActionOf<"deleteProxy">, { key, signal }: Context): Result {
-    try {
-      await this.#options.host.delete(pods, objectRef(key), { uid: proxyUid, gracePeriodSeconds: 0, signal });
-    } catch (error) {
-      if (!isKubeError(error, "NotFound")) throw error;
-    }
+  async #deleteProxy({ proxyUid }: ActionOf<"deleteProxy">, context: Context): Result {
+    await this.#deleteWithGrace(proxyUid, 0, context);
     return expectOnProxy(proxyUid, (proxy) => deletionGrace(proxy) === 0);
   }
 
-  async #evict({ proxyUid, graceSeconds }: ActionOf<"evict">, { key, signal, log }: Context): Result {
-    try {
-      const options = { uid: proxyUid, gracePeriodSeconds: graceSeconds, signal };
-      await this.#options.host.delete(pods, objectRef(key), options);
-      log.info("deleted, as its delegate is being deleted in its member");
-    } catch (error) {
-      if (!isKubeError(error, "NotFound")) throw error;
-    }
+  async #evict({ proxyUid, graceSeconds }: ActionOf<"evict">, context: Context): Result {
+    const isDone = await this.#deleteWithGrace(proxyUid, graceSeconds, context);
+    if (isDone) context.log.info("deleted, as its delegate is being deleted in its member");
     return expectOnProxy(proxyUid, isDeleting);
   }
 
-  async #removeFinalizer({ proxyUid }: ActionOf<"removeFinalizer">, { key, signal }: Context): Result {
+  async #removeFinalizer({ proxyUid }: ActionOf<"removeFinalizer">, context: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
-    const expectation = await patchProxy(proxyUid, () =>
+    const expectation = await this.#patchProxy(proxyUid, body, context);
+    return expectation === undefined ? undefined : expectFinalizerRemoved(proxyUid);
+  }
+
+  #patchProxy(proxyUid: string, body: object, { key, signal }: Context, subresource?: "status"): Result {
+    const options = { signal, dropManagedFields: true, metadataOnly: true };
+    return patchProxy(proxyUid, () =>
       this.#options.host.patch(
         pods,
         objectRef(key),
         { type: "strategic", body },
-        { signal, dropManagedFields: true, metadataOnly: true },
+        subresource === undefined ? options : { ...options, subresource },
       ),
     );
-    return expectation === undefined ? undefined : expectFinalizerRemoved(proxyUid);
+  }
+
+  /** Returns false when the proxy is gone. */
+  async #deleteWithGrace(uid: string, gracePeriodSeconds: number, { key, signal }: Context): Promise<boolean> {
+    try {
+      await this.#options.host.delete(pods, objectRef(key), { uid, gracePeriodSeconds, signal });
+      return true;
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return false;
+      throw error;
+    }
   }
 
   #noteBound({ fresh, attempts }: Memory, member: string): void {

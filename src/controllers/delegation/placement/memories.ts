@@ -122,28 +122,21 @@ export class Memories {
     });
   }
 
-  noteBinding(proxyUid: string, binding: SentBinding): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, binding }));
+  /** A Binding, or the record of a delegate, is being sent: without a response it may be done late. */
+  noteSent(proxyUid: string, sent: { readonly binding: SentBinding } | { readonly recording: SentRecord }): void {
+    this.#change(proxyUid, (memory) => ({ ...memory, ...sent }));
   }
 
-  noteUnbound(proxyUid: string): void {
-    this.#changeKnown(proxyUid, ({ binding: _, ...memory }) => memory);
+  /** The host has not done what was sent, and will not. */
+  noteNotDone(proxyUid: string, field: "binding" | "recording"): void {
+    this.#changeKnown(proxyUid, ({ [field]: _, ...memory }) => memory);
   }
 
-  noteBound(proxyUid: string): void {
-    this.#forgetAllBut(proxyUid, "binding");
-  }
-
-  noteRecording(proxyUid: string, recording: SentRecord): void {
-    this.#change(proxyUid, (memory) => ({ ...memory, recording }));
-  }
-
-  noteUnrecorded(proxyUid: string): void {
-    this.#changeKnown(proxyUid, ({ recording: _, ...memory }) => memory);
-  }
-
-  noteRecorded(proxyUid: string): void {
-    this.#forgetAllBut(proxyUid, "recording");
+  /** The host has done what was sent, and does not show it yet: the search is over. */
+  noteDone(proxyUid: string, field: "binding" | "recording"): void {
+    const { [field]: sent } = this.of(proxyUid);
+    this.forget(proxyUid);
+    if (sent !== undefined) this.#change(proxyUid, (memory) => ({ ...memory, [field]: sent }));
   }
 
   noteMade(proxyUid: string, member: string, delegateUid: string): void {
@@ -200,12 +193,6 @@ export class Memories {
   forget(proxyUid: string): void {
     this.#memories.delete(proxyUid);
     this.writes.forget(proxyUid);
-  }
-
-  #forgetAllBut(proxyUid: string, field: "binding" | "recording"): void {
-    const { [field]: sent } = this.of(proxyUid);
-    this.forget(proxyUid);
-    if (sent !== undefined) this.#change(proxyUid, (memory) => ({ ...memory, [field]: sent }));
   }
 
   #endFailures(proxyUid: string, member: string): void {

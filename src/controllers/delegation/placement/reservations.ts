@@ -99,7 +99,7 @@ export class Reservations {
     const { room = member } = memories.of(proxyUid);
     // The scheduler was faster than the withdrawal that the promise was for.
     if (room !== member) this.release(proxyUid, room);
-    if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteBound(proxyUid);
+    if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteDone(proxyUid, "binding");
     else memories.forget(proxyUid);
     const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
     return isNews || room !== member;

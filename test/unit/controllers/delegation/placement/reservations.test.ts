@@ -196,7 +196,7 @@ describe("a search that ends", () => {
   ])("%s", (_, shown, binding) => {
     const { reservations: made, memories } = reservations();
     made.attempt("first", "west", asked, first);
-    memories.noteBinding("first", { member: "west", delegateUid: "d" });
+    memories.noteSent("first", { binding: { member: "west", delegateUid: "d" } });
     made.settle("first", "west", shown);
     expect(memories.of("first")).toEqual({ fresh: true, attempts: {}, ...(binding === undefined ? {} : { binding }) });
   });
