@@ -17,18 +17,20 @@ export interface ControllersOptions extends ControllerOptions {
   readonly metrics?: Metrics;
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   /** Writing delegates' events to their proxies. Absent: they are not written. */
-  readonly podEvents?: {
-    /** A client for events alone: they must not delay other requests. */
-    readonly host: ClusterClient;
-    readonly warningsOnly: boolean;
-    readonly onOutcome?: (outcome: EventOutcome) => void;
-  };
-  readonly kubelets?: (context: KubeletContext) => Kubelets;
+  readonly podEvents?:
+    | {
+        /** A client for events alone: they must not delay other requests. */
+        readonly host: ClusterClient;
+        readonly warningsOnly: boolean;
+        readonly onOutcome?: (outcome: EventOutcome) => void;
+      }
+    | undefined;
+  readonly kubelets?: ((context: KubeletContext) => Kubelets) | undefined;
   /** Allocatable pods of virtual nodes. Default `none`. */
   readonly nodePods?: NodePods;
   /** The election, which detects a host that was restored from a backup. */
   readonly election?: Pick<LeaderElector, "leaderless" | "confirm">;
-  readonly homeApiServer?: string;
+  readonly homeApiServer?: string | undefined;
   readonly notPlacedReason?: NotPlacedReason;
   readonly traces?: Traces | undefined;
 }

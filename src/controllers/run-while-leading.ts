@@ -16,7 +16,7 @@ export interface RunWhileLeadingOptions {
   readonly clock: Clock;
   readonly log: Logger;
   /** Name of this process among those that may lead; no other process may have it at the same time. */
-  readonly identity?: string;
+  readonly identity?: string | undefined;
   /** Time that others wait after the last renewal they saw. Default 15 s. */
   readonly leaseDurationMs?: number;
   readonly onLeading?: (leading: boolean) => void;

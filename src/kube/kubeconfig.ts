@@ -13,9 +13,9 @@ export type { ClusterCredentials } from "./credentials.ts";
 /** The sources of credentials. Absent ones are found as kubectl does. */
 export interface LoadOptions {
   /** Path of a kubeconfig; wins over the environment. */
-  readonly kubeconfig?: string;
+  readonly kubeconfig?: string | undefined;
   /** Context to use instead of the current one. */
-  readonly context?: string;
+  readonly context?: string | undefined;
   readonly env: Environment;
   /** Folder of the pod's service account; replaced in tests. */
   readonly serviceAccountFolder?: string;

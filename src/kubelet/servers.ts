@@ -24,7 +24,7 @@ export interface ServersOptions {
   /** The IP address or DNS name at which the host's API server reaches this process. */
   readonly address: string;
   /** The type of `address` in the nodes' status. Default: by its form. */
-  readonly addressType?: NodeAddressType;
+  readonly addressType?: NodeAddressType | undefined;
   readonly certificate: CertificateSource;
   /** A client of its own for the host, so that reviews of callers do not compete with other requests. */
   readonly host: ClusterClient;

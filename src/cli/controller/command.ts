@@ -1,11 +1,12 @@
 import { z } from "zod";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
+import type { MemberConnection } from "../../clusters/registry.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
-import { runWhileLeading } from "../../controllers/run-while-leading.ts";
+import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/run-while-leading.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { renewable } from "../../kube/credentials.ts";
-import { createClusterClient } from "../../kube/http-client.ts";
+import { type ClusterCredentials, renewable } from "../../kube/credentials.ts";
+import { type ConnectOptions, createClusterClient } from "../../kube/http-client.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
 import type { CertificateSource } from "../../kubelet/serving-certificate.ts";
@@ -47,8 +48,7 @@ export function kubeletOf(
       remedy: "write --node-address with the IP or DNS name at which it reaches this process",
     });
   }
-  const type = addressType === undefined ? {} : { addressType };
-  return { listen, address, ...type, certificate: sourceOf(input, [address]) };
+  return { listen, address, addressType, certificate: sourceOf(input, [address]) };
 }
 
 function sourceOf(
@@ -78,6 +78,24 @@ const KUBELET_LIMITS = { concurrency: 8 };
 
 // Nothing works without the host, so its queue may be long, and a slow connection beats a new one.
 const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
+
+const USER_AGENT = "legation";
+
+/** Connects to a member by its stored kubeconfig. */
+function connectMember(
+  cluster: string,
+  text: string,
+  { env, ...options }: { readonly env: Environment } & Pick<ConnectOptions, "metrics" | "leaseLeftMs">,
+): MemberConnection {
+  const read = (kubeconfig: string): ClusterCredentials =>
+    credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${cluster}`, env });
+  const { credentials, renew } = renewable(read(text));
+  return {
+    server: credentials.server,
+    client: createClusterClient({ cluster, userAgent: USER_AGENT, credentials, untrusted: true, ...options }),
+    renew: (kubeconfig) => renew(read(kubeconfig)),
+  };
+}
 
 /** `legation controller` */
 export const controllerCommand: Subcommand<ControllerInput> = {
@@ -180,77 +198,45 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const metrics = new Metrics();
     const traces = await openTraces(env, "legation-controller", log);
     const requests = traces === undefined ? metrics : new TracedRequests(metrics, traces);
-    const { kubeconfig, context } = options;
-    const credentials = loadKubeConfig({
-      env,
-      ...(kubeconfig === undefined ? {} : { kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    });
-    const homeServer = options.homeApiServer ?? serverForMembers(credentials);
-    const userAgent = "legation";
-    const hostClient = (more: Partial<Parameters<typeof createClusterClient>[0]> = {}): ClusterClient =>
-      createClusterClient({ cluster: "host", userAgent, credentials, metrics, ...more });
+    const { kubeconfig, context, identity, leaseDuration: leaseDurationMs } = options;
+    const credentials = loadKubeConfig({ env, kubeconfig, context });
+    const hostClient = (more: Partial<ConnectOptions> = {}): ClusterClient =>
+      createClusterClient({ cluster: "host", userAgent: USER_AGENT, credentials, metrics, ...more });
     const electionClient = hostClient();
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
+    const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
+      host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
+      connect: (name, text) => connectMember(name, text, { env, metrics: requests, leaseLeftMs }),
+      podEvents:
+        options.podEvents === "none"
+          ? undefined
+          : {
+              host: hostClient({ leaseLeftMs, limits: EVENT_LIMITS }),
+              warningsOnly: options.podEvents === "warnings",
+              onOutcome: (outcome) => metrics.countPodEvent(outcome),
+            },
+      kubelets:
+        kubelet === undefined
+          ? undefined
+          : ({ registry, proxies, proxiesOn, ...rest }) =>
+              new NodeServers({
+                ...kubelet,
+                ...rest,
+                source: { registry, proxies, proxiesOn },
+                metrics,
+                host: hostClient({ limits: KUBELET_LIMITS }),
+              }),
+      homeApiServer: options.homeApiServer ?? serverForMembers(credentials),
+      nodePods: options.virtualNodePods,
+      notPlacedReason: options.notPlacedReason,
+      metrics,
+      traces,
+    });
     try {
       if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
-      const outcome = await runWhileLeading(
-        {
-          electionClient,
-          ...(options.identity === undefined ? {} : { identity: options.identity }),
-          leaseDurationMs: options.leaseDuration,
-          clock: realClock,
-          log,
-          onLeading: (leading) => metrics.setLeading(leading),
-          controllers: (leaseLeftMs) => ({
-            host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
-            connect: (name, text) => {
-              const read = (kubeconfig: string) =>
-                credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}`, env });
-              const { credentials: current, renew } = renewable(read(text));
-              return {
-                server: current.server,
-                client: createClusterClient({
-                  cluster: name,
-                  userAgent,
-                  credentials: current,
-                  metrics: requests,
-                  leaseLeftMs,
-                  untrusted: true,
-                }),
-                renew: (kubeconfig) => renew(read(kubeconfig)),
-              };
-            },
-            ...(options.podEvents === "none"
-              ? {}
-              : {
-                  podEvents: {
-                    host: hostClient({ leaseLeftMs, limits: EVENT_LIMITS }),
-                    warningsOnly: options.podEvents === "warnings",
-                    onOutcome: (outcome) => metrics.countPodEvent(outcome),
-                  },
-                }),
-            ...(kubelet === undefined
-              ? {}
-              : {
-                  kubelets: ({ registry, proxies, proxiesOn, ...context }) =>
-                    new NodeServers({
-                      ...kubelet,
-                      ...context,
-                      source: { registry, proxies, proxiesOn },
-                      metrics,
-                      host: hostClient({ limits: KUBELET_LIMITS }),
-                    }),
-                }),
-            ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
-            nodePods: options.virtualNodePods,
-            notPlacedReason: options.notPlacedReason,
-            metrics,
-            traces,
-          }),
-        },
-        signal,
-      );
+      const onLeading = (leading: boolean): void => metrics.setLeading(leading);
+      const leading = { electionClient, identity, leaseDurationMs, clock: realClock, log, onLeading, controllers };
+      const outcome = await runWhileLeading(leading, signal);
       if (outcome === "lost") {
         throw new Failure("failure", {
           object: "Lease legation-system/legation-controller",

@@ -28,15 +28,8 @@ export class Connections {
 
   /** Opens the cluster that the user chose. */
   open({ kubeconfig, context, impersonate }: ClusterChoice, as: string): Promise<Connection> {
-    const chosen = {
-      ...(kubeconfig === undefined ? {} : { kubeconfig }),
-      ...(context === undefined ? {} : { context }),
-    };
-    const credentials = loadKubeConfig({
-      ...chosen,
-      env: this.#env,
-      onPluginStderr: this.#audience?.onPluginStderr,
-    });
+    const onPluginStderr = this.#audience?.onPluginStderr;
+    const credentials = loadKubeConfig({ kubeconfig, context, env: this.#env, onPluginStderr });
     return this.#connect(impersonate === undefined ? credentials : impersonating(credentials, impersonate), as);
   }
 
@@ -62,10 +55,10 @@ export class Connections {
       server: credentials.server,
       skipsTlsVerify: credentials.insecureSkipTlsVerify,
       namespace,
-      ...(clusterName === undefined ? {} : { clusterName }),
-      ...(ca === undefined ? {} : { certificateAuthority: ca }),
-      ...(tlsServerName === undefined ? {} : { tlsServerName }),
-      ...(proxyUrl === undefined ? {} : { proxyUrl }),
+      clusterName,
+      certificateAuthority: ca,
+      tlsServerName,
+      proxyUrl,
     };
   }
 }

@@ -19,15 +19,15 @@ export interface ClusterChoice {
 export interface Connection {
   readonly client: ClusterClient;
   /** Name of the cluster in the kubeconfig. Absent with the in-cluster account. */
-  readonly clusterName?: string;
+  readonly clusterName?: string | undefined;
   /** URL of the API server. */
   readonly server: string;
   /** The API server's certificate authority, PEM. Absent if the system's roots vouch for it. */
-  readonly certificateAuthority?: string;
+  readonly certificateAuthority?: string | undefined;
   readonly skipsTlsVerify: boolean;
   /** Name that the server's certificate must have, if not the URL's. */
-  readonly tlsServerName?: string;
-  readonly proxyUrl?: string;
+  readonly tlsServerName?: string | undefined;
+  readonly proxyUrl?: string | undefined;
   /** The context's namespace, or `default`. */
   readonly namespace: string;
 }

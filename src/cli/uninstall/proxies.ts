@@ -16,6 +16,7 @@ import { Failure } from "../shared/failure.ts";
 import { podName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
+import type { RemovalContext } from "./objects.ts";
 
 /** Returns the annotations that Legation wrote. Leaves the author's, and a deletion cost that was changed since. */
 function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string[] {
@@ -50,17 +51,14 @@ export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, sign
   });
 }
 
-/**
- * Removes the mark from pods in overflow mode that the host runs. Resolves to their number, and to the marks that remained and
- * why.
- */
-export async function unmarkOverflow(
-  host: ClusterClient,
-  signal: AbortSignal,
-): Promise<{ readonly unmarked: number; readonly remained: readonly string[] }> {
+/** Removes the mark from pods in overflow mode that the host runs. Resolves to their number. */
+export async function unmarkOverflow({
+  host,
+  signal,
+  remains,
+}: Pick<RemovalContext, "host" | "signal" | "remains">): Promise<number> {
   const labelSelector = `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`;
   let unmarked = 0;
-  const remained: string[] = [];
   for (const pod of await listAll(host, pods, { labelSelector, signal })) {
     try {
       const isDone = await afterAdmission(async () => {
@@ -70,14 +68,14 @@ export async function unmarkOverflow(
         unmarked += 1;
         return true;
       }, signal);
-      if (!isDone) remained.push(`label ${PROXY_LABEL} of pod ${podName(pod)} (an admission webhook puts it back)`);
+      if (!isDone) remains(`label ${PROXY_LABEL} of pod ${podName(pod)} (an admission webhook puts it back)`);
     } catch (error) {
       // Another admission policy must not block the uninstallation.
       if (!isKubeError(error, "Forbidden", "BadRequest", "ServerError")) throw error;
-      remained.push(`label ${PROXY_LABEL} of pod ${podName(pod)} (${error.detail})`);
+      remains(`label ${PROXY_LABEL} of pod ${podName(pod)} (${error.detail})`);
     }
   }
-  return { unmarked, remained };
+  return unmarked;
 }
 
 /** Resolves to the changed pod. Undefined if the pod is gone or has just overflowed. */

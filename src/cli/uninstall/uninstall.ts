@@ -73,10 +73,8 @@ export async function uninstall(
   if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
   const finished = proxies.length - unfinished(proxies).length;
   if (finished > 0) report(`${counted(finished, "finished pod")} ${BEING_COLLECTED}`);
-  const overflow = await unmarkOverflow(host, signal);
-  const { unmarked } = overflow;
+  const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
-  for (const what of overflow.remained) remains(what);
   for (const cluster of joined) {
     await removeClusterNow(cluster, context);
     report(`Cluster ${cluster.metadata.name} removed`);

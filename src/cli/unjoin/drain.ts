@@ -29,20 +29,6 @@ export interface UnjoinContext extends HostContext {
   readonly asController: () => Promise<ClusterClient>;
 }
 
-/** Sets or clears a node's cordon, if there is such a node. */
-async function setCordon(
-  host: ClusterClient,
-  node: string,
-  unschedulable: boolean,
-  signal: AbortSignal,
-): Promise<void> {
-  try {
-    await host.patch(nodes, { name: node }, { type: "merge", body: { spec: { unschedulable } } }, { signal });
-  } catch (error) {
-    if (!isKubeError(error, "NotFound")) throw error;
-  }
-}
-
 export interface DrainOptions {
   readonly timeoutMs: number;
   /** Deletes with grace 0 instead of evicting, since the member will not report the pods' end. */
@@ -133,12 +119,9 @@ function isOfThisPod(error: KubeError): boolean {
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
-/**
- * Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods, and takes its cordon back. Leaves a
- * node of that name alone that is not Legation's.
- */
+/** Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods. Leaves a node that is not Legation's. */
 export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
-  const { name, drain, force } = options;
+  const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
@@ -146,60 +129,43 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
     report(`${host.cluster}: Node ${node} is not Legation's, by label and spec.providerID, and stays as it is`);
     return;
   }
-  let rest: readonly Stored<Pod>[];
-  try {
-    rest = await cordonAndDrain(node, options, context);
-  } catch (error) {
-    if (found?.spec?.unschedulable !== true && !drain && !force) await takeBackCordon(node, context);
-    throw error;
+  const list = (): Promise<readonly Stored<Pod>[]> => listProxies(host, { node, signal });
+  const refusesRunning = !drain && !force;
+  if (refusesRunning) refuseRunning(name, await list());
+  if (found !== undefined) {
+    const body = { metadata: { uid: found.metadata.uid }, spec: { unschedulable: true } };
+    await host.patch(nodes, { name: node }, { type: "merge", body }, { signal });
+    report(`${host.cluster}: Node ${node} is cordoned`);
   }
+  // No pod comes after the cordon, so this list is complete.
+  const proxies = await list();
+  if (refusesRunning) refuseRunning(name, proxies);
+  if (proxies.length > 0) {
+    const are = proxies.length === 1 ? "is" : "are";
+    report(`${host.cluster}: waiting until ${counted(proxies.length)} on Node ${node} ${are} gone`);
+  }
+  const rest = await drainNode(host, node, { timeoutMs, force, signal, report });
   if (rest.length === 0) return;
+  if (!force) {
+    throw new Failure("notReady", {
+      object: `Cluster ${name}`,
+      problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
+      remedy:
+        "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
+    });
+  }
   // The admission policy lets only the controller's account remove this finalizer.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
   report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
 }
 
-/** Resolves to the pods that are left on timeout. Without `force` that is a `Failure`. */
-async function cordonAndDrain(
-  node: string,
-  { name, drain, force, timeoutMs }: UnjoinOptions,
-  { host, signal, report }: UnjoinContext,
-): Promise<readonly Stored<Pod>[]> {
-  const object = `Cluster ${name}`;
-  // Cordons before it lists, so that no new pod is missed.
-  await setCordon(host, node, true, signal);
-  const proxies = await listProxies(host, { node, signal });
+function refuseRunning(name: string, proxies: readonly Stored<Pod>[]): void {
   const running = unfinished(proxies);
-  if (running.length > 0 && !drain && !force) {
-    throw new Failure("refused", {
-      object,
-      problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
-      remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
-    });
-  }
-  const { length: left } = proxies;
-  if (left > 0) {
-    report(`${host.cluster}: waiting until ${counted(left)} on Node ${node} ${left === 1 ? "is" : "are"} gone`);
-  }
-  const rest = await drainNode(host, node, { timeoutMs, force, signal, report });
-  if (rest.length === 0 || force) return rest;
-  throw new Failure("notReady", {
-    object,
-    problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
-    remedy:
-      "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
+  if (running.length === 0) return;
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
+    remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
   });
-}
-
-const UNCORDON_TIMEOUT_MS = 10_000;
-
-/** Uncordons the node with a signal of its own, since an interruption has aborted the command's. */
-async function takeBackCordon(node: string, { host, report }: UnjoinContext): Promise<void> {
-  try {
-    await setCordon(host, node, false, AbortSignal.timeout(UNCORDON_TIMEOUT_MS));
-  } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    report(`${host.cluster}: Node ${node} stays cordoned (${why}): write \`kubectl uncordon ${node}\``);
-  }
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
-import { Interruption } from "../../../../src/cli/shared/failure.ts";
 import type { UnjoinOptions } from "../../../../src/cli/unjoin/drain.ts";
 import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
@@ -135,45 +134,6 @@ function leavingEmpty(
     },
   );
 }
-
-describe("an unjoin that ends while it lists the pods of the virtual node", () => {
-  /** The node is cordoned afterwards. */
-  async function cut(
-    how: "interrupted" | "failed",
-    { wasCordoned = false, ...options }: Partial<UnjoinOptions> & { readonly wasCordoned?: boolean } = {},
-  ): Promise<boolean> {
-    const interruption = new AbortController();
-    const labels = { "legation.dev/cluster": "west" };
-    const metadata = { name: "west", uid: "member-1", resourceVersion: "1", labels };
-    let unschedulable = wasCordoned;
-    const host = fakeClient({
-      get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
-      find: async ({ plural }) => (plural === "nodes" ? { metadata, spec: { unschedulable } } : undefined) as never,
-      patch: async (_node, _ref, { body }, { signal: given } = {}) => {
-        given?.throwIfAborted();
-        ({ unschedulable } = (body as { spec: { unschedulable: boolean } }).spec);
-        return {} as never;
-      },
-      list: async ({ plural }) => {
-        if (plural !== "pods") return { items: [] } as never;
-        if (how === "interrupted") interruption.abort(new Interruption("SIGINT"));
-        throw new Error(how);
-      },
-    });
-    await expect(leavingEmpty(host, metadata, options, interruption.signal)).rejects.toThrow(how);
-    return unschedulable;
-  }
-
-  test.each(["interrupted", "failed"] as const)("takes its cordon back when it is %s", async (how) => {
-    expect(await cut(how)).toBe(false);
-  });
-
-  test("leaves an operator's cordon, and its own with --drain and --force", async () => {
-    expect(await cut("interrupted", { wasCordoned: true })).toBe(true);
-    expect(await cut("interrupted", { drain: true })).toBe(true);
-    expect(await cut("failed", { force: true })).toBe(true);
-  });
-});
 
 test.each([
   ["pods", 1, "fake: waiting until 1 pod on Node legation-west is gone"],
