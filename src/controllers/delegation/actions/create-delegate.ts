@@ -42,6 +42,14 @@ interface Failed {
   readonly passing: PodRefusal | undefined;
 }
 
+/** A create that was sent. `mayBeThere`: an earlier one is uncertain. */
+interface Sent {
+  readonly action: ActionOf<"create">;
+  readonly member: Member;
+  readonly delegate: Pod;
+  readonly mayBeThere: boolean;
+}
+
 /** Creates delegates. While a create is uncertain, no other member gets the pod. */
 export class Creation {
   readonly #options: DelegationOptions;
@@ -146,32 +154,50 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      const lack = this.#lackOf(error, delegate, action, context.key);
-      if (lack === "awaited") return expectPrepared(name);
-      const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
-      const refused = passing ?? refusalOf(error);
-      if (!isKubeError(error) || refused === undefined) throw error;
-      if (isConfined(proxies.get(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
-      else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
-      // Admission runs before the name is checked: the earlier create itself may fill the quota.
-      if (mayBeThere) {
-        const { since = clock.now() } = memories.of(proxyUid).attempts[name] ?? {};
-        const expectation = await this.#find(member, proxyUid, context);
-        if (expectation === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
-        return expectation ?? this.#unmade(member, proxyUid);
-      }
-      events.emit("roomFreed");
-      memories.noteAbsent(proxyUid);
-      const refusal = { cluster: name, ...refused };
-      const isShared = isOfAllAlike(error);
-      const growth = passing !== undefined && isShared ? "steady" : growthAfter(error, member, namespace);
-      const { nodesVersion } = member;
-      const sharedBy = isShared ? "spec" : undefined;
-      reservations.refuse(proxyUid, refusal, { nodesVersion, pod: proxies.get(context.key), sharedBy, growth });
-      if (isOfQuota(error.detail)) quotas.refused({ member: name, namespace }, proxyUid, context.key);
-      context.log.info({ member: name, reason: refused.reason }, refused.message);
-      return () => true;
+      return this.#judge(error, { action, member, delegate, mayBeThere }, context);
     }
+  }
+
+  /** Notes a refusal of the member. Throws while the same create may still succeed. */
+  async #judge(error: unknown, sent: Sent, context: Context): Result {
+    const { action, member, delegate, mayBeThere } = sent;
+    const { proxyUid } = action;
+    const proxy = this.#state.proxies.get(context.key);
+    const lack = this.#lackOf(error, delegate, action, context.key);
+    if (lack === "awaited") return expectPrepared(member.name);
+    const passing = passingRefusalOf(error) ?? (lack === "seen late" ? refusalOf(error) : undefined);
+    const refused = passing ?? refusalOf(error);
+    if (!isKubeError(error) || refused === undefined) throw error;
+    const failed = { error, refused, passing };
+    if (isConfined(proxy)) this.#outlast(action, member, failed, context.key);
+    else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
+    // Admission runs before the name is checked: the earlier create itself may fill the quota.
+    if (mayBeThere) return this.#findEarlier(error, member, proxyUid, context);
+    this.#refuse(sent, failed, context);
+    return () => true;
+  }
+
+  async #findEarlier(error: KubeError, member: Member, proxyUid: string, context: Context): Result {
+    const { clock } = this.#options;
+    const { since = clock.now() } = this.#memories.of(proxyUid).attempts[member.name] ?? {};
+    const expectation = await this.#find(member, proxyUid, context);
+    if (expectation === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
+    return expectation ?? this.#unmade(member, proxyUid);
+  }
+
+  #refuse({ action, member, delegate }: Sent, { error, refused, passing }: Failed, { key, log }: Context): void {
+    const { proxyUid } = action;
+    const { name, nodesVersion } = member;
+    const { namespace = "" } = delegate.metadata ?? {};
+    this.#options.events.emit("roomFreed");
+    this.#memories.noteAbsent(proxyUid);
+    const isShared = isOfAllAlike(error);
+    const growth = passing !== undefined && isShared ? "steady" : growthAfter(error, member, namespace);
+    const pod = this.#state.proxies.get(key);
+    const sharedBy = isShared ? "spec" : undefined;
+    this.#reservations.refuse(proxyUid, { cluster: name, ...refused }, { nodesVersion, pod, sharedBy, growth });
+    if (isOfQuota(error.detail)) this.#state.quotas.refused({ member: name, namespace }, proxyUid, key);
+    log.info({ member: name, reason: refused.reason }, refused.message);
   }
 
   /** Creates the delegate, and its namespace if need be. Undefined: the pod's needs went with the earlier namespace. */
