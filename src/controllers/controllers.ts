@@ -110,7 +110,7 @@ export class Controllers {
       ...running,
       identity,
       proxies: proxyReflector,
-      dependencies: together(this.#copiers),
+      preparer: together(this.#copiers),
       memberNamespaces,
       recorder,
       virtualNodes: this.#virtualNodes.nodes,

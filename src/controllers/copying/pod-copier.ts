@@ -10,7 +10,7 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
-import type { Dependencies } from "../delegation/options.ts";
+import type { Preparer } from "../delegation/options.ts";
 import type { ControllerEvents, Emitter } from "../events.ts";
 
 export interface PodCopierOptions extends ControllerOptions {
@@ -25,7 +25,7 @@ export interface PodCopierOptions extends ControllerOptions {
 }
 
 /** A controller that gives members the objects that pods need. */
-export interface PodCopier extends Dependencies {
+export interface PodCopier extends Preparer {
   onProxy(event: ReflectorEvent<Pod>): void;
   onMembers(): void;
   onConnection(member: Member): void;
@@ -45,7 +45,7 @@ export function subscribe(copier: PodCopier, events: Events<ControllerEvents>): 
 }
 
 /** A pod has what it needs when each controller says so. */
-export function together(all: readonly Dependencies[]): Dependencies {
+export function together(all: readonly Preparer[]): Preparer {
   return {
     needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
     prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),

@@ -21,8 +21,7 @@ import { type Eligibility, placementFacts, rankInput } from "./placement/eligibi
 import type { PlacementState } from "./placement/placement-state.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
-export interface ObserverOptions
-  extends Pick<DelegationOptions, "registry" | "dependencies" | "virtualNodes" | "clock"> {
+export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "preparer" | "virtualNodes" | "clock"> {
   readonly placementState: PlacementState;
   readonly proxies: ReadStore<Pod>;
   readonly waiting: Pick<WaitingProxies, "since">;
@@ -64,13 +63,13 @@ export class Observer {
   }
 
   #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
-    const { placementState, clock, dependencies } = this.#options;
+    const { placementState, clock, preparer } = this.#options;
     const eligibility = placementState.view.of(proxy);
     const view = this.#base(key, proxy, sources, eligibility);
     if (!hasProxy(view)) return view;
     if (isBound(view.proxy)) return this.#withNeeds(view, sources);
     if (!needsRanking(view, clock.now())) return view;
-    const needs = dependencies.needs(view.proxy);
+    const needs = preparer.needs(view.proxy);
     const isKnown = (needs === undefined || needs.state === "there") && view.settling !== true;
     // The pod's missing needs are reported first, unless it has a delegate, or may have one.
     if (!isKnown && holderOf(view) === undefined && view.memory.uncertainCreate === undefined)
@@ -127,9 +126,9 @@ export class Observer {
     if (source === undefined || isTerminal(proxy) || isDeleting(proxy) || isFor(source.connection.delegate, proxy)) {
       return view;
     }
-    const { placementState, dependencies } = this.#options;
+    const { placementState, preparer } = this.#options;
     const { name } = source.connection;
-    const needs = dependencies.needs(proxy);
+    const needs = preparer.needs(proxy);
     const misfit = placementState.view.misfit(proxy, source.candidate);
     // The delegate also waits until it is known how it reaches the host's API server.
     const isPending = placementState.view.apiPending(proxy, name) && (needs === undefined || needs.state === "there");

@@ -22,7 +22,7 @@ import type { QuotaQueues } from "./placement/quota-queues.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";
 
 /** Copies what a pod needs of its namespace to members. */
-export interface Dependencies {
+export interface Preparer {
   /** Returns undefined when the pod needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it copied to the member, and kept there until the proxy is bound or gone. Reports whether all of it is there. */
@@ -41,7 +41,7 @@ export interface DelegationOptions extends ControllerOptions {
   /** The host's proxies, of `reflectProxies`. Started once what their placement depends on has been read. */
   readonly proxies: Reflector<Pod>;
   readonly events: Events<ControllerEvents>;
-  readonly dependencies: Dependencies;
+  readonly preparer: Preparer;
   readonly memberNamespaces: MemberNamespaces;
   readonly virtualNodes: ReadStore<KubeNode>;
   /** The reason of `PodScheduled` while no member can have a pod. Default: `NotPlaced`. */

@@ -73,7 +73,7 @@ export class OverflowPlacement {
 
   leave(uid: string): void {
     const { groups, memories } = this.#options.placementState;
-    if (this.#isProxy(uid) || memories.of(uid).room !== undefined) return;
+    if (this.#isProxy(uid) || memories.of(uid).lastReserved !== undefined) return;
     groups.remove(uid);
     memories.forget(uid);
   }

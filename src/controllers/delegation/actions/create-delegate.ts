@@ -120,7 +120,7 @@ export class Creation {
     if (member === undefined || delegate === undefined) return undefined;
     // Another pod of the group was faster, and the group goes elsewhere.
     if (memories.of(proxyUid).uncertain !== name && !placementState.groups.mayEnter(proxyUid, name)) return () => true;
-    const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
+    const prepared = this.#options.preparer.prepare(context.key, proxyUid, name);
     // A copy that went since the decision is made again first, unless the delegate may exist already.
     const mayBeThere = memories.of(proxyUid).uncertain === name;
     if (!prepared && !mayBeThere) return expectPrepared(name);
@@ -237,16 +237,16 @@ export class Creation {
   ): "awaited" | "seen late" | undefined {
     const kind = lackedKind(error);
     if (kind === undefined) return undefined;
-    const isThere = this.#options.dependencies.onMissing?.(delegate, member, kind) === true;
+    const isThere = this.#options.preparer.onMissing?.(delegate, member, kind) === true;
     if (!this.#isPrepared(key, proxyUid, member)) return "awaited";
     return isThere ? "seen late" : undefined;
   }
 
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
-    const { dependencies } = this.#options;
+    const { preparer } = this.#options;
     const proxy = this.#state.proxies.get(key);
-    if (!dependencies.prepare(key, proxyUid, member)) return false;
-    return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
+    if (!preparer.prepare(key, proxyUid, member)) return false;
+    return proxy?.metadata.uid !== proxyUid || isPrepared(preparer.needs(proxy), member);
   }
 
   async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {

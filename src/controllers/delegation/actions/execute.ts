@@ -75,8 +75,8 @@ export class Executor {
         if (this.#reservations.reserve(proxyUid, member, asked)) this.#options.events.emit("roomFreed");
         return Promise.resolve(undefined);
       }
-      case "copyDependencies":
-        return this.#copyDependencies(action, context);
+      case "prepare":
+        return this.#prepare(action, context);
       case "delete":
         return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
       case "sweep":
@@ -128,8 +128,8 @@ export class Executor {
     return expectation;
   }
 
-  #copyDependencies({ member, proxyUid }: ActionOf<"copyDependencies">, { key }: Context): Result {
-    this.#options.dependencies.prepare(key, proxyUid, member);
+  #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
+    this.#options.preparer.prepare(key, proxyUid, member);
     return Promise.resolve(expectPrepared(member));
   }
 
@@ -207,8 +207,9 @@ export class Executor {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       // Until a delegate is on record the memory is needed, except for room elsewhere.
       if (delegateUid === undefined) {
-        const { room = member } = search;
-        if (room !== member && this.#reservations.release(proxyUid, room)) this.#options.events.emit("roomFreed");
+        const { lastReserved = member } = search;
+        if (lastReserved !== member && this.#reservations.release(proxyUid, lastReserved))
+          this.#options.events.emit("roomFreed");
         return expectOnProxy(proxyUid, isBoundOrDeleting);
       }
       this.#noteBound(search, member);

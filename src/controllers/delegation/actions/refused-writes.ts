@@ -118,7 +118,7 @@ function refusedWrite(action: Action, detail: string): RefusedWrite | undefined 
     case "bind":
     case "readPreviousDelegate":
     case "announce":
-    case "copyDependencies":
+    case "prepare":
     case "reserve":
     case "noteRefusal":
     case "sweep":

@@ -71,8 +71,8 @@ export type Action =
       /** No member has room by what Legation knows. */
       readonly parked?: boolean;
     }
-  /** Has the pod's dependencies copied to a member, before its delegate. */
-  | { readonly type: "copyDependencies"; readonly member: string; readonly proxyUid: string }
+  /** Has the member given what the pod needs, before its delegate. */
+  | { readonly type: "prepare"; readonly member: string; readonly proxyUid: string }
   /** Reserves room in a member for a pod whose delegate elsewhere must go first. */
   | { readonly type: "reserve"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
   | {

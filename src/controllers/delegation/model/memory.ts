@@ -59,7 +59,7 @@ export interface Memory {
   /** Member where room is reserved until the delegate elsewhere has gone. */
   readonly reserved?: string;
   /** The last member where room was reserved: the only one that may still count it. */
-  readonly room?: string;
+  readonly lastReserved?: string;
   readonly told?: Told;
   /** Uid of the last delegate that was created for it. */
   readonly made?: string;

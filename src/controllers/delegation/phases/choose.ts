@@ -67,7 +67,7 @@ export const choose: Phase = (view, now) => {
     return waitFor(why, view, now, { requeueAt: nextRetry(view, now) });
   }
   if (!isReady(members.find(({ name }) => name === best)?.readiness)) {
-    return decided("Preparing", [{ type: "copyDependencies", member: best, proxyUid: proxy.metadata.uid }]);
+    return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
   }
   return decided("Placing", [createIn(proxy, best, fitting.length === 0)]);
 };

@@ -68,10 +68,10 @@ export class Memories {
     this.#change(proxyUid, ({ reserved: _, ...memory }) => {
       const attempts = finished(memory, member);
       const earlier = attempts[member];
-      if (earlier !== undefined && earlier.refusal === undefined) return { ...memory, room: member, attempts };
+      if (earlier !== undefined && earlier.refusal === undefined) return { ...memory, lastReserved: member, attempts };
       const { refusalCount = 0, hurried } = earlier ?? {};
       const kept = { refusalCount, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
-      return { ...memory, room: member, attempts: { ...attempts, [member]: { since: now, ...kept } } };
+      return { ...memory, lastReserved: member, attempts: { ...attempts, [member]: { since: now, ...kept } } };
     });
   }
 
@@ -85,7 +85,7 @@ export class Memories {
 
   noteReserved(proxyUid: string, member: string): void {
     this.#onPlace(proxyUid, member);
-    this.#change(proxyUid, (memory) => ({ ...memory, reserved: member, room: member }));
+    this.#change(proxyUid, (memory) => ({ ...memory, reserved: member, lastReserved: member }));
   }
 
   /** The member did not take the pod. Returns for how long it rests; ms. */
@@ -96,8 +96,8 @@ export class Memories {
     now: number,
     growth: BackoffGrowth = "growing",
   ): number {
-    const { room, attempts } = this.of(proxyUid);
-    if (room === refusal.cluster) this.#onPlace(proxyUid, undefined);
+    const { lastReserved, attempts } = this.of(proxyUid);
+    if (lastReserved === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = attempts[refusal.cluster] ?? { since: now, refusalCount: 0 };
     const { restMs, ...backoff } = backoffAfterRefusal(earlier, growth);
     const { since } = earlier;

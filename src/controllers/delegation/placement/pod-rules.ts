@@ -139,7 +139,7 @@ export class PodRules {
     if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
     for (const pod of pods.joining) {
       const isCounted = pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && isLive(pod);
-      const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
+      const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).lastReserved) : undefined;
       if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
     }
     return counts;

@@ -96,17 +96,17 @@ export class Reservations {
   /** The proxy is bound, whether the host shows it or not. Reports whether other pods may try again. */
   settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes } = this.#options;
-    const { room = member } = memories.of(proxyUid);
+    const { lastReserved = member } = memories.of(proxyUid);
     // The scheduler was faster than the withdrawal that the promise was for.
-    if (room !== member) this.release(proxyUid, room);
+    if (lastReserved !== member) this.release(proxyUid, lastReserved);
     if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteDone(proxyUid, "binding");
     else memories.forget(proxyUid);
     const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
-    return isNews || room !== member;
+    return isNews || lastReserved !== member;
   }
 
   end(proxyUid: string): boolean {
-    const hadRoom = this.#options.memories.of(proxyUid).room !== undefined;
+    const hadRoom = this.#options.memories.of(proxyUid).lastReserved !== undefined;
     this.#releaseKept(proxyUid);
     this.#options.memories.forget(proxyUid);
     return this.#options.shapes.abandon(proxyUid) || hadRoom;
@@ -117,7 +117,7 @@ export class Reservations {
   }
 
   #releaseKept(proxyUid: string, next?: string): boolean {
-    const { room } = this.#options.memories.of(proxyUid);
-    return room !== undefined && this.release(proxyUid, room) && room !== next;
+    const { lastReserved } = this.#options.memories.of(proxyUid);
+    return lastReserved !== undefined && this.release(proxyUid, lastReserved) && lastReserved !== next;
   }
 }

@@ -2,11 +2,11 @@ import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { together } from "../../../../src/controllers/copying/pod-copier.ts";
 import { type Needs, type Readiness, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
-import type { Dependencies } from "../../../../src/controllers/delegation/options.ts";
+import type { Preparer } from "../../../../src/controllers/delegation/options.ts";
 
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
 
-function one(needs: Needs | undefined, prepared = true): Dependencies {
+function one(needs: Needs | undefined, prepared = true): Preparer {
   return { needs: () => needs, prepare: vi.fn(() => prepared) };
 }
 

@@ -70,7 +70,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
   const observer = new Observer({
     identity: { id: "host-id", name: "cern" },
     registry: { members: () => [west], member: () => west, holders: () => [], unconnected: () => [], forget: () => {} },
-    dependencies: { needs: () => undefined },
+    preparer: { needs: () => undefined },
     virtualNodes: { get: () => undefined },
     placementState,
     proxies: { synced: true, get: () => proxy },

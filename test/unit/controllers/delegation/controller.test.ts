@@ -149,7 +149,7 @@ async function runWhileLeading(
     host,
     identity: { id: "host-id", name: "cern" },
     registry,
-    dependencies: { needs: nothing, prepare: () => true },
+    preparer: { needs: nothing, prepare: () => true },
     memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
     virtualNodes: { get: nothing },
     recorder,

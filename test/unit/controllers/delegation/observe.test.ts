@@ -56,7 +56,7 @@ function observing({
       problem: () => undefined,
       forget: (gone: ObjectKey) => forgotten.push(gone),
     },
-    dependencies: { needs: () => undefined },
+    preparer: { needs: () => undefined },
     virtualNodes: { get: () => undefined },
     placementState: {
       memories: {

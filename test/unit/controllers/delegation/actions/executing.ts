@@ -173,7 +173,7 @@ export function executorOf(answers: Answers): Executing {
     host: clientOf("host", answers, writes),
     recorder,
     registry,
-    dependencies: {
+    preparer: {
       prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
       needs: () => needs?.(),
       onMissing,

@@ -35,7 +35,7 @@ const actions: Readonly<Record<Action["type"], readonly [Action, string | undefi
   bind: [{ type: "bind", ...toWest, ...delegate }, undefined],
   readPreviousDelegate: [{ type: "readPreviousDelegate", proxyUid, members: [] }, undefined],
   announce: [{ type: "announce", ...said }, undefined],
-  copyDependencies: [{ type: "copyDependencies", ...toWest }, undefined],
+  prepare: [{ type: "prepare", ...toWest }, undefined],
   reserve: [{ type: "reserve", ...toWest, requests: {} }, undefined],
   noteRefusal: [{ type: "noteRefusal", proxyUid, refusal, nodesVersion: 1, sharedBy: undefined }, undefined],
   sweep: [{ type: "sweep", ...toWest, uid: "delegate-uid" }, undefined],

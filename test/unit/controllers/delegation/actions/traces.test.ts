@@ -176,7 +176,7 @@ test("ends the deletion with the release, counted from its request", async () =>
 });
 
 test("makes no steps of notes in memory", async () => {
-  expect(await follow({ type: "copyDependencies", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
+  expect(await follow({ type: "prepare", member: "west", proxyUid: "proxy-uid" }, { proxy })).toEqual([]);
   // No pod's trace would fit it.
   expect(await follow({ type: "delete", member: "west", uid: "d" })).toEqual([]);
 });

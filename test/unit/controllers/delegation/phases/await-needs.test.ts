@@ -25,7 +25,7 @@ describe("a proxy with dependencies", () => {
   test.each<[string, () => Needs | undefined, string[]]>([
     ["is placed if it has none", () => undefined, ["Placing", "create west"]],
     ["is placed where all of them are", needs(), ["Placing", "create west"]],
-    ["has missing ones prepared first", needs({ west: "unprepared" }), ["Preparing", "copyDependencies west"]],
+    ["has missing ones prepared first", needs({ west: "unprepared" }), ["Preparing", "prepare west"]],
     ["goes elsewhere if a member refuses them", needs({ west: { refused: "taken" } }), ["Placing", "create east"]],
     ["waits while the host is being read", awaited, ["Waiting"]],
     ["waits for missing ones, and reports that", lacking, ["Waiting", "report"]],

@@ -38,7 +38,7 @@ describe("the reserved room of a pod", () => {
     expect(west.used).toEqual(requests);
     made.reserve("first", "east", asked);
     expect([west.used, east.used]).toEqual([none, requests]);
-    expect(memories.of("first")).toMatchObject({ reserved: "east", room: "east" });
+    expect(memories.of("first")).toMatchObject({ reserved: "east", lastReserved: "east" });
     made.attempt("first", "east", asked, first);
     expect([west.used, east.used]).toEqual([none, requests]);
     expect(memories.of("first").reserved).toBeUndefined();
