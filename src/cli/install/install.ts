@@ -7,7 +7,7 @@ import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
-import { refuseTerminatingNamespace } from "../shared/removal.ts";
+import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
 import { prepareWebhooks } from "./webhooks.ts";

@@ -6,7 +6,8 @@ import { clusterRoleBindings, clusterRoles, hostAccountName, MEMBER_CLUSTER_LABE
 import { Failure } from "../shared/failure.ts";
 import { loadManifests, MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
-import { refOf, refuseTerminatingNamespace } from "../shared/removal.ts";
+import { refuseTerminatingNamespace } from "../shared/reading.ts";
+import { refOf } from "../shared/removal.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
 import type { JoinContext } from "./validate.ts";
 

@@ -29,8 +29,8 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
     await writeCluster(options, valid, context, {});
   } catch (error) {
     const account = `ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
-    const completes = "`legation join` again completes it";
-    const ends = `${completes}, \`legation unjoin ${name} --member-kubeconfig FILE\` removes it`;
+    const completes = "`legation join` again completes the join";
+    const ends = `${completes}, \`legation unjoin ${name} --member-kubeconfig FILE\` removes them`;
     report(
       `${name}: ${account} and its rights stay as far as they were made: ${joined === undefined ? ends : completes}`,
     );

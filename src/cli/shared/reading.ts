@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import { PROXY_LABEL, PROXY_LABEL_VALUE, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -105,4 +105,15 @@ export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
     if (isKubeError(error, "Forbidden")) return undefined;
     throw error;
   }
+}
+
+/** Refuses to go on while Legation's namespace is being deleted: nothing can be created in it. */
+export async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSignal): Promise<void> {
+  const found = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  if (found?.metadata.deletionTimestamp === undefined) return;
+  throw new Failure("refused", {
+    object: `${client.cluster}: Namespace ${SYSTEM_NAMESPACE}`,
+    problem: "is being deleted",
+    remedy: "wait until it is gone, then run the command again; `kubectl describe` shows what holds it",
+  });
 }

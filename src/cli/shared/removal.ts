@@ -1,9 +1,7 @@
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { namespaces, type Resource } from "../../kube/resources.ts";
-import { Failure } from "./failure.ts";
+import type { Resource } from "../../kube/resources.ts";
 
 /** Options of one deletion. */
 export interface RemovalOptions {
@@ -72,15 +70,4 @@ export async function dropFinalizer(
     }
   }
   return true;
-}
-
-/** Refuses to go on while Legation's namespace is being deleted: nothing can be created in it. */
-export async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSignal): Promise<void> {
-  const found = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
-  if (found?.metadata.deletionTimestamp === undefined) return;
-  throw new Failure("refused", {
-    object: `${client.cluster}: Namespace ${SYSTEM_NAMESPACE}`,
-    problem: "is being deleted",
-    remedy: "wait until it is gone, then run the command again; `kubectl describe` shows what holds it",
-  });
 }

@@ -36,8 +36,8 @@ const OURS = {
 
 describe("sizes of an installed Deployment", () => {
   test.each([
-    ["replicas that somebody set stay", [OURS, SCALED], spec(3, "512Mi")],
-    ["resources that somebody set stay", [OURS, RAISED], spec(2, "2Gi")],
+    ["replicas that another field manager set stay", [OURS, SCALED], spec(3, "512Mi")],
+    ["resources that another field manager set stay", [OURS, RAISED], spec(2, "2Gi")],
     ["what only the installer set follows the new manifest", [OURS], spec(2, "512Mi")],
     ["what an older version wrote, without a record, too", [], spec(2, "512Mi")],
   ])("%s", (_case, managedFields, expected) => {

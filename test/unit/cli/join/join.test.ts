@@ -185,7 +185,7 @@ describe("a join", () => {
     expect(host.peek(clusters, { name: "west" })).toBeUndefined();
     expect(reported.at(-1)).toBe(
       "west: ServiceAccount legation-system/legation-host-01234567 and its rights stay as far as they were made: " +
-        "`legation join` again completes it, `legation unjoin west --member-kubeconfig FILE` removes it",
+        "`legation join` again completes the join, `legation unjoin west --member-kubeconfig FILE` removes them",
     );
     given = {};
     await expect(joinAs("west")).resolves.toBeDefined();
@@ -357,7 +357,7 @@ describe("a member that joins again", () => {
     const reported: string[] = [];
     await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ code: "NotSent" });
     expect(stored()).toEqual(before);
-    expect(reported.at(-1)).toMatch(/`legation join` again completes it$/);
+    expect(reported.at(-1)).toMatch(/`legation join` again completes the join$/);
   });
 
   test("is not Ready at a new address before the controller uses it", async () => {

@@ -30,7 +30,7 @@ export class MemoryCluster {
   beforeCreate: (object: KubeObject) => Promise<void> | void = () => {};
   /** Makes what is created into what is stored. */
   onCreate: (object: KubeObject) => KubeObject = (object) => object;
-  /** Called when an object has been deleted; may change the store, as somebody else would meanwhile. */
+  /** Called after each deletion; may change the store, as another client would. */
   afterDelete: (plural: string, ref: ObjectRef) => void = () => {};
   readonly #objects = new Map<string, KubeObject>();
   #version = 0;

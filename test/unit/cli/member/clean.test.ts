@@ -137,7 +137,7 @@ describe("cleaning a member", () => {
       { undiscovered: { "/apis/networking.k8s.io/v1": "ServerError" } },
       ["ConfigMap shop/ours"],
     ],
-  ] as const)("goes on when %s, and says so, where nobody can come back with its access", async (_, broken, gone) => {
+  ] as const)("goes on in the last attempt when %s, and says so", async (_, broken, gone) => {
     const { removed, remained } = await member([], { ...broken, isLast: true }).run;
     expect(removed).toEqual(gone);
     expect(remained).toEqual([expect.stringMatching(/^objects that could not be looked for: .*says ServerError/)]);

@@ -42,7 +42,7 @@ describe("an installed object", () => {
   });
 
   test.each([
-    ["in a namespace of somebody's own", { namespace: "shop", name: "one", labels: OWN }],
+    ["in a user's namespace", { namespace: "shop", name: "one", labels: OWN }],
     ["that only says who manages it", { name: "one", labels: { "app.kubernetes.io/managed-by": "legation" } }],
     ["that another host has here", { name: "one", labels: { ...OWN, "legation.dev/host": "uid" } }],
   ])("is no object %s", async (_which, metadata) => {

@@ -29,7 +29,7 @@ describe("a finished proxy that is released", () => {
 
   test.each([
     ["its author's", { [COST]: "7" }],
-    ["changed by somebody", { [OWN_COST]: "-2", [COST]: "7" }],
+    ["changed by another client", { [OWN_COST]: "-2", [COST]: "7" }],
   ])("keeps a deletion cost that is %s", async (_whose, annotations) => {
     expect(await takenOff(annotations)).not.toContain(COST);
   });

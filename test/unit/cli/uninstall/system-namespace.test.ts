@@ -59,7 +59,7 @@ describe("Legation's namespace in a member of other hosts", () => {
     ["a pull secret stays", secret("registry", {}, { type: "kubernetes.io/dockerconfigjson" }), false],
     ["a certificate that the webhook was given stays", secret("legation-webhook-tls", {}, tls), false],
     [
-      "a certificate of that name that is somebody else's stays",
+      "a certificate of that name with another manager's label stays",
       secret(certificate, { labels: { "app.kubernetes.io/managed-by": "cert-manager" } }, tls),
       false,
     ],
