@@ -7,6 +7,9 @@ import { eventually } from "../../../support/harness/wait.ts";
 import { runCli } from "../../../support/legation/cli.ts";
 import { LegationRun } from "../../../support/legation/process.ts";
 
+// Loaded beforehand: the imports take longer than the plugin.
+await runCli(["status", "--help"]);
+
 /** A kubeconfig of a server that is not there, whose token a program gives after some time, as those of clouds do. */
 function kubeconfig(script: string): string {
   const folder = mkdtempSync(join(tmpdir(), "legation-exec-"));
