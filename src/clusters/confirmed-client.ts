@@ -21,7 +21,8 @@ import type { CreateThrottle } from "./create-throttle.ts";
 import type { Identity } from "./identity.ts";
 
 /**
- * Sends nothing to a cluster other than its member. Callers take absence from lists and watches as proof of deletion.
+ * A client that sends nothing to another cluster. Callers take absence from its lists and watches as proof of
+ * deletion.
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;

@@ -30,7 +30,7 @@ export interface ThrottledCreate {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** When the member stops answering, only the few creates in flight are uncertain; other pods may go elsewhere. */
+/** Throttles the creates of one member: when it stops answering, only the few in flight are uncertain. */
 export class CreateThrottle {
   readonly #member: string;
   readonly #clock: Clock;

@@ -1,6 +1,6 @@
 import type { ObjectKey } from "../api/kubernetes.ts";
 
-/** Spares a reconcile to ask all members. May name too many members, never too few. */
+/** An index from key to the members that have, or had, a delegate under it. May name too many, never too few. */
 export class DelegateIndex {
   readonly #byKey = new Map<ObjectKey, readonly string[]>();
   /** Nearly every pod is in one member. */

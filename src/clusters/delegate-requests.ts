@@ -14,8 +14,8 @@ interface Counted {
 const NOTHING: Amounts = {};
 
 /**
- * Counts a delegate once its creation is decided (`reserve`): a burst would otherwise all go to one member. Limits
- * count it in full.
+ * The sum of the requests of one member's delegates. One counts once its creation is decided (`reserve`): a burst
+ * would otherwise all go to one member.
  */
 export class DelegateRequests {
   readonly used: Record<string, number> = {};
@@ -88,6 +88,7 @@ export class DelegateRequests {
     return false;
   }
 
+  /** Returns true when that freed resources. */
   forget(delegate: Stored<Pod>): boolean {
     const { uid } = delegate.metadata;
     const entry = this.#counted.get(uid);

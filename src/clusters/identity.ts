@@ -28,7 +28,7 @@ const TIMEOUT_MS = 10_000;
 // The uid is printed, so anything else counts as none.
 const UID = /^[\w-]{1,64}$/;
 
-/** Checks the uid of the namespace kube-system: an object that another cluster lacks is not gone from the member. */
+/** Checks that a connection leads to the cluster that joined, by the uid of its namespace kube-system. */
 export class Identity {
   readonly #options: IdentityOptions;
   readonly #abort = new AbortController();

@@ -15,6 +15,7 @@ export class LatencyMonitor {
     this.#onChange = options.onChange;
   }
 
+  /** A response is overdue, or the last request got none. */
   get overdue(): boolean {
     return this.#late > 0 || this.#failed;
   }

@@ -78,6 +78,7 @@ export class MemberDelegates {
     return this.#reflector.state === "watching";
   }
 
+  /** The pods were listed since the connection began. */
   get read(): boolean {
     return this.#reflector.store.synced;
   }

@@ -35,6 +35,7 @@ function nextVersion(): number {
   return latestVersion;
 }
 
+/** The watched nodes of one member, and their sums. */
 export class MemberNodes {
   readonly #reflector: Reflector<KubeNode>;
   readonly #clock: Clock;

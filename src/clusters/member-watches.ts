@@ -6,7 +6,7 @@ export interface MemberWatch {
   stop(): Promise<void>;
 }
 
-/** The member itself retries its watches when it answers again. */
+/** A watch for each of some members. The member itself retries its watches when it answers again. */
 export class MemberWatches<Watch extends MemberWatch> {
   readonly #open: (member: Member) => Watch;
   readonly #watches = new Map<Member, Watch>();

@@ -46,7 +46,10 @@ export interface VirtualNode {
 const SHARE_OF_HEAP = 0.5;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
-/** Shares no connection, queue or deadline with other members: a hanging member delays none. */
+/**
+ * The connection to one member cluster. Shares no connection, queue or deadline with others: a hanging member delays
+ * none.
+ */
 export class Member {
   readonly name: string;
   /** Sends nothing to a cluster other than the one that joined. */
@@ -223,6 +226,7 @@ export class Member {
     return this.#reachability.since;
   }
 
+  /** The delegates were listed since this connection began. */
   get read(): boolean {
     return this.delegates.read;
   }

@@ -35,7 +35,10 @@ const CUT_MS = 3_000;
 // The version is written to the virtual node, so anything else counts as none.
 const VERSION = /^[\w.+-]{1,64}$/;
 
-/** One success makes a member reachable; `failureThreshold` consecutive failures make it unreachable. */
+/**
+ * Probes a member's `/readyz`. One success makes it reachable; `failureThreshold` failures in a row make it
+ * unreachable.
+ */
 export class Probe {
   readonly #client: ClusterClient;
   readonly #settings: () => ProbeSettings;

@@ -36,7 +36,7 @@ interface Connected {
   kubeconfig: string;
 }
 
-/** Connects members with the kubeconfig in the Secret that the Cluster names, and again when that changes. */
+/** The members, one per Cluster, connected with the kubeconfig in the Secret that the Cluster names. */
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;

@@ -37,12 +37,16 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   return { reason: "RefusedByMember", message };
 }
 
+/** Reports whether a quota is full, or not counted yet. */
 export function isOfQuota(detail: string): boolean {
   const refusal = quotaRefusal(withoutPodName(detail));
   return refusal === "exceeded" || refusal === "unknown";
 }
 
-/** A policy or webhook may object to the labels, annotations or name of this one pod. */
+/**
+ * Reports whether the refusal holds for every pod with the same spec. A policy may object to labels or name of this
+ * one.
+ */
 export function isOfAllAlike(error: KubeError): boolean {
   const { detail, details, resource } = error;
   if (resource === "namespaces" || details?.kind === "namespaces") return true;
@@ -52,13 +56,16 @@ export function isOfAllAlike(error: KubeError): boolean {
   return words !== undefined && (quotaRefusal(words) !== undefined || missingObject(words) !== undefined);
 }
 
-/** A controller manager counts a new quota, or the end of a pod (`endedLately`), some moments later. */
+/**
+ * Reports whether a quota's figures may be old: a new one, or the end of a pod (`endedLately`), is counted moments
+ * later.
+ */
 export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
   const refusal = quotaRefusal(withoutPodName(detail));
   return refusal === "unknown" || (endedLately && refusal === "exceeded");
 }
 
-/** The namespace terminates there, or Legation's rights are not loaded, or gone. */
+/** Reports whether the refusal says nothing about the pod: its namespace terminates, or Legation lacks rights. */
 export function isOfItsPlace(error: KubeError): boolean {
   return isNamespaceTerminating(error) || mayBeStarting(error);
 }

@@ -6,7 +6,7 @@ interface Entry<T> {
   expiresAt: number;
 }
 
-/** Concurrent callers with the same key share one request. Failures are not cached. */
+/** A cache of answers. Concurrent callers with the same key share one request. Failures are not cached. */
 export class AnswerCache<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #lifetimeMs: (answer: T) => number;

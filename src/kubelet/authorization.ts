@@ -13,6 +13,7 @@ const REVIEW_TIMEOUT_MS = 10_000;
 
 const accessReview = z.object({ status: z.object({ allowed: z.boolean() }) });
 
+/** Authorizes requests to a virtual node with SubjectAccessReviews on the host. */
 export class Authorization {
   readonly #host: ClusterClient;
   readonly #answers: AnswerCache<boolean>;

@@ -27,8 +27,7 @@ const ANSWER_TIMEOUT_MS = 20_000;
 const KEEP_ALIVE_MS = 30_000;
 
 /**
- * Joins a connection from the host's API server to one to the member's. The bytes, SPDY or WebSocket, pass through
- * unread.
+ * Exec, attach and port-forward: joins a connection from the host's API server to one to the member's, byte by byte.
  */
 export class Streams {
   readonly #clock: Clock;

@@ -33,7 +33,10 @@ const LEAST_CORE_SECONDS = 1e-6;
 // metrics-server assumes a counter of 0 at the start of a container younger than its scrape interval, by default this long.
 const YOUNG_MS = 60_000;
 
-/** Readers of a kubelet compute rates from counters. A round that does not ask for a counter drops it. */
+/**
+ * Converts rates to counters, from which readers of a kubelet compute rates. A round that does not ask for one drops
+ * it.
+ */
 export class CpuCounters {
   #counts = new Map<string, Count>();
   #kept = new Map<string, Count>();

@@ -10,6 +10,7 @@ export interface Candidate {
   readonly closed?: Omit<Refusal, "cluster">;
   /** The member's API server is late to answer: any other member that fits ranks better. */
   readonly overdue?: boolean;
+  /** Sum over the member's schedulable nodes. */
   readonly allocatable: Amounts;
   readonly largestNode: Amounts;
   /** Room taken by this host's delegates, in-flight ones included. */
@@ -32,6 +33,7 @@ export interface Candidate {
   readonly nodesFor?: (needs: NodeRequirements) => NodeFit;
 }
 
+/** A reason not to give a pod to a member. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out, or what the pod needs cannot be there
   | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas

@@ -1,7 +1,7 @@
 import type { Share } from "./division.ts";
 import { sequence } from "./division.ts";
 
-/** Computes the order as far as asked. */
+/** The order in which clusters get a workload's replicas, computed as far as asked. */
 export class DivisionOrder {
   readonly #sequence: Iterator<string, void>;
   readonly #positions = new Map<string, number[]>();

@@ -17,7 +17,7 @@ export interface Division {
   readonly shortfall: Replicas;
 }
 
-/** KubeFed's planner with `rebalance`, but one replica more never takes one from a cluster. */
+/** Divides replicas like KubeFed's planner with `rebalance`, but one replica more never takes one from a cluster. */
 export function divide(input: DivideInput): Division {
   const { total, clusters, capacities = {} } = input;
   const replicas = take(shares(input, capacities), total);
@@ -65,7 +65,9 @@ function shares(
   return ordered.sort((a, b) => b.weight - a.weight || a.order - b.order || (a.cluster < b.cluster ? -1 : 1));
 }
 
-/** Applies the quota method (Balinski and Young 1975): every share is exact up to rounding, and never shrinks as n grows. */
+/**
+ * Yields the cluster of each next replica by the quota method (Balinski and Young 1975): no share shrinks as n grows.
+ */
 export function* sequence(shares: readonly Share[]): Generator<string, void, undefined> {
   for (const { cluster, least } of shares) for (let n = 0; n < least; n++) yield cluster;
   const extras = shares.map(() => 0);

@@ -71,7 +71,7 @@ export function candidateOf(facts: MemberFacts): Candidate {
   };
 }
 
-/** The member's state covers taints of a node's state. `out-of-service` is an operator's word. */
+/** Leaves out taints of a node's state, which the member's state covers. `out-of-service` is an operator's word. */
 function isForPods({ key }: Taint): boolean {
   return key !== VIRTUAL_NODE_TAINT && !STATE_TAINTS.has(key);
 }

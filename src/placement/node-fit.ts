@@ -6,6 +6,7 @@ import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "../pods/scheduling.ts";
 
+/** A pod's requirements of its node. */
 export interface NodeRequirements {
   /** Equal for pods with the same requirements. */
   readonly kind: string;
@@ -17,6 +18,7 @@ export interface NodeRequirements {
   readonly requests: Amounts;
 }
 
+/** The judgement of a member's nodes for a pod. */
 export interface NodeFit {
   readonly nodes: number;
   /** Nodes of these that take new pods. */
@@ -55,7 +57,7 @@ function deviceTolerations(requests: Amounts): Toleration[] {
     .map((key) => ({ key, operator: "Exists", effect: "NoSchedule" }));
 }
 
-/** IsExtendedResourceName in pkg/apis/core/helper. */
+/** Reports whether the resource is an extended one (IsExtendedResourceName in pkg/apis/core/helper). */
 function isExtended(resource: string): boolean {
   return resource.includes("/") && !resource.includes("kubernetes.io/") && !resource.startsWith("requests.");
 }

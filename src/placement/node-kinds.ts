@@ -4,6 +4,7 @@ import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
 import { taintText } from "../pods/scheduling.ts";
 import { closedBy, type NodeRequirements } from "./node-fit.ts";
 
+/** A summary of a member's nodes. */
 export interface NodeKinds {
   readonly kinds: readonly NodeKind[];
   /** Labels of nodes left out because they would make too many kinds. */

@@ -2,6 +2,7 @@ import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import { notEnoughLeft, tooLarge, type Why } from "./refusal-messages.ts";
 
+/** Members for one pod, best first. */
 export interface Ranking {
   readonly fitting: readonly string[];
   /** Members that fit but lack room, the least overfull first: the pod may wait there. */
@@ -24,7 +25,9 @@ export interface RankInput {
   readonly candidates: readonly Candidate[];
 }
 
-/** Prompt members first, then by the rules' costs, then members whose other tenants were read, then by load. */
+/**
+ * Ranks members: prompt ones first, then by the rules' costs, then those whose other tenants were read, then by load.
+ */
 export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
@@ -137,10 +140,12 @@ function loadOf(requests: Amounts, { used, foreign = {}, allocatable }: Candidat
   return load;
 }
 
+/** Reports whether a member has room for the requests, as far as known. */
 export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
   return shortageOf(requests, candidate) === undefined;
 }
 
+/** Reports whether preempting this host's pods of lower priority makes enough room. */
 function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
   if (priority === undefined || candidate.preemptible === undefined) return false;
   const used = { ...candidate.used };

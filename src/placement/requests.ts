@@ -1,7 +1,7 @@
 import type { Container, Pod, PodSpec } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 
-/** Follows k8s.io/component-helpers/resource, by which kube-scheduler reserves, and adds one of `pods`. */
+/** Returns what kube-scheduler reserves for the pod (k8s.io/component-helpers/resource), and one of `pods`. */
 export function podRequests(pod: Pod): Amounts {
   const { spec } = pod;
   if (spec === undefined) return { pods: 1 };
@@ -36,7 +36,7 @@ function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Re
 // Resources that a pod may overcommit.
 const SHARED: ReadonlySet<string> = new Set(["cpu", "memory"]);
 
-/** Follows k8s.io/component-helpers/resource. */
+/** Reports whether the resource has pod-level requests (k8s.io/component-helpers/resource). */
 function isPodLevel(resource: string): boolean {
   return SHARED.has(resource) || resource.startsWith("hugepages-");
 }

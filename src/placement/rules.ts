@@ -26,6 +26,7 @@ import {
 } from "./refusal-messages.ts";
 import { spreadRule } from "./spread.ts";
 
+/** Facts of a pod by which rules judge members. */
 export interface RuleFacts {
   readonly pod: Stored<Pod>;
   readonly inMember: InMember;
@@ -174,7 +175,7 @@ function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
   return candidate.nodesFor?.(wanted);
 }
 
-/** Closed and tainted nodes count, unless taints are honored. */
+/** Reports whether the pod can go to no node. Closed and tainted nodes count, unless taints are honored. */
 function hasNone(fit: NodeFit | undefined, taints: "Honor" | "Ignore"): boolean {
   if (fit === undefined || fit.nodes === 0) return false;
   return taints === "Honor" ? fit.tolerated === 0 : fit.against.get(NOT_SELECTED) === fit.nodes;

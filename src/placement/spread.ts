@@ -11,7 +11,10 @@ export interface SpreadFacts {
   readonly eligible: readonly Candidate[];
 }
 
-/** Does as kube-scheduler: a domain may exceed the smallest by maxSkew. A soft constraint costs the excess. */
+/**
+ * Applies a spread constraint like kube-scheduler: a domain may exceed the smallest by maxSkew; a soft one costs the
+ * excess.
+ */
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
   const domains = new Map<string, number>();

@@ -19,7 +19,10 @@ interface Due {
   readonly until: number;
 }
 
-/** The owner's next replica, unless another cluster would be late to keep all owners within one of their division. */
+/**
+ * Returns the cluster of the next replica: its division's next, unless another would be late to keep all owners within
+ * one.
+ */
 export function nextInUpdate(input: UpdateInput): string | undefined {
   const { choices, leaving, atOnce } = input;
   const first = nextOfOwn(input, choices);

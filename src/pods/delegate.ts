@@ -22,6 +22,7 @@ import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
 import { isReplaced } from "./pod-state.ts";
 
+/** The host as its members know it. */
 export interface HostIdentity {
   /** uid of the host's kube-system namespace, unique among clusters. */
   readonly id: string;
@@ -70,7 +71,7 @@ export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   return annotations;
 }
 
-/** Derives the delegate from the proxy alone. `spec` is the proxy's spec adjusted to the member. */
+/** Returns the delegate to create for a proxy, derived from the proxy alone. `spec` is adjusted to the member. */
 export function toDelegate(
   proxy: Stored<Pod>,
   host: HostIdentity,

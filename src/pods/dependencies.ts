@@ -46,7 +46,7 @@ const SYSTEM_PRIORITY = "system-";
 // Objects in stores never change, and indexes and decisions ask repeatedly.
 const known = new WeakMap<KubeObject, readonly Dependency[]>();
 
-/** Optional only if every use is. */
+/** Returns the namespaced objects that a pod uses; optional only if every use is. */
 export function dependenciesOf(pod: Pod): readonly Dependency[] {
   let dependencies = known.get(pod);
   if (dependencies === undefined) {
@@ -56,7 +56,7 @@ export function dependenciesOf(pod: Pod): readonly Dependency[] {
   return dependencies;
 }
 
-/** Leaves out the classes that every cluster has. */
+/** Returns the classes that a pod names, except those that every cluster has. */
 export function classesOf({ spec }: Pod): readonly Dependency[] {
   const { priorityClassName = "", runtimeClassName } = spec ?? {};
   const named: [ClassKind, string][] = [];

@@ -14,6 +14,7 @@ export function withEndlessTolerations(proxy: Pod): Pod {
   return { ...proxy, spec: { containers: [], ...proxy.spec, tolerations } };
 }
 
+/** Reports whether admission gave the pod endless tolerations for lost nodes. */
 export function hasEndlessTolerations({ metadata, spec }: Pod): boolean {
   const endless = (spec?.tolerations ?? []).filter(isEndless).map(({ key }) => key);
   return (

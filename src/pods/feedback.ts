@@ -36,7 +36,7 @@ const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress", "Po
 // Lists with patchStrategy=merge in the API types: without the directive, old entries would stay.
 const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
 
-/** A phase never goes backwards. `gone`: the delegate was deleted. `refused`: a resize that is still to be done. */
+/** Returns the status that the proxy must show. A phase never goes backwards. `gone`: the delegate was deleted. */
 export function statusFrom(
   proxy: Pod,
   delegate: Stored<Pod>,
@@ -147,8 +147,8 @@ function withRefused(
 }
 
 /**
- * The host's disruption controller removes the condition after two minutes from a pod that neither ended nor is being
- * deleted.
+ * Reports whether a disruption is not final: the host removes it after two minutes from a pod that neither ended nor
+ * is deleted.
  */
 function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCondition): boolean {
   if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;

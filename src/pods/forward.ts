@@ -24,8 +24,8 @@ export interface ResizeRefusal {
 }
 
 /**
- * Ordered patches; the last writes the record. A `refused` resize stays unrecorded, `merged` tolerations stay on the
- * host.
+ * Returns the patches that make the delegate follow its proxy, in order; the last writes the record. A `refused`
+ * resize is left out.
  */
 export function forwardPatches(
   proxy: Pod,
@@ -70,7 +70,7 @@ export function forwardPatches(
   ];
 }
 
-/** Returns undefined if the delegate lacks none. */
+/** Returns the resources that the delegate still lacks, as a patch's spec. */
 export function resizeNeeded(proxy: Pod, delegate: Stored<Pod>): object | undefined {
   return specChanges(proxy, delegate).resize;
 }
@@ -107,6 +107,7 @@ function isOfResources(path: string): boolean {
   return path.startsWith("resources");
 }
 
+/** Reports whether the delegate's spec follows, except for a `refused` resize. */
 export function specFollows(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): boolean {
   const { resize, ephemeral, spec } = specChanges(proxy, delegate);
   return (ephemeral ?? spec) === undefined && (resize === undefined || refused !== undefined);

@@ -8,6 +8,7 @@ export type HomeApi =
   | { readonly state: "unknown"; readonly message: string }
   | { readonly state: "pending"; readonly message: string };
 
+/** The API server of a delegate's in-cluster configuration. */
 export type ApiAccess =
   | { readonly mode: "host"; readonly address: HomeAddress }
   | { readonly mode: "member" }
@@ -65,6 +66,7 @@ export function usesApi(pod: Pod): boolean {
   );
 }
 
+/** Returns the access that the proxy's delegate gets. */
 export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
   if (mode === "member" || mode === "none") return { access: { mode } };
   const isKnown = home.state === "known";
@@ -229,7 +231,7 @@ function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefin
   };
 }
 
-/** The member's ServiceAccount plugin adds a volume of its own. */
+/** Reports whether the ServiceAccount admission plugin added the volume; the member's plugin adds its own. */
 function isApiAccessVolume({ name, projected }: Volume): boolean {
   return (
     name.startsWith("kube-api-access-") &&

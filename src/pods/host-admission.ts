@@ -1,6 +1,7 @@
 import { jsonEqual } from "../api/json.ts";
 import type { Namespace, Pod, PodSpec, PriorityClass, RuntimeClass, Toleration } from "../api/kubernetes.ts";
 
+/** The host's objects from which its admission plugins complete pods. */
 export interface HostAdmission {
   readonly runtimeClass: (name: string) => RuntimeClass | undefined;
   readonly priorityClass: (name: string) => PriorityClass | undefined;
@@ -18,7 +19,7 @@ export interface Merged {
   readonly priorityClassName?: string;
 }
 
-/** Covers RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction. */
+/** Returns what RuntimeClass, Priority, PodNodeSelector and PodTolerationRestriction may have merged into the pod. */
 export function mergedInto({ metadata, spec }: Pod, host: HostAdmission): Merged | undefined {
   if (spec === undefined) return undefined;
   const { runtimeClassName, priorityClassName } = spec;

@@ -1,6 +1,6 @@
 import { type ContainerStatus, type Pod, type PodCondition, type PodStatus, timestamp } from "../api/kubernetes.ts";
 
-/** Does as the kubelet for containers that it cannot find (TerminatePod in kubelet/status/status_manager.go). */
+/** Returns the final status of a proxy whose delegate vanished, as TerminatePod in kubelet/status/status_manager.go. */
 export function lostStatus(
   proxy: Pod,
   options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
@@ -46,7 +46,7 @@ function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[]
   };
 }
 
-/** Does as hasPodInitialized of the kubelet. */
+/** Reports whether initialization was done, as hasPodInitialized of the kubelet does. */
 function hasInitialized({ spec, status }: Pod): boolean {
   if ((spec?.initContainers ?? []).length === 0) return true;
   const last = status?.initContainerStatuses?.at(-1);

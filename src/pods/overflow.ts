@@ -2,12 +2,12 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, SCHEDULER_NAME, VIRTUAL_NODE_TAINT }
 import type { Pod, Toleration } from "../api/kubernetes.ts";
 import { isTolerated } from "./scheduling.ts";
 
-/** The host's scheduler may bind the pod. */
+/** Reports whether the pod is in overflow mode and no proxy yet: the host's scheduler may bind it. */
 export function isOverflow({ metadata }: Pod): boolean {
   return metadata?.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE;
 }
 
-/** The pod keeps its own scheduler name, bound or not. */
+/** Reports whether the pod is in overflow mode, bound or not: it keeps its own scheduler name. */
 export function asksHostFirst({ spec }: Pod): boolean {
   return spec?.schedulerName !== SCHEDULER_NAME;
 }
@@ -17,7 +17,7 @@ export function toOverflow(pod: Pod): Pod {
   return { ...pod, metadata: { ...pod.metadata, labels } };
 }
 
-/** The host's scheduler would never report such a pod as unschedulable. */
+/** Reports whether the host's scheduler may choose a virtual node, and would never report the pod as unschedulable. */
 export function toleratesVirtualNodes(tolerations: readonly Toleration[]): boolean {
   return isTolerated({ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }, tolerations);
 }

@@ -3,7 +3,7 @@ import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/
 // The collector retries a failed deletion every 20 s; clocks may differ.
 const COLLECTED_WITHIN_MS = 5 * 60_000;
 
-/** No container will run again. */
+/** Reports whether the phase is Succeeded or Failed: no container will run again. */
 export function isTerminal(pod: Pod): boolean {
   const phase = pod.status?.phase;
   return phase === "Succeeded" || phase === "Failed";
@@ -13,29 +13,26 @@ export function isDeleting(pod: Pod): boolean {
   return pod.metadata?.deletionTimestamp !== undefined;
 }
 
-/** Returns seconds. A number beyond JavaScript's range becomes the largest safe integer. */
+/** Returns the grace period of the deletion in seconds. */
 export function deletionGrace({ metadata }: Pod): number | undefined {
   const seconds: unknown = metadata?.deletionGracePeriodSeconds;
   if (seconds === undefined || typeof seconds === "number") return seconds;
   return Math.min(Number(JSON.stringify(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
-/** Returns epoch ms. The API server stores the end of the grace period instead. */
+/** Returns when the deletion was requested, in epoch ms. The API server stores the end of the grace period instead. */
 export function deletionAskedAt(pod: Pod): number | undefined {
   const endsAt = Date.parse(pod.metadata?.deletionTimestamp ?? "");
   const askedAt = new Date(endsAt - (deletionGrace(pod) ?? 0) * 1000).getTime();
   return Number.isNaN(askedAt) ? undefined : askedAt;
 }
 
-/** Returns undefined if the pod garbage collector force-deleted the pod. */
+/** Returns the grace period the deleter requested. Undefined if the pod garbage collector force-deleted the pod. */
 export function askedGrace(pod: Pod): number | undefined {
   return isCollected(pod) ? undefined : deletionGrace(pod);
 }
 
-/**
- * The virtual node was missing, but the member was there all the time. A member's collector writes the same
- * condition.
- */
+/** Reports whether the host's pod garbage collector force-deleted the pod because its virtual node was missing. */
 function isCollected(pod: Pod): boolean {
   const { status, reason, lastTransitionTime } = conditionOf(pod, "DisruptionTarget") ?? {};
   const askedAt = deletionAskedAt(pod);
@@ -43,6 +40,7 @@ function isCollected(pod: Pod): boolean {
   return Date.parse(lastTransitionTime ?? "") > askedAt - COLLECTED_WITHIN_MS;
 }
 
+/** Reports whether the pod neither ended nor is being deleted. */
 export function isLive(pod: Pod): boolean {
   return !isTerminal(pod) && !isDeleting(pod);
 }
@@ -96,7 +94,7 @@ function allStatuses(pod: Pod): ContainerStatus[] {
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
 }
 
-/** The pod must not run a second time. */
+/** Reports whether a container ran: the pod must not run a second time. */
 export function hasStarted(pod: Pod): boolean {
   return allStatuses(pod).some(
     ({ state, lastState, restartCount }) =>

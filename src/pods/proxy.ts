@@ -10,7 +10,7 @@ import {
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 
-/** Each of the three marks alone could be forged or lost. */
+/** Reports whether the pod has all three marks of a proxy, since each alone could be forged or lost. */
 export function isProxy({ metadata, spec }: Pod): boolean {
   return (
     metadata?.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE &&
@@ -19,7 +19,7 @@ export function isProxy({ metadata, spec }: Pod): boolean {
   );
 }
 
-/** A proxy comes back unchanged, so admission may run twice. */
+/** Returns the pod as a proxy. A proxy comes back unchanged, so admission may run twice. */
 export function toProxy(pod: Pod): Pod {
   if (isProxy(pod)) return pod;
   const finalizers = pod.metadata?.finalizers ?? [];
@@ -49,7 +49,7 @@ function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefi
   return rest;
 }
 
-/** Returns undefined on a node that is no virtual node. Tokens and streams go by `spec.nodeName` alone, which never changes. */
+/** Returns the member of a bound proxy. Tokens and streams go by `spec.nodeName` alone, which never changes. */
 export function memberOf({ metadata, spec }: Pod): string | undefined {
   // A pod on a real node has no member.
   const cluster = clusterOfNode(spec?.nodeName);

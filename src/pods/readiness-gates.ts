@@ -34,7 +34,7 @@ export function otherConditions(pod: Pod): (type: string) => boolean {
   return (type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gates.has(type);
 }
 
-/** The delegate's kubelet computes Ready from it. The same patch records the conditions. */
+/** Returns the patch that forwards gate conditions to the delegate, whose kubelet computes Ready by them. */
 export function gatePatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | undefined {
   const types = gatesOf(proxy).filter((type) => sideOf(proxy, delegate, type) === "host");
   if (types.length === 0) return undefined;
@@ -60,6 +60,7 @@ export function recordedGates(
   return { record, isNews: !jsonEqual(record.gatePrints, earlier) };
 }
 
+/** Reports whether the host's value of the gate counts, or its absence. */
 export function isHostsGate(proxy: Pod, delegate: Stored<Pod>, type: string): boolean {
   return gatesOf(proxy).includes(type) && sideOf(proxy, delegate, type) === "host";
 }

@@ -18,7 +18,7 @@ export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): b
   });
 }
 
-/** `Lt` and `Gt` came with Kubernetes 1.35 (KEP-5471). */
+/** Compares by operator. `Lt` and `Gt` came with Kubernetes 1.35 (KEP-5471). */
 function isFor(value: string, operator: string, wanted: string): boolean {
   if (operator === "Exists") return true;
   if (operator === "Equal") return value === wanted;

@@ -34,6 +34,7 @@ const AWAY = "DoesNotExist";
 
 const NAME_ALONE: Labels = { [VIRTUAL_NODE_LABEL]: "" };
 
+/** Returns the virtual nodes that the pod's node selector and affinity name, if any. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { nodeSelector, affinity } = namedByLabel(spec ?? { containers: [] });
   const selected = nodeSelector?.[VIRTUAL_NODE_LABEL];
@@ -62,6 +63,7 @@ export function specForNodesOf(member: MemberLabels, spec: PodSpec): PodSpec {
   return specInMember(member, spec).spec;
 }
 
+/** Judges a member by the pod's terms about virtual nodes, and removes them from the spec. */
 export function specInMember(member: MemberLabels, written: PodSpec): SpecInMember {
   const { nodeSelector, affinity, topologySpreadConstraints = [] } = written;
   const isSpread = topologySpreadConstraints.some(isOverVirtualNodes);

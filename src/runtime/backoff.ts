@@ -43,7 +43,10 @@ export class Backoff {
   }
 }
 
-/** A server that accepts every connection and drops it at once would otherwise be dialled without pause. */
+/**
+ * Backoff of a long-lived connection: only one that lasted `healthyMs` resets it, or a server that drops each at once
+ * would be dialled without pause.
+ */
 export class ConnectionBackoff {
   readonly #backoff: Backoff;
   readonly #healthyMs: number;

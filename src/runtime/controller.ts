@@ -154,6 +154,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
+  /** Reports whether the last reconcile of the key found an object. */
   knows(key: Key): boolean {
     return this.#keys.has(key);
   }

@@ -1,4 +1,4 @@
-/** Calls listeners at once, in the order in which they were added. One that throws ends the event. */
+/** Events within this process. Listeners are called at once, in order. One that throws ends the event. */
 export class Events<Told extends { readonly [Name in keyof Told]: readonly unknown[] }> {
   readonly #listeners: { [Name in keyof Told]?: ((...told: Told[Name]) => void)[] } = {};
 

@@ -47,7 +47,10 @@ const GIVE_UP_AFTER_MS = 10 * 60_000;
 // Some 2 MB. The oldest keys are dropped first, and their events may be recorded again.
 const MOST_KEYS = 10_000;
 
-/** Returns at once and never throws, as client-go's EventRecorder. Events that fail are sent again. */
+/**
+ * Records events about objects, as client-go's EventRecorder: `record` returns at once and never throws. Failed ones
+ * are sent again.
+ */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
   readonly #log: Logger;
@@ -95,6 +98,7 @@ export class EventRecorder {
     this.#pump();
   }
 
+  /** Reports whether an event with this key was recorded within fifty minutes. */
   isRecorded(dedupe: string): boolean {
     const at = this.#recorded.get(dedupe);
     return at !== undefined && this.#options.clock.now() - at < REPEAT_EVENT_AFTER_MS;

@@ -51,7 +51,10 @@ function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 
-/** Interoperates with client-go's. A lease expires when this process has not seen it change for its whole duration. */
+/**
+ * Leader election on a Lease, interoperable with client-go's. Never trusts a remote clock: a lease expires after its
+ * whole duration unchanged.
+ */
 export class LeaderElector {
   readonly #options: LeaderElectorOptions;
   readonly identity: string;

@@ -37,8 +37,8 @@ const FORGET_FAILURE_MS = 2 * 60_000;
 const LASTING_AFTER_MS = 10_000;
 
 /**
- * Keeps controllers from sending a write again while it is refused, has no effect, or is undone. A write is a name
- * within an object.
+ * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another
+ * manager. A write is a name within an object, which is any key of the caller.
  */
 export class WriteGuard<Key extends string = string, Words extends RefusalWords = RefusalWords> {
   readonly #options: WriteGuardOptions;

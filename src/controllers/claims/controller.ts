@@ -155,6 +155,7 @@ export class ClaimController implements PodCopier {
     );
   }
 
+  /** Creates the proxy's claims in the member unless they belong to another. Reports whether all are there. */
   prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies.get(proxyKey);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;

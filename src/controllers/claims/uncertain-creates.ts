@@ -20,7 +20,10 @@ interface FailedRequest extends Given {
   readonly lastAt: number;
 }
 
-/** A member may have the claim, or still create it. Failures of later requests prove nothing: admission comes first. */
+/**
+ * Creates of claims with an unknown result: a member may have the claim. Later failures prove nothing, as admission
+ * comes first.
+ */
 export class UncertainCreates {
   readonly #clock: Pick<Clock, "now">;
   /** When this leader began; requests of earlier leaders were sent before. */

@@ -76,7 +76,10 @@ export interface Standing {
   readonly keptForOthers: boolean;
 }
 
-/** Keeps copies of the host's objects in members. One key is one copy. */
+/**
+ * Creates copies for their users, corrects drift, adopts what lost its marks, and deletes after the last user. One key
+ * is one copy.
+ */
 export class Copier<T extends KubeObject> {
   readonly sources: Sources<T>;
   readonly copies: Copies<T>;

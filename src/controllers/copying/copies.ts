@@ -53,10 +53,12 @@ export class Copies<T extends KubeObject> {
     await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
+  /** Reports whether the member's copies were listed since it was connected. */
   read(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.store.synced === true);
   }
 
+  /** Reports whether the stores follow the member's copies. */
   isCurrent(member: Member): boolean {
     return this.#of(member).every((reflector) => reflector?.state === "watching");
   }

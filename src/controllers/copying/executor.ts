@@ -110,10 +110,12 @@ export class CopyExecutor<T extends KubeObject> {
     return until !== undefined && this.#options.clock.now() < until ? until : undefined;
   }
 
+  /** Reports whether the copy's deletion was sent, and may still happen. */
   isLeaving(key: CopyKey, copy: Stored<T>): boolean {
     return this.#writer.isLeaving(key, copy);
   }
 
+  /** Reports whether there was a refusal. */
   reconsider(key: CopyKey): boolean {
     const isRefused = this.refusal(key) !== undefined;
     // A series of failures goes on.

@@ -35,7 +35,7 @@ const STALE_AFTER_MS = 60_000;
 const NAMESPACE_INDEX = "namespace";
 const COPY_INDEX = "copy";
 
-/** Reads the host's objects only while users need them, and some time longer. */
+/** The host's objects that members get copies of. Read only while users need them, and some time longer. */
 export class Sources<T extends KubeObject> {
   readonly #options: SourcesOptions<T>;
   readonly #reflectors = new Map<string, { readonly reflector: Reflector<T>; timer?: Timer }>();

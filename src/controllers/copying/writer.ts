@@ -192,7 +192,7 @@ export interface CopyWriterOptions<Key extends string> {
   readonly onStays?: (key: Key) => void;
 }
 
-/** Tells lasting failures from those that pass, and knows which copies may still go. */
+/** Writes copies in members. Tells lasting failures from those that pass, and knows which copies may still go. */
 export class CopyWriter<Key extends string> {
   readonly #options: CopyWriterOptions<Key>;
   /** Uid of the copy whose deletion was sent: users that come now cannot count on it. */
@@ -202,6 +202,7 @@ export class CopyWriter<Key extends string> {
     this.#options = options;
   }
 
+  /** Reports whether the copy's deletion was sent, and may still happen. */
   isLeaving(key: Key, { metadata: { uid } }: Stored<KubeObject>): boolean {
     return this.#leaving.get(key) === uid;
   }

@@ -19,7 +19,7 @@ export interface DependencyOptions extends PodCopierOptions {
 export const NEEDED = ", which the pod needs";
 const KEPT_FOR_OTHERS_MS = 10 * 60_000;
 
-/** Copies each object of one family once for all pods that share it. */
+/** Gives each member the objects of one family that its pods name: one copy for all pods that share it. */
 export class DependencyController implements PodCopier {
   readonly #options: DependencyOptions;
   readonly #copier: Copier<DependencyObject>;
@@ -168,7 +168,7 @@ export class DependencyController implements PodCopier {
     return dependencies.every((one) => this.#copier.sourceFor(member, one).state === "present");
   }
 
-  /** Otherwise the host's objects are not even read. */
+  /** Reports whether any member is given objects of these kinds: otherwise the host's are not even read. */
   #isActive(): boolean {
     const { selector } = this.#options.family;
     if (selector === undefined) return true;

@@ -24,7 +24,7 @@ interface MemberUsers {
   readonly delegates: Pick<Member["delegates"], "using">;
 }
 
-/** A delegate gets nothing that its proxy does not name, whatever a client of the member wrote into it. */
+/** Index of the pods that use a dependency. A delegate gets nothing that its proxy does not name. */
 export class Users {
   readonly #proxies: ReadStore<Pod>;
   readonly #of: (pod: Pod) => readonly Dependency[];
@@ -80,12 +80,14 @@ export class Users {
     return [...this.#placed.keys()].map(copyRef).filter((ref) => ref.member === member);
   }
 
+  /** Reports whether a proxy that uses it was given to the member, or is about to be. */
   uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(keyIn(member.name, key))) return true;
     if (this.#proxies.countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     return this.#heldIn(member, key).some((proxy) => this.#keysOf(proxy).includes(key));
   }
 
+  /** Reports whether one of those cannot start without it. */
   requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       this.#of(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);

@@ -81,7 +81,7 @@ function ownDueAt({ renewAt, renewAtWall }: IssuedTokens, now: number, wall: num
   return Math.min(renewAt, renewAtWall + now - wall);
 }
 
-/** False also if a client wrote another time, to renew its tokens sooner. */
+/** Reports whether the Secret is as issued. A client may write another time, to renew its tokens sooner. */
 function isOf(
   { delegateUid, noted }: IssuedTokens,
   secret: Stored<Secret> | undefined,

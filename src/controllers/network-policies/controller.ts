@@ -21,7 +21,7 @@ const UNREAD =
   "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
   "Legation was given does not include them";
 
-/** A pod is under the same rules wherever it runs, and starts nowhere before them. */
+/** Gives members the NetworkPolicies of their pods' namespaces: no pod starts before them. */
 export class NetworkPolicyController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<NetworkPolicy>;

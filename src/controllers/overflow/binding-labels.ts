@@ -9,6 +9,7 @@ import { memberOf } from "../../pods/proxy.ts";
 const FIRST_MINOR = 35;
 const versionAnswer = z.object({ major: z.string(), minor: z.string() });
 
+/** Reports whether the host's API server makes a pod a proxy in its Binding. Rejects with KubeError. */
 export async function bindsLabels(host: ClusterClient, signal: AbortSignal): Promise<boolean> {
   return copiesLabels(await host.raw({ method: "GET", path: "/version", signal }));
 }
@@ -21,10 +22,7 @@ export function copiesLabels(answer: unknown): boolean {
   return (major ?? 0) > 1 || (major === 1 && (minor ?? 0) >= FIRST_MINOR);
 }
 
-/**
- * Their Bindings may not have made these pods proxies: no watch of Legation selects them, and no cluster would run
- * them.
- */
+/** Pods that their Bindings did not make proxies: no watch of Legation selects them, and no cluster would run them. */
 export class UnmarkedPods {
   readonly #pods = new Map<ObjectKey, Stored<Pod>>();
 

@@ -34,7 +34,10 @@ const WAKING = [
   "defaultsChanged",
 ] as const;
 
-/** Watches pods in overflow mode only while they have no node: pods that the host runs cost nothing. */
+/**
+ * Binds pods without a node on the host to virtual nodes. Watches them only while they have none: pods that the host
+ * runs cost nothing.
+ */
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;

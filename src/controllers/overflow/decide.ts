@@ -41,7 +41,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
   return decideMember(observed, now);
 }
 
-/** A pod that waits for a preemption has a nominated node; a gated one was not tried. */
+/** Reports whether the host's scheduler found no node. A pod that waits for a preemption has a nominated one. */
 export function isUnplaced(pod: Pod): boolean {
   const nominated = (pod.status?.nominatedNodeName ?? "") !== "";
   return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;

@@ -22,7 +22,7 @@ export interface HostGroupsOptions {
   readonly groupOf: (pod: Stored<Pod>, find: FindPod) => string | undefined;
 }
 
-/** Read only when a pod of a group is about to be delegated. */
+/** Groups with pods on the host's own nodes. Read only when a pod of a group is about to be delegated. */
 export class HostGroups {
   readonly #options: HostGroupsOptions;
   readonly #namespaces = new Map<string, Reading>();

@@ -66,6 +66,7 @@ export class OverflowPlacement {
     else reservations.refuseAll(pod, refusal, sharedBy);
   }
 
+  /** Reports whether the member had refused pods like this one. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
     const { shapes } = this.#options.placementState;
     return !shapes.empty && shapes.accept(name, shapeOf(pod), "RefusedByMember");

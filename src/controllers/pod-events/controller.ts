@@ -101,6 +101,7 @@ export class PodEventController {
     for (const each of waiting) this.#tell(each);
   }
 
+  /** Reports whether the event was about a known delegate. */
   #tell({ member, event, isNew }: Waiting): boolean {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
@@ -109,7 +110,9 @@ export class PodEventController {
     return true;
   }
 
-  /** A hostile member could claim any pod of the host. */
+  /**
+   * Reports whether the proxy may have its delegate in the member: a hostile member could claim any pod of the host.
+   */
   #isPlacedIn(member: string, owner: Owner): boolean {
     const proxy = this.#options.proxies.get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;

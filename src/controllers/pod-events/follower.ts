@@ -27,7 +27,7 @@ export interface FollowerOptions {
   readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
 }
 
-/** Keeps no store: events are many, and only new ones matter. */
+/** Follows a cluster's events without a store: they are many, and only new ones matter. */
 export class EventFollower {
   readonly #options: FollowerOptions;
   readonly #backoff: ConnectionBackoff;

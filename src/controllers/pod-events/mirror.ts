@@ -9,6 +9,7 @@ const POD_NAME_LENGTH = 236;
 // vain for its events.
 const PLACEMENT_REASONS: ReadonlySet<string> = new Set(["FailedScheduling", "NotTriggerScaleUp"]);
 
+/** Reports whether the event makes sense on the host. */
 export function concernsHost({ reason }: KubeEvent): boolean {
   return reason === undefined || !PLACEMENT_REASONS.has(reason);
 }

@@ -20,7 +20,7 @@ interface Share {
 }
 
 /**
- * If the queue is full, the member with most events loses its oldest: a flood of one drops no other member's events.
+ * A fair queue: if it is full, the member with most events loses its oldest, so that a flood of one drops no other's.
  */
 export class EventQueue {
   readonly #shares = new Map<string, Share>();

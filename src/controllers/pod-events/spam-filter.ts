@@ -16,11 +16,15 @@ interface Bucket {
   readonly at: number;
 }
 
-/** Counts by the host's uid of the pod, since a hostile member may write any source and uid into its events. */
+/**
+ * Limits a member's events by the host's uid of the pod, since a hostile member may write any source and uid into
+ * them.
+ */
 export class SpamFilter {
   readonly #buckets = new Map<string, Bucket>();
   readonly #members = new Map<string, TokenBucket>();
 
+  /** Reports whether the event may be written, and counts it then. */
   accepts(member: string, { involvedObject, type }: KubeEvent, now: number): boolean {
     // Kubernetes has two types, but a member may write any.
     const key = `${member} ${involvedObject.uid} ${type === "Warning"}`;

@@ -16,7 +16,7 @@ const CONCURRENCY = 8;
 const ATTEMPTS = 5;
 const BACKOFF = { initialMs: 200, maxMs: 10_000 };
 
-/** Writes events of one pod one after another, so that watchers see them in order, apart from retries. */
+/** Writes events to the host, those of one pod one after another, so that watchers see them in order. */
 export class EventWriter {
   readonly #options: WriterOptions;
   readonly #filter = new SpamFilter();

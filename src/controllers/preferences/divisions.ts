@@ -21,6 +21,7 @@ interface Known {
 // Kinds that scale down by deletion cost.
 const KINDS_WITH_COST: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController"]);
 
+/** Ranks members for each owner's next replica, and gives each replica its deletion cost. */
 export class Divisions {
   readonly proxies: OwnedProxies = new OwnedProxies();
   readonly #known = new Map<string, Known>();

@@ -44,7 +44,7 @@ interface Family {
 
 const NONE: Replicas = {};
 
-/** Updated by each placement decision, too, so that a burst is counted. */
+/** The live proxies of each owner, by member. Updated by each placement decision, too, so that a burst is counted. */
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();

@@ -377,6 +377,7 @@ function takenBy({ spec }: Stored<KubeNode>, cluster: string): string {
   );
 }
 
+/** Reports whether the member answers and its pods can be read. */
 function isHeard({ probed, unreadable }: Member): boolean {
   return probed.reachable && unreadable.pods === undefined;
 }

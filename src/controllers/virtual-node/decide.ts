@@ -146,6 +146,7 @@ function amountsDiffer(current: ResourceList | undefined, wanted: ResourceList):
   return !jsonEqual(parseAmounts(current), parseAmounts(wanted));
 }
 
+/** Compares conditions without their heartbeat times. */
 function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readonly NodeCondition[]): boolean {
   return wanted.some((condition) => {
     const old = current.find(({ type }) => type === condition.type);

@@ -15,6 +15,7 @@ export interface HostNodesOptions {
   readonly onChange: () => void;
 }
 
+/** Tells whether the host has nodes of its own that the node lifecycle controller counts. */
 export class HostNodes {
   readonly #options: HostNodesOptions;
   readonly #abort = new AbortController();

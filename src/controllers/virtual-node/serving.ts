@@ -19,7 +19,7 @@ export interface NodeServingOptions {
   readonly log: Logger;
 }
 
-/** Runs in the background: pods do not need the kubelet API to run. */
+/** Serves the kubelet API of every Cluster's node, in the background: pods do not need it to run. */
 export class NodeServing {
   readonly #options: NodeServingOptions;
   readonly #abort = new AbortController();

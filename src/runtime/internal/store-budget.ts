@@ -14,7 +14,7 @@ export function overBudget({ client, resource, budget }: Budgeted): KubeError {
   return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
 }
 
-/** Counts nothing without a budget. */
+/** Bytes of a shared budget that a store's objects use. Counts nothing without a budget. */
 export class StoreCharges {
   readonly #budget: ByteBudget | undefined;
   #sizes = new Map<ObjectKey, number>();

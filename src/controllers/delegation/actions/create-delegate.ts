@@ -242,6 +242,7 @@ export class Creation {
     return isThere ? "seen late" : undefined;
   }
 
+  /** Has the pod's needs copied to the member. Reports whether all of them are there. */
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
     const { preparer } = this.#options;
     const proxy = this.#state.proxies.get(key);
@@ -274,6 +275,7 @@ export class Creation {
     throw error;
   }
 
+  /** Reports whether the cause may still pass, unless an earlier create is uncertain. */
   #isEarly(proxyUid: string, { name, reachableSince }: Member, write = creationIn(name)): boolean {
     const memories = this.#memories;
     return memories.writes.mayPass(proxyUid, write, reachableSince) && memories.of(proxyUid).uncertain !== name;

@@ -145,6 +145,7 @@ export class DelegateSync {
     if (metadata.resourceVersion === action.resourceVersion) this.#hold(proxyUid, action.patch, "NoEffect");
   }
 
+  /** Counts the write. Reports whether another writer undoes it so often that it is held back. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
     return this.#memories.writes.written(proxyUid, undone(purpose), purpose.wanted);
   }

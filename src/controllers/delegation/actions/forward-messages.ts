@@ -17,7 +17,7 @@ export function forwardUndone(member: string, patch: ForwardPatch, { parts }: Pi
   return `Cluster ${member}: another client there keeps undoing ${what}; they are left so for five minutes`;
 }
 
-/** The object itself may exist. */
+/** Reports whether the API server lacks the subresource; the object itself may exist. */
 export function isUnknownSubresource(error: unknown): boolean {
   return isKubeError(error, "NotFound") && isNotServed(error.detail);
 }

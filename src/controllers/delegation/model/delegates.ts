@@ -19,10 +19,12 @@ const ENDS_WITHIN_MS = 10_000;
 
 export type Holder = MemberView & { readonly delegate: Stored<Pod> };
 
+/** Reports whether the pod is the delegate of exactly this proxy. */
 export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
   return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
 }
 
+/** Reports whether the proxy records exactly this pod as its delegate: status comes from no other. */
 export function isRecorded(delegate: Stored<Pod>, proxy: Stored<Pod>): boolean {
   return isFor(delegate, proxy) && proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === delegate.metadata.uid;
 }
@@ -43,6 +45,7 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
   return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
 }
 
+/** Reports whether the proxy is bound and its delegate on record. */
 export function isSettled(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }

@@ -5,6 +5,7 @@ import { type Purpose, undone } from "./write-purpose.ts";
 // A write without effect is held by then, and the next decision is another one.
 const CHECKED_MS = HOLD_MS + 1000;
 
+/** Reports whether a patch is held: it was refused lately, had no effect, or is undone each time. */
 export function isFutile(memory: Memory, patch: object, purpose: Purpose | undefined, now: number): boolean {
   const writes = [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
   return writes.some((write) => isHeld(memory, write, now));

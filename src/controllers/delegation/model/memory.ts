@@ -3,6 +3,7 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import { type HeldWrites, heldUntil } from "../../../runtime/held-writes.ts";
 import type { MemberReason } from "./needs.ts";
 
+/** An attempt to run a proxy in a member. */
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
@@ -77,7 +78,6 @@ export interface Told {
   readonly refusals?: readonly MemberReason[];
 }
 
-/** Milliseconds. */
 export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
@@ -99,6 +99,7 @@ export function isHeld({ held }: Memory, write: string, now: number): boolean {
   return heldUntil(held, { write, now }) !== undefined;
 }
 
+/** Reports whether a member that has not been read may hold a delegate of the proxy. */
 export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.includes(member) === true;
 }

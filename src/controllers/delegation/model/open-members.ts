@@ -7,6 +7,7 @@ export function openMembers(names: readonly string[], view: View, now: number): 
   return names.filter((name) => !isRuledOut(view, name, now));
 }
 
+/** Reports whether the member refused the pod, or one like it, and is not to be tried yet. */
 function isRuledOut(view: View, name: string, now: number): boolean {
   const attempt = view.memory.attempts[name];
   const member = memberNamed(view, name);

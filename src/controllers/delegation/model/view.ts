@@ -14,6 +14,7 @@ export interface ShapeRefusal {
   readonly until: number;
 }
 
+/** A member as a proxy's decision sees it. */
 export interface MemberView {
   readonly name: string;
   /** The API server answers, so the stores are current. */

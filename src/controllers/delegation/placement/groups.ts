@@ -71,7 +71,7 @@ export function groupOf(
   }
 }
 
-/** While a group has no home, one pod at a time is placed and the others follow: a group never parts. */
+/** The place of each group. While one has no home, one of its pods at a time is placed and the others follow. */
 export class Groups {
   readonly #pods = new Map<string, Entry>();
   readonly #groups = new Map<string, Group>();

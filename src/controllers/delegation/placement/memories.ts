@@ -181,6 +181,7 @@ export class Memories {
     this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
   }
 
+  /** Reports whether the author was told this last, in an event that has not expired. */
   isTold(proxyUid: string, message: string, now: number): boolean {
     const { told } = this.of(proxyUid);
     return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;

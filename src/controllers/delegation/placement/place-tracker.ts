@@ -54,6 +54,7 @@ export class PlaceTracker {
     if (place !== undefined && !this.#isPlace(place, key, proxy)) memories.noteUnplaced(uid);
   }
 
+  /** Reports whether the member has the delegate of an unbound proxy, is about to get it, or may have it. */
   #isPlace(name: string, key: ObjectKey, proxy: Stored<Pod>): boolean {
     const { registry, placementState } = this.#options;
     const member = registry.member(name);

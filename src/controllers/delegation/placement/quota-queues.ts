@@ -157,7 +157,7 @@ export interface QuotaPlace {
   readonly namespace: string;
 }
 
-/** The growing backoff lets each pod ask again; the end of a pod lets them ask sooner, one at a time. */
+/** Pods that members refused because a quota was full. The end of a pod there lets them ask sooner, one at a time. */
 export class QuotaQueues {
   readonly #options: QuotaQueueOptions;
   readonly #queues = new Map<string, QuotaQueue>();

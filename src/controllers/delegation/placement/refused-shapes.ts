@@ -27,7 +27,7 @@ const OWN_LABELS: ReadonlySet<string> = new Set([
   "statefulset.kubernetes.io/pod-name",
 ]);
 
-/** Spares each pod of a workload the refusal of its member: after a change there, or a while, one pod tries for all. */
+/** The shapes of pods that members refused. After a change there, or a while, one pod tries for all of its shape. */
 export class RefusedShapes {
   readonly #members = new Map<string, Map<string, Entry>>();
   readonly #trials = new Map<string, { readonly member: string; readonly shape: Shape }>();
@@ -62,6 +62,7 @@ export class RefusedShapes {
     this.#trials.set(uid, { member, shape });
   }
 
+  /** Ends the pod's trial. Reports whether other pods waited for it. */
   abandon(uid: string): boolean {
     const trial = this.#trials.get(uid);
     if (trial === undefined) return false;

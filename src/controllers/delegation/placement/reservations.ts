@@ -40,7 +40,7 @@ export class Reservations {
     this.#options = options;
   }
 
-  /** Reports whether room elsewhere became free. `pod` is absent when it is gone. */
+  /** Reserves room for a delegate that is about to be created. Reports whether room elsewhere became free. */
   attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes, clock } = this.#options;
     const freed = this.#releaseKept(proxyUid, member);
@@ -62,6 +62,7 @@ export class Reservations {
     return freed;
   }
 
+  /** Reports whether there was any room to release. */
   release(proxyUid: string, member: string): boolean {
     return this.#options.registry.member(member)?.requests.release(proxyUid) ?? false;
   }
@@ -72,11 +73,12 @@ export class Reservations {
     this.#options.shapes.abandon(proxyUid);
   }
 
+  /** Ends the pod's trial for its shape. Reports whether other pods waited for it. */
   abandon(proxyUid: string): boolean {
     return this.#options.shapes.abandon(proxyUid);
   }
 
-  /** Reports whether other pods waited for an answer that this is not. */
+  /** Notes that a member does not take the pod. Reports whether other pods waited for an answer that this is not. */
   refuse(proxyUid: string, refusal: Refusal, { nodesVersion, pod, sharedBy, growth }: Refused): boolean {
     const { memories, shapes, clock } = this.#options;
     const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), growth);
@@ -105,6 +107,7 @@ export class Reservations {
     return isNews || lastReserved !== member;
   }
 
+  /** Reports whether room became free or other pods waited for the pod's trial. */
   end(proxyUid: string): boolean {
     const hadRoom = this.#options.memories.of(proxyUid).lastReserved !== undefined;
     this.#releaseKept(proxyUid);
@@ -116,6 +119,7 @@ export class Reservations {
     this.#options.registry.member(member)?.requests.reserve(proxyUid, requests, namespace, parked);
   }
 
+  /** Reports whether the released room was in another member than `next`. */
   #releaseKept(proxyUid: string, next?: string): boolean {
     const { lastReserved } = this.#options.memories.of(proxyUid);
     return lastReserved !== undefined && this.release(proxyUid, lastReserved) && lastReserved !== next;

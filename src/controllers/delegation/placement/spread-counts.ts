@@ -18,7 +18,7 @@ interface Counted {
 // Each costs time at every change of a pod in its namespace.
 const MOST_SELECTORS = 64;
 
-/** Counts in full once per selector; events keep the counts from then on. */
+/** Counts a namespace's pods per member, by the selectors of spread constraints: in full once, then by events. */
 export class SpreadCounts {
   readonly #options: SpreadCountsOptions;
   readonly #counted = new Map<string, Map<string, Counted>>();

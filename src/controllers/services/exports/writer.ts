@@ -36,10 +36,7 @@ const EXPORT = "export";
 const API = `${serviceExports.kind} of ${serviceExports.group}`;
 const UNDERSTOOD = serviceExports.versions.join(" or ");
 
-/**
- * The copy is marked first, so that the next leader knows of the ServiceExport; it owns it, so that both are
- * collected.
- */
+/** Makes ServiceExports beside copies. A copy is marked first, so that the next leader knows of the ServiceExport. */
 export class Exports {
   readonly #options: ExportsOptions;
   readonly #guard: WriteGuard<CopyKey>;
