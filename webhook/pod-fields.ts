@@ -132,7 +132,7 @@ export function specWarnings(spec: PodFields): string[] {
   const warnings = selectorWarnings(nodeSelector ?? {});
   const all = [...(containers ?? []), ...(initContainers ?? [])];
   if (hostNetwork === true) warnings.push("spec.hostNetwork: uses the member node's network");
-  // With hostNetwork every port defaults to a host port.
+  // A pod with hostNetwork has a host port for every port.
   else if (all.some(({ ports }) => ports?.some(({ hostPort }) => hostPort !== 0 && hostPort != null) === true)) {
     warnings.push("hostPort: uses the member node's ports");
   }

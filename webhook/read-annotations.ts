@@ -79,7 +79,7 @@ export function spreadWarnings({ metadata }: ReviewedObject, { spread = [] }: Re
   ];
 }
 
-// These have a warning of their own beside `delegate: "false"`.
+// Keys with a warning of their own beside `delegate: "false"`.
 const NOT_IDLE: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
 
 /** Warns of placement annotations on pods that are not delegated, one each: the API server truncates long warnings. */

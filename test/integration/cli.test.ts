@@ -24,7 +24,7 @@ const KINDS =
 let host: Cluster;
 let west: Cluster;
 let east: Cluster;
-// Nothing listens there: these tests create no object that the webhook is called for.
+// No server listens there: the tests create no object that the webhook is called for.
 const WEBHOOK_URL = "https://127.0.0.1:1";
 
 /** Returns all objects of a cluster whose name or namespace is Legation's. */

@@ -158,7 +158,7 @@ describe("a host that is restored from a backup of etcd", () => {
     const kept = await podOf(west, namespace, "created");
     expect([kept?.metadata.uid, kept?.metadata.deletionTimestamp]).toEqual([created.metadata.uid, undefined]);
     expect(await podOf(host, namespace, "created")).toBeUndefined();
-    // There may be data in it.
+    // The claim may hold data.
     await eventually(() => controller.log().includes("kept a claim that the host does not know"));
     expect(await host.find(persistentVolumeClaims, { namespace, name: "data" })).toBeUndefined();
     const keptClaim = await west.find(persistentVolumeClaims, { namespace, name: "data" });

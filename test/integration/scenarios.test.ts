@@ -281,7 +281,7 @@ describe("members that return, leave and fill up", () => {
         evicted += 1;
         owed += 1;
       } else if (verb === "create" && subresource === "") owed = Math.max(0, owed - 1);
-      // One of ten at a time, and those that are drained.
+      // Pods in motion: one of ten at a time, and drained ones.
       expect(owed).toBeLessThanOrEqual(6);
     }
     expect(evicted).toBeGreaterThan(0);

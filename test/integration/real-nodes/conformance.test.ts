@@ -6,7 +6,7 @@ import { SCENARIOS } from "../../support/conformance/scenarios.ts";
 import { transcribe } from "../../support/conformance/transcript.ts";
 import { onRealNodes } from "../../support/harness/real-nodes.ts";
 
-// The same manifests and kubectl calls, on a plain cluster with a real node and through Legation: a user sees
+// Runs the same manifests and kubectl calls on a plain cluster with a real node and through Legation: a user sees
 // the same on the terminal, or a difference that the documentation lists.
 
 const DOCUMENT = new URL("../../../docs/conformance.md", import.meta.url);

@@ -11,7 +11,7 @@ import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { runStreaming, StreamingKubectl } from "../../support/streams/kubectl.ts";
 import { podManifest } from "../../support/streams/pods.ts";
 
-// The same pods on a plain cluster, and on a host whose member runs them: a log must be the same from both.
+// Runs the same pods on a plain cluster, and on a host whose member runs them: a log must be the same from both.
 
 const LINES = 'i=0; while [ $i -lt 20 ]; do echo "line $i"; i=$((i+1)); done; sleep 0.5; echo oops >&2';
 
@@ -100,7 +100,7 @@ onRealNodes((realNodes) => {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
   }
 
-  // These two mostly wait; later tests that neither count connections nor disturb do not wait for them.
+  // Two tests that mostly wait: later tests that neither count connections nor disturb do not wait for them.
   test.concurrent("serves the previous run's log apart from this run's", async ({ expect }) => {
     const told = (more: readonly string[]): Promise<string> =>
       kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);

@@ -8,12 +8,12 @@ export function condition(type: string): AtRest {
   return ({ workloads }) => workloads.some(({ status }) => hasTrue(status?.conditions, type));
 }
 
-/** There are pods, and all are in this phase. */
+/** Requires at least one pod, and all in this phase. */
 export function phase(wanted: string): AtRest {
   return ({ pods }) => pods.length > 0 && pods.every(({ status }) => status?.phase === wanted);
 }
 
-/** There are pods, and all have a node. */
+/** Requires at least one pod, and all with a node. */
 export function scheduled({ pods }: NamespaceState): boolean {
   return pods.length > 0 && pods.every(({ spec }) => spec?.nodeName !== undefined);
 }

@@ -74,7 +74,7 @@ const OWNED: ReadonlySet<string> = new Set(["ReplicaSet", "Job"]);
 async function empty(cluster: Cluster, name: string): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const workloads = [...WORKLOADS].sort((a, b) => Number(OWNED.has(a.kind)) - Number(OWNED.has(b.kind)));
-  // These pods have no container that needs time to end.
+  // Pods here have no container that needs time to end.
   const query = "?propagationPolicy=Background&gracePeriodSeconds=0";
   const paths = [...workloads, pods, events].map((resource) => collectionPath(resource, name) + query);
   try {

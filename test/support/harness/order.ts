@@ -37,6 +37,6 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
 }
 
 function rank({ first = false, place }: Timed): number {
-  // These files run early and in a row: their clusters stop with the last of them.
+  // Files with clusters of their own run early and in a row: the clusters stop with the last.
   return first || place === "pristine" ? 0 : 1;
 }

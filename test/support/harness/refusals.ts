@@ -90,6 +90,6 @@ export async function forbidPods(cluster: Cluster, namespace: string): Promise<v
   const collection = `/api/v1/namespaces/${namespace}/resourcequotas`;
   const body = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "none" }, spec: { hard: { pods: "0" } } };
   await apiRequest(cluster, "POST", collection, { body });
-  // Nothing is refused before it has been counted.
+  // A quota refuses nothing before its use was counted.
   await eventually(async () => (await apiRequest(cluster, "GET", `${collection}/none`)).text.includes('"used":{'));
 }

@@ -82,7 +82,7 @@ function foreignTouched(before: World, after: World): string | undefined {
 function releasedTooSoon(before: World, after: World): string | undefined {
   const uid = truth(before.host)?.metadata.uid;
   if (uid === undefined || truth(after.host)?.metadata.uid === uid) return undefined;
-  // Such a delegate may not exist yet: it is swept as soon as it is seen.
+  // An abandoned create may land later: its delegate is swept as soon as it is seen.
   if ([uid, `late:${uid}`, `left:${uid}`].some((mark) => after.abandoned.includes(mark))) return undefined;
   const left = liveDelegates(after).some((pod) => ownerOf(pod)?.uid === uid);
   return left ? `${uid} is gone, and its delegate lives` : undefined;

@@ -29,7 +29,7 @@ function start() {
   return { clock, throttle, sent, failed, create, names, settle };
 }
 
-/** As many creates as are in flight to a near member. */
+/** The number of creates in flight to a near member. */
 const FIRST = ["a", "b", "c", "d", "e"];
 
 describe("creates in a member", () => {

@@ -264,7 +264,7 @@ test("reaches no other cluster by any method of the client", async () => {
     upgrade: () => by.upgrade(pods, ref, "exec", exec),
     stream: () => by.stream(pods, ref, "log", { query }),
   });
-  // Nothing is expected of the client behind it.
+  // The client behind it gets no request.
   const identity = { problem: "another cluster answers", mistaken: AbortSignal.abort(), confirm: async () => {} };
   const confirmed = new ConfirmedClient(fakeClient({}), identity, { of: (_, send) => send() });
   for (const request of Object.values(requestsBy(confirmed))) {

@@ -126,7 +126,7 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
     makeIPTablesUtilChains: false,
     podLogsDir: join(directory, "logs"),
     volumePluginDir: join(directory, "volume-plugins"),
-    // There is no name server to reach.
+    // The node reaches no name server.
     resolvConf: "",
     // ConfigMaps and Secrets that change come to running containers with this; a minute by default.
     syncFrequency: "10s",

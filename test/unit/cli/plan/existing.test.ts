@@ -50,7 +50,7 @@ describe("a workload that is on the host already", () => {
       replica("d", ""),
     ];
     const plan = await planned(object, {}, present);
-    // Neither their room nor their group holds the new ones where they were.
+    // Room and group of the old pods do not hold the new ones where they were.
     expect(division(plan)).toEqual({ east: 2, west: 0 });
     expect(plan.workloads[0]).toMatchObject({
       notes: ["has 4 pods now (1 on this cluster, 1 without a node, 2 in west); the plan places all its pods anew"],

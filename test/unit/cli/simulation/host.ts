@@ -2,7 +2,7 @@ import type { Cluster, ClusterStatus } from "../../../../src/api/cluster.ts";
 import type { KubeNode, Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
 
-/** What a built member has in place of the defaults: one kind of two nodes with 8 cores each. */
+/** Parts of a built member. Default: one kind of two nodes with 8 cores each. */
 export interface MemberParts {
   readonly labels?: Readonly<Record<string, string>>;
   readonly spec?: Partial<Cluster["spec"]>;

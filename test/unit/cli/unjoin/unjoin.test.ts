@@ -366,7 +366,7 @@ describe("an unjoin on a host that", () => {
       [host.peek({ plural: "nodes" }, node), host.peek({ plural: "leases" }, lease)].filter((each) => each);
     await leaves();
     expect(left()).toHaveLength(2);
-    // Nothing of Legation's runs there, so it is not cordoned either.
+    // The node runs no pod of Legation's, so unjoin does not cordon it either.
     expect(left()[0]).not.toHaveProperty("spec");
     expect(lines).toContain("host: Cluster west removed");
   });

@@ -53,7 +53,7 @@ test.each([
     client: clusterWith(plural),
     memory: new ByteBudget(1e6),
     watches: new Set(),
-    // Nothing is done there meanwhile.
+    // No write reaches the member meanwhile.
     reachable: false,
     read: true,
     delegates: { list: () => [], liveIn: () => 0, usersOf: () => 0, using: () => [] },

@@ -54,7 +54,7 @@ describe("a delegate that its member no longer shows", () => {
     const observed = world(running, [member("west")], { memory: memory({ ineffective: new Map([[MARKS, now + 5]]) }) });
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Looking", requeueAt: now + 5 });
     expect(decide(observed, now + 5).actions).toEqual([action]);
-    // But not its end.
+    // The end of the proxy does not wait.
     const over = decide({ ...observed, proxy: ending }, now).actions;
     expect(over).toEqual([{ ...action, ends: { gracePeriodSeconds: 17 } }]);
   });
