@@ -7,7 +7,6 @@ import { awaitPreviousLeader } from "./phases/await-previous-leader.ts";
 import { awaitBoundScheduling, awaitScheduling } from "./phases/await-scheduling.ts";
 import { bind, bindDeparted, repeatBinding } from "./phases/bind.ts";
 import { awaitNeeds, awaitPlacement, choose, followGroup, gated } from "./phases/choose.ts";
-import { confirmGone } from "./phases/confirm-gone.ts";
 import { ending } from "./phases/ending.ts";
 import { ended, follow } from "./phases/follow.ts";
 import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
@@ -17,7 +16,7 @@ import { settleUncertain } from "./phases/settle-uncertain.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
 import { lostHolder, unreachable } from "./phases/unreachable.ts";
-import { endedBeforeItWent, vanished } from "./phases/vanished.ts";
+import { confirmGone, endedBeforeItWent, vanished } from "./phases/vanished.ts";
 import { awaitWithdrawal, confirmOther, leaveOthers, withdrawDuplicates } from "./phases/withdraw.ts";
 
 /** A proxy without a node of which no member shows a delegate: one member gets it. */

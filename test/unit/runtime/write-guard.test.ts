@@ -153,6 +153,22 @@ describe("a failed write", () => {
     expect(await at(5_000, error)).toBe("lasting");
   });
 
+  test("that its caller judges may pass for ten seconds, and is failing until it is answered or for two minutes", async () => {
+    const fails = (): boolean => guard.mayPass("web", "create");
+    expect(guard.isFailing("web", "create")).toBe(false);
+    expect(fails()).toBe(true);
+    await clock.advance(10_000);
+    expect(fails()).toBe(false);
+    expect(guard.mayPass("web", "create", clock.now())).toBe(true);
+    guard.answered("web", "create");
+    expect(guard.isFailing("web", "create")).toBe(false);
+    fails();
+    await clock.advance(2 * MINUTE - 1);
+    expect(guard.isFailing("web", "create")).toBe(true);
+    await clock.advance(1);
+    expect(guard.isFailing("web", "create")).toBe(false);
+  });
+
   test("counts for all objects of the resource when the cluster denies the right", async () => {
     await at(0, failure("Forbidden", DENIAL));
     expect(await at(10_000, failure("Forbidden", DENIAL, { resource: "services" }))).toBe("transient");

@@ -16,7 +16,7 @@ import {
 import { notReadyWrite, statusWrite, verdict } from "../model/feedback.ts";
 import { writeAgainAt } from "../model/futile-writes.ts";
 import { type PodView, wallTime } from "../model/view.ts";
-import { confirmGoneIn } from "./confirm-gone.ts";
+import { confirmGoneIn } from "./vanished.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */
 export const released: Phase = (view, now) => {

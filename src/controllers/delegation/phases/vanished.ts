@@ -1,11 +1,14 @@
+import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
-import { isTerminal } from "../../../pods/pod-state.ts";
-import { decided, type Phase } from "../model/decision.ts";
-import { boundMember, lastRecorded } from "../model/delegates.ts";
+import { askedGrace, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
+import { heldUntil } from "../../../runtime/held-writes.ts";
+import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { boundMember, isFor, lastRecorded } from "../model/delegates.ts";
 import { feedback, verdict } from "../model/feedback.ts";
 import { writeAgainAt } from "../model/futile-writes.ts";
-import { refusalOfOwnMember, wallTime } from "../model/view.ts";
+import { MARKS } from "../model/memory.ts";
+import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../model/view.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */
 export const endedBeforeItWent: Phase = (view, now) => {
@@ -14,6 +17,35 @@ export const endedBeforeItWent: Phase = (view, now) => {
   const actions = feedback(view.proxy, last);
   return decided("Finished", actions, writeAgainAt(view.memory, actions, now));
 };
+
+/** The recorded delegate may only have lost its label and run on, so its member is asked. */
+export const confirmGone: Phase = (view, now) => {
+  const member = boundMember(view);
+  return member === undefined ? undefined : confirmGoneIn(member, view, now);
+};
+
+/** Returns undefined when the delegate has surely gone. */
+export function confirmGoneIn(
+  { name, departed }: MemberView,
+  view: PodView,
+  now: number,
+): DelegationDecision | undefined {
+  const { proxy, memory } = view;
+  const { uid: proxyUid, annotations } = proxy.metadata;
+  const delegateUid = annotations?.[DELEGATE_UID_ANNOTATION];
+  if (delegateUid === undefined || memory.gone === delegateUid) return undefined;
+  const isLast = departed?.metadata.uid === delegateUid && isFor(departed, proxy);
+  if (isLast && (isDeleting(departed) || isTerminal(departed))) return undefined;
+  const restore = { type: "restoreMarks", member: name, proxyUid, delegateUid } as const;
+  if (isDeleting(proxy)) {
+    const gracePeriodSeconds = askedGrace(proxy);
+    const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
+    return decided("Looking", [{ ...restore, ends }]);
+  }
+  const until = heldUntil(memory.held, { write: MARKS, now });
+  if (until !== undefined) return decided("Looking", [], until);
+  return decided("Looking", [restore]);
+}
 
 /** The delegate went although no one on the host deleted the proxy: the pod fails, as after an eviction on a node. */
 export const vanished: Phase = (view, now) => {
