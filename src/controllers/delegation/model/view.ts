@@ -39,7 +39,7 @@ export interface MemberView {
   readonly notReady?: boolean;
   /** An operator declared its virtual node out of service. Only set while the member cannot be read. */
   readonly outOfService?: boolean;
-  /** The author's placement leaves the member out, or its Cluster is refused, so it never had the pod. Only set where it may hold an unseen delegate. */
+  /** Why the member never had the pod. Only set where it may hold an unseen delegate. */
   readonly excluded?: string;
   /** How the pod reaches the host's API server from there is not known yet. Only set where its create is in doubt. */
   readonly apiPending?: boolean;

@@ -7,7 +7,7 @@ import { READ_QUIETLY_MS } from "./choose.ts";
 /** A member that answers again has done by then what the previous leader had sent to it; ms. */
 export const SETTLES_MS = 1000;
 
-/** Members that may hold a delegate of the previous leader, or of an earlier connection, have shown or denied it before another gets the pod. */
+/** Waits until members that may hold a delegate of the previous leader, or of an earlier connection, have shown or denied it. */
 export const awaitPreviousLeader: Phase = (view, now) => {
   const { proxy, members, memory } = view;
   const holding = members.filter(({ name, excluded }) => mayHold(memory, name) && excluded === undefined);
