@@ -21,6 +21,7 @@ import {
   OVERFLOW_AFTER_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
+  WHOLE_KEY,
 } from "./keys.ts";
 import { isLabelValue, labelKeyProblem, parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
@@ -67,6 +68,8 @@ export interface RequestedPlacement {
   readonly mode?: OverflowMode;
   /** `legation.dev/overflow-after`, in seconds. */
   readonly overflowAfterSeconds?: number;
+  /** `legation.dev/whole`: the Job itself goes to a member, not its pods. */
+  readonly whole?: boolean;
 }
 
 export interface Problem {
@@ -97,6 +100,7 @@ const AUTHOR_KEYS: readonly string[] = [
   API_ANNOTATION,
   MODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
+  WHOLE_KEY,
 ];
 
 /**
@@ -173,8 +177,9 @@ function readAnnotation(key: string, text: string): RequestedPlacement | string 
   if (tooLong !== undefined) return tooLong;
   switch (key) {
     case DELEGATE_ANNOTATION:
-      if (text === "true" || text === "false") return { delegate: text === "true" };
-      return `${quote(text)} is neither "true" nor "false"; write one of them`;
+      return isFlag(text) ? { delegate: text === "true" } : noFlag(text);
+    case WHOLE_KEY:
+      return isFlag(text) ? { whole: text === "true" } : noFlag(text);
     case CLUSTERS_ANNOTATION:
       return readClusters(text);
     case CLUSTER_SELECTOR_ANNOTATION: {
@@ -228,6 +233,14 @@ function readAnnotation(key: string, text: string): RequestedPlacement | string 
     default:
       return isForeignKey(key) ? readForeignAnnotation(key, text) : unknownKey(key);
   }
+}
+
+function isFlag(text: string): boolean {
+  return text === "true" || text === "false";
+}
+
+function noFlag(text: string): string {
+  return `${quote(text)} is neither "true" nor "false"; write one of them`;
 }
 
 function readClusters(text: string): RequestedPlacement | string {

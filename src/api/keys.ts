@@ -32,6 +32,14 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
+/** Runs a Job whole in one member: `true`. Also the label by which the controller's watch selects such Jobs. */
+export const WHOLE_KEY = "legation.dev/whole";
+export const WHOLE_VALUE = "true";
+/** Finalizer that keeps a whole Job until its copy is confirmed gone. */
+export const WHOLE_FINALIZER = "legation.dev/whole";
+/** `spec.managedBy` of a whole Job: the host's Job controller leaves it alone (KEP-4368). */
+export const WHOLE_MANAGED_BY = "legation.dev/whole";
+
 // Marks of Legation on a proxy pod.
 /** Label of a proxy, by which the controller's watch selects. */
 export const PROXY_LABEL = "legation.dev/proxy";

@@ -28,6 +28,7 @@ import { KeptDelegates, RestoredHost } from "./restored-host.ts";
 import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
+import { WholeJobController } from "./whole-jobs/controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -50,6 +51,7 @@ export class Controllers {
   readonly #delegation: DelegationController;
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
+  readonly #wholeJobs: WholeJobController;
   readonly #serving: NodeServing | undefined;
 
   constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
@@ -137,6 +139,14 @@ export class Controllers {
       view,
       refusedWrites,
     });
+    this.#wholeJobs = new WholeJobController({
+      ...running,
+      identity,
+      memberNamespaces,
+      recorder,
+      restoredHost,
+      rules: this.#delegation.placementState.reader,
+    });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -154,6 +164,7 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await yieldToEventLoop();
     }
+    this.#wholeJobs.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -164,6 +175,7 @@ export class Controllers {
     this.#options.metrics?.members.follow(undefined);
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#wholeJobs.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();

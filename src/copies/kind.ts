@@ -1,5 +1,6 @@
 import { jsonEqual } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import type { DeleteOptions } from "../kube/client.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
 import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy-metadata.ts";
@@ -20,6 +21,10 @@ export interface CopiedKind<T extends KubeObject> {
   readonly isFrozen?: (copy: T) => boolean;
   /** Returns the source with the labels and annotations that a copy carries. Default: all. */
   readonly carried?: (source: Stored<T>) => Stored<T>;
+  /** A copy of an earlier source of the same name is replaced: it stands for a run, which no other source continues. */
+  readonly isOneRun?: boolean;
+  /** What becomes of the objects that the copy owns when it is deleted. Default: the API server's. */
+  readonly propagationPolicy?: DeleteOptions["propagationPolicy"];
   /** Labels and annotations matter to users: none starts with a copy that differs in them. */
   readonly metadataMatters?: boolean;
   /** Reports whether members get the object at all. Default: they do. */
@@ -83,11 +88,13 @@ export function driftOf<T extends KubeObject>(
   copy: Stored<T>,
   { source, host, sameContent }: Comparison<T>,
 ): Drift {
-  const { fixed, body, isFrozen, metadataMatters } = kind;
+  const { fixed, body, isFrozen, isOneRun, metadataMatters } = kind;
+  const owner = ownerOf(copy);
+  const isOfAnother = owner !== undefined && owner.uid !== source.metadata.uid;
+  if (isOfAnother && isOneRun === true) return "immutable";
   if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return "immutable";
   if (!sameContent) return isFrozen?.(copy) === true ? "immutable" : "content";
-  const owner = ownerOf(copy);
-  if (owner !== undefined && owner.uid !== source.metadata.uid) return "content";
+  if (isOfAnother) return "content";
   if (wantedMetadata(copy, carried(kind, source), host) === undefined) return "none";
   return metadataMatters === true ? "content" : "metadata";
 }

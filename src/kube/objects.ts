@@ -5,6 +5,7 @@ import type {
   V1Container,
   V1ContainerStatus,
   V1EndpointSlice,
+  V1Job,
   V1Lease,
   V1Namespace,
   V1Node,
@@ -54,6 +55,7 @@ export type Stored<T extends KubeObject> = T & {
   metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
 };
 
+export type Job = Wire<V1Job>;
 export type Pod = Wire<V1Pod>;
 export type PodSpec = Wire<V1PodSpec>;
 export type PodStatus = Wire<V1PodStatus>;

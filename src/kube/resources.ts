@@ -3,6 +3,7 @@ import {
   dataShape,
   endpointSliceShape,
   eventShape,
+  jobShape,
   metadataShape,
   networkPolicyShape,
   nodeShape,
@@ -16,6 +17,7 @@ import type {
   CertificateSigningRequest,
   ConfigMap,
   EndpointSlice,
+  Job,
   KubeEvent,
   KubeNode,
   KubeObject,
@@ -116,6 +118,14 @@ export const deployments: Resource<KubeObject> = {
   plural: "deployments",
   kind: "Deployment",
   namespaced: true,
+};
+export const jobs: Resource<Job> = {
+  group: "batch",
+  version: "v1",
+  plural: "jobs",
+  kind: "Job",
+  namespaced: true,
+  shape: jobShape,
 };
 export const events: Resource<KubeEvent> = {
   ...core,

@@ -71,6 +71,8 @@ export interface Standing {
   /** Absent without a copy or a source. */
   readonly drift?: Drift;
   readonly refusal?: CopyRefusal;
+  /** When a refused copy may be tried again; epoch ms. */
+  readonly refusedUntil?: number;
   readonly held?: HoldReason;
   /** Users that the host does not know keep the copy. */
   readonly keptForOthers: boolean;
@@ -203,6 +205,7 @@ export class Copier<T extends KubeObject> {
     const source = this.sourceFor(member, name);
     const object = source.state === "present" ? source.object : undefined;
     const refusal = this.#executor.refusal(key);
+    const refusedUntil = this.#executor.refusedUntil(key);
     const held = object && this.#executor.held(key, object, copy);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
     return {
@@ -211,6 +214,7 @@ export class Copier<T extends KubeObject> {
       ofSource: copy !== undefined && object !== undefined && standsFor(copy, object),
       ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(name.kind, copy, object) }),
       ...(refusal === undefined ? {} : { refusal }),
+      ...(refusedUntil === undefined ? {} : { refusedUntil }),
       ...(held === undefined ? {} : { held: held.reason }),
       keptForOthers: this.#executor.keptUntil(key) !== undefined,
     };

@@ -218,7 +218,7 @@ export class CopyExecutor<T extends KubeObject> {
 
   async #delete(
     member: Member,
-    { resource }: CopiedKind<T>,
+    { resource, propagationPolicy }: CopiedKind<T>,
     { action, context }: { readonly action: ActionOf<T, "delete">; readonly context: Context },
   ): Promise<Expectation<Observed<T>>> {
     const { ref, copy } = action;
@@ -231,7 +231,7 @@ export class CopyExecutor<T extends KubeObject> {
       return () => true;
     }
     const { resourceVersion } = copy.metadata;
-    await this.#writer.delete(key, { member, resource, copy, signal });
+    await this.#writer.delete(key, { member, resource, copy, signal, propagationPolicy });
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 

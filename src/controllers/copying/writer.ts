@@ -4,6 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
   isLastingRefusal,
@@ -222,13 +223,24 @@ export class CopyWriter<Key extends string> {
 
   async delete<T extends KubeObject>(
     key: Key,
-    { member, resource, copy, signal }: Omit<Place<T>, "ref"> & { readonly copy: Stored<T> },
+    {
+      member,
+      resource,
+      copy,
+      signal,
+      propagationPolicy,
+    }: Omit<Place<T>, "ref"> & {
+      readonly copy: Stored<T>;
+      readonly propagationPolicy?: DeleteOptions["propagationPolicy"];
+    },
   ): Promise<void> {
     const { namespace = "", name, uid, resourceVersion } = copy.metadata;
     const wasLeaving = this.isLeaving(key, copy);
     this.#leaving.set(key, uid);
     try {
-      await member.client.delete(resource, { namespace, name }, { uid, resourceVersion, signal });
+      const preconditions = { uid, resourceVersion };
+      const propagation = propagationPolicy === undefined ? {} : { propagationPolicy };
+      await member.client.delete(resource, { namespace, name }, { ...preconditions, ...propagation, signal });
     } catch (error) {
       if (isKubeError(error) && surelyStays(error, wasLeaving)) {
         this.#leaving.delete(key);

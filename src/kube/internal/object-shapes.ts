@@ -176,3 +176,9 @@ export const claimShape: Shape = optional({
 });
 
 export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });
+
+const jobCondition = fields({ type: text, status: text }, { reason: text, message: text });
+export const jobShape: Shape = optional({
+  spec: optional({ suspend: flag, manualSelector: flag, template: optional({ metadata: object, spec: object }) }),
+  status: optional({ startTime: text, conditions: list(jobCondition) }),
+});

@@ -1,0 +1,253 @@
+import { placementExcludes } from "../../api/annotations.ts";
+import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import { type Job, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { hasStarted, isFinished, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
+import { findByList } from "../../kube/list.ts";
+import { jobs } from "../../kube/resources.ts";
+import type { Rule } from "../../placement/candidate.ts";
+import { explain, rank } from "../../placement/rank.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { overrideSpec } from "../../pods/overrides.ts";
+import { Controller } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/event-bus.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import { Copier } from "../copying/copier.ts";
+import type { CopyRef, Source } from "../copying/model.ts";
+import type { PodCopierOptions } from "../copying/pod-copier.ts";
+import type { PodRules } from "../delegation/placement/pod-rules.ts";
+import type { ControllerEvents } from "../events.ts";
+import type { RestoredHost } from "../restored-host.ts";
+import { decide } from "./decide.ts";
+import { Executor, STATUS } from "./execute.ts";
+import type { Action, Observed, Place } from "./model.ts";
+
+export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
+  readonly events: Events<ControllerEvents>;
+  readonly restoredHost: RestoredHost;
+  /** The rules of authors and operators, as for a pod of the Job's template. */
+  readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
+}
+
+const { kind: KIND } = WHOLE_JOB.resource;
+const MEMBER_INDEX = "member";
+// A copy that the host has after all, or that an operator has to look at, is asked for again.
+const KEPT_MS = 60_000;
+
+/**
+ * Runs Jobs whole in members: gives each to one member, whose own Job controller makes its pods, and writes its status back. The
+ * copier creates, changes and deletes the copies.
+ */
+export class WholeJobController {
+  readonly #options: WholeJobOptions;
+  readonly #copier: Copier<Job>;
+  readonly #guard: WriteGuard<ObjectKey>;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  /** When each Job's status was last written, by uid; epoch ms. Losing it costs one write. */
+  readonly #statusWrittenAt = new Map<string, number>();
+  /** Jobs with overrides, by source and member. */
+  readonly #overridden = new WeakMap<Stored<Job>, Map<string, Source<Job>>>();
+
+  constructor(options: WholeJobOptions) {
+    this.#options = options;
+    const { host, registry, recorder, events, clock } = options;
+    this.#guard = new WriteGuard({ clock });
+    this.#copier = new Copier<Job>({
+      ...options,
+      name: "whole-job-copies",
+      kinds: [WHOLE_JOB],
+      clause: "",
+      users: {
+        areKnown: () => this.#copier.sources.isRead(KIND, ""),
+        use: (_member, _ref, source) => ({
+          demand: source.state === "present" && !hasStarted(source.object) ? "needed" : "kept",
+        }),
+        anyNeeds: () => true,
+        sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
+        onCopy: (_member, name) => this.#loop.enqueue(objectKey(name)),
+        onSource: (_kind, job) => this.#onJob(job),
+        onSources: () => this.#onRead(),
+        onMember: (member) => this.#enqueueOf(member.name),
+      },
+      indexes: { [MEMBER_INDEX]: (job) => [memberOfJob(job) ?? ""] },
+      beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
+    });
+    const executor = new Executor({
+      host,
+      registry,
+      recorder,
+      guard: this.#guard,
+      clock,
+      onStatus: (uid) => this.#statusWrittenAt.set(uid, clock.now()),
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "whole-jobs",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => executor.execute(action, context),
+      },
+      options,
+    );
+    events.on("cluster", (name) => {
+      this.#copier.onMembers();
+      this.#enqueueOf(name);
+      this.#enqueueOf("");
+    });
+    events.on("connection", (member) => {
+      if (member.reachable) this.#copier.onMember(member);
+      this.#enqueueOf("");
+    });
+    events.on("nodeSpec", () => this.#enqueueOf(""));
+    events.on("defaultsChanged", () => this.#enqueueOf(""));
+  }
+
+  start(): void {
+    this.#copier.sources.need(KIND, "");
+    this.#copier.onMembers();
+  }
+
+  async stop(): Promise<void> {
+    await this.#copier.stop();
+    await this.#loop.stop();
+  }
+
+  #onJob(job: Stored<Job>): void {
+    const { uid, deletionTimestamp, finalizers = [] } = job.metadata;
+    if (deletionTimestamp !== undefined && finalizers.length === 0) this.#statusWrittenAt.delete(uid);
+    this.#loop.enqueue(objectKey(job.metadata));
+  }
+
+  #onRead(): void {
+    for (const member of this.#options.registry.members()) this.#copier.onMember(member);
+    this.#enqueueOf("");
+  }
+
+  /** Enqueues the Jobs that the member has; without a name, those that no member has. */
+  #enqueueOf(member: string): void {
+    const recorded = this.#copier.sources.byIndex(KIND, "", { index: MEMBER_INDEX, value: member });
+    for (const { metadata } of recorded) this.#loop.enqueue(objectKey(metadata));
+  }
+
+  /** Gives the Job to the member on record alone, with the author's overrides. */
+  #sourceFor(member: Member, source: Source<Job>): Source<Job> {
+    if (source.state !== "present") return source;
+    const job = source.object;
+    if (memberOfJob(job) !== member.name || job.metadata.deletionTimestamp !== undefined) return { state: "missing" };
+    const known = this.#overridden.get(job) ?? new Map<string, Source<Job>>();
+    this.#overridden.set(job, known);
+    const given = known.get(member.name) ?? this.#overriddenFor(member, job);
+    known.set(member.name, given);
+    return given;
+  }
+
+  #overriddenFor(member: Member, job: Stored<Job>): Source<Job> {
+    const parsed = this.#options.rules.parse(podOf(job));
+    const written = job.spec?.template.spec;
+    if (!parsed.ok || parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
+      return { state: "present", object: job };
+    }
+    const overridden = overrideSpec(written, parsed.placement.overrides, member.candidate());
+    if ("problem" in overridden) return { state: "unknown", message: overridden.problem };
+    const template = { ...job.spec.template, spec: overridden.spec };
+    return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const { name, namespace = "" } = objectRef(key);
+    const source = this.#copier.sources.of({ kind: KIND, namespace, name });
+    if (source.state !== "present") {
+      if (source.state === "missing") this.#guard.forget(key);
+      return undefined;
+    }
+    const job = source.object;
+    const place = this.#placeOf(job, { kind: KIND, namespace, name });
+    const isPlaced = place !== undefined && place.refusal === undefined;
+    const statusWrittenAt = this.#statusWrittenAt.get(job.metadata.uid);
+    const statusHeldUntil = this.#guard.heldUntil(key, STATUS, JSON.stringify(place?.copy?.status));
+    return {
+      job,
+      ...(place === undefined ? {} : { place }),
+      ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job) }),
+      ...(statusWrittenAt === undefined ? {} : { statusWrittenAt }),
+      ...(statusHeldUntil === undefined ? {} : { statusHeldUntil }),
+    };
+  }
+
+  #placeOf(job: Stored<Job>, name: Omit<CopyRef, "member">): Place | undefined {
+    const recorded = memberOfJob(job);
+    if (recorded === undefined) return undefined;
+    const { registry } = this.#options;
+    const member = registry.member(recorded);
+    if (member === undefined) {
+      return { member: recorded, state: registry.cluster(recorded) === undefined ? "gone" : "silent" };
+    }
+    const copy = this.#copier.copies.of(member, KIND, name.namespace, name.name);
+    const { refusal, refusedUntil } = this.#copier.standing(member, name);
+    return {
+      member: recorded,
+      state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
+      ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
+      ...(refusal === undefined || refusedUntil === undefined
+        ? {}
+        : { refusal: { message: refusal.message, until: refusedUntil } }),
+    };
+  }
+
+  /** Ranks the members for one pod of the Job's template. */
+  #choiceFor(job: Stored<Job>): NonNullable<Observed["choice"]> {
+    const { rules, registry } = this.#options;
+    const pod = podOf(job);
+    if (!rules.optedIn(pod)) return { fitting: [], why: `namespace ${job.metadata.namespace} is not opted in` };
+    const parsed = rules.parse(pod);
+    if (!parsed.ok) return { fitting: [], why: parsed.problems.map(({ message }) => message).join("; ") };
+    const { placement } = parsed;
+    const selection: Rule = {
+      refusal: (candidate) => {
+        const message = placementExcludes(placement, candidate) ?? this.#unread(candidate.name);
+        return message === undefined ? undefined : { reason: "NotSelected", message };
+      },
+    };
+    const { policy, wishes } = rules.of(pod, placement);
+    const candidates = registry.members().map((member) => member.candidate());
+    const ranking = rank({ requests: podRequests(pod), rules: [selection, ...policy, ...wishes], candidates });
+    // A Job may wait in a member without room: its pods do not all run at once anyway.
+    return { fitting: [...ranking.fitting, ...ranking.full], why: explain(ranking.refusals) };
+  }
+
+  #unread(name: string): string | undefined {
+    const member = this.#options.registry.member(name);
+    if (member === undefined || this.#copier.copies.read(member)) return undefined;
+    const reason = this.#copier.copies.failing(member);
+    const remedy = "if this lasts, let it join again, since an earlier version was not given access to Jobs";
+    return `its Jobs cannot be read yet${reason === undefined ? "" : ` (${reason})`}; ${remedy}`;
+  }
+
+  /** Asks the host whether the Job of a copy is gone, or has another member. Returns for how long the copy stays; ms. */
+  async #keptFor(
+    member: Member,
+    ref: CopyRef,
+    { copy, signal }: { readonly copy: Stored<Job>; readonly signal: AbortSignal },
+  ): Promise<number | undefined> {
+    const { host, restoredHost } = this.#options;
+    const found = await findByList(host, jobs, ref, signal);
+    if (found === undefined) {
+      if (restoredHost.keeps(member.name, "a Job", copy.metadata)) return KEPT_MS;
+      await restoredHost.confirm(member.name, jobs.plural, signal);
+      return undefined;
+    }
+    const isWanted = found.metadata.uid === ownerOf(copy)?.uid && found.metadata.deletionTimestamp === undefined;
+    return isWanted && memberOfJob(found) === member.name ? KEPT_MS : undefined;
+  }
+}
+
+/** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */
+function podOf({ metadata, spec }: Stored<Job>): Stored<Pod> {
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
+  const { labels = {} } = spec?.template.metadata ?? {};
+  return {
+    metadata: { ...metadata, labels, annotations },
+    ...(spec?.template.spec === undefined ? {} : { spec: spec.template.spec }),
+  };
+}

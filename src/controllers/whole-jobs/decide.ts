@@ -1,0 +1,104 @@
+import { jsonEqual } from "../../api/json.ts";
+import { WHOLE_FINALIZER } from "../../api/keys.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { hasStarted, isFinished, type JobStatus } from "../../copies/jobs.ts";
+import type { Decision } from "../../runtime/controller.ts";
+import type { Action, Observed } from "./model.ts";
+
+type Phase = (observed: Observed, now: number, wall: number) => Decision<Action> | undefined;
+
+// Room that becomes free is an event of pods only.
+const LOOK_AGAIN_MS = 30_000;
+// A member that may soon be asked again does not lose the Job to another: both could create it.
+const MOVES_BEFORE_MS = 10_000;
+// The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
+const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
+
+/** A whole Job's life, from top to bottom. The first phase that answers decides. */
+const PHASES: readonly Phase[] = [end, rest, place, failRemoved, move, failVanished, follow];
+
+export function decide(observed: Observed, now: number, wall: number): Decision<Action> {
+  for (const phase of PHASES) {
+    const decision = phase(observed, now, wall);
+    if (decision !== undefined) return decision;
+  }
+  return { actions: [], outcome: "InStep" };
+}
+
+/** Waits until the copy, which the copier deletes, is gone. */
+function end({ job, place }: Observed): Decision<Action> | undefined {
+  const { deletionTimestamp, finalizers = [] } = job.metadata;
+  if (deletionTimestamp === undefined) return undefined;
+  if (!finalizers.includes(WHOLE_FINALIZER)) return { actions: [], outcome: "Gone" };
+  if (place?.state === "silent") return { actions: [], outcome: "Unreachable" };
+  if (place?.copy !== undefined) return { actions: [], outcome: "Removing" };
+  const asked = place?.state === "usable" ? { member: place.member } : {};
+  return { actions: [{ type: "release", job, ...asked }], outcome: "Releasing" };
+}
+
+/** Leaves a finished Job as it is: its TTL on the host deletes it. */
+function rest({ job }: Observed): Decision<Action> | undefined {
+  return isFinished(job) ? { actions: [], outcome: "Finished" } : undefined;
+}
+
+/** Records the member before anything is created there, so that no other member has the Job. */
+function place({ job, place, choice }: Observed, now: number): Decision<Action> | undefined {
+  return place === undefined ? give(job, choice, now) : undefined;
+}
+
+/** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
+function failRemoved({ job, place }: Observed): Decision<Action> | undefined {
+  if (place?.state !== "gone") return undefined;
+  return fail(job, place.member, "ClusterRemoved", `Cluster ${place.member}, which had the Job, was removed`);
+}
+
+/** Gives a Job that its member does not take to another. */
+function move({ job, place, choice }: Observed, now: number): Decision<Action> | undefined {
+  if (place?.refusal === undefined || place.copy !== undefined || hasStarted(job)) return undefined;
+  const { member, refusal } = place;
+  // The answer to the next attempt is an event.
+  if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
+  const others = choice && { ...choice, fitting: choice.fitting.filter((other) => other !== member) };
+  return give(job, others, now, `${member}: ${refusal.message}`);
+}
+
+/** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
+function failVanished({ job, place }: Observed): Decision<Action> | undefined {
+  if (place?.state !== "usable" || place.copy !== undefined || !hasStarted(job)) return undefined;
+  return fail(job, place.member, "DeletedInMember", `a client of ${place.member} deleted the Job there`);
+}
+
+/** Writes the copy's status to the Job. */
+function follow(
+  { job, place, statusWrittenAt = 0, statusHeldUntil }: Observed,
+  now: number,
+  wall: number,
+): Decision<Action> | undefined {
+  const status = place?.copy?.status;
+  if (place?.state !== "usable" || status === undefined || jsonEqual(status, job.status ?? {})) return undefined;
+  if (statusHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: statusHeldUntil };
+  const dueAt = isUrgent(job, status) ? now : statusWrittenAt + pauseMs(status, wall);
+  if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
+  return { actions: [{ type: "status", job, status }], outcome: "Following" };
+}
+
+/** Reports whether more than counters differ. */
+function isUrgent({ status: before }: Job, status: JobStatus): boolean {
+  return before?.startTime !== status.startTime || !jsonEqual(before?.conditions ?? [], status.conditions ?? []);
+}
+
+function pauseMs({ startTime }: JobStatus, wall: number): number {
+  const age = startTime === undefined ? 0 : wall - Date.parse(startTime);
+  return Math.min(Math.max(age * COUNTERS.shareOfAge, COUNTERS.leastMs), COUNTERS.mostMs);
+}
+
+function fail(job: Stored<Job>, member: string, reason: string, message: string): Decision<Action> {
+  return { actions: [{ type: "fail", job, member, reason, message }], outcome: "Failing" };
+}
+
+function give(job: Stored<Job>, choice: Observed["choice"], now: number, before = ""): Decision<Action> {
+  const [member] = choice?.fitting ?? [];
+  if (member !== undefined) return { actions: [{ type: "record", job, member }], outcome: "Placing" };
+  const message = [before, choice?.why ?? ""].filter((words) => words !== "").join("; ");
+  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
+}

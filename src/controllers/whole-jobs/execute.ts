@@ -1,0 +1,142 @@
+import { CLUSTER_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
+import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { failedStatus, type JobStatus } from "../../copies/jobs.ts";
+import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
+import { findByList } from "../../kube/list.ts";
+import { jobs } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ActionContext, Expectation } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
+import type { WriteGuard } from "../../runtime/write-guard.ts";
+import type { Action, Observed } from "./model.ts";
+
+export interface ExecutorOptions {
+  readonly host: ClusterClient;
+  readonly registry: Pick<Registry, "member">;
+  readonly recorder: Pick<EventRecorder, "record">;
+  readonly guard: WriteGuard<ObjectKey>;
+  readonly clock: Pick<Clock, "wall">;
+  /** Called with the uid of a Job whose status was written. */
+  readonly onStatus: (uid: string) => void;
+}
+
+/** The write of a status, to the write guard. */
+export const STATUS = "status";
+const CONTESTED_FOR_MS = 10 * 60_000;
+
+type Done = Promise<Expectation<Observed> | undefined>;
+type Context = ActionContext<ObjectKey>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+/** Carries out the writes for whole Jobs on the host. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with KubeError. */
+  async execute(action: Action, context: Context): Done {
+    switch (action.type) {
+      case "record":
+        return this.#record(action, context);
+      case "status":
+        return this.#writeStatus(action.job, action.status, context);
+      case "fail":
+        return this.#fail(action, context);
+      case "release":
+        return this.#release(action, context);
+      case "report":
+        this.#tell(action.job, "NotPlaced", action.message);
+        return undefined;
+    }
+  }
+
+  async #record({ job, member }: ActionOf<"record">, { signal }: Context): Done {
+    const { resourceVersion, finalizers = [] } = job.metadata;
+    const held = finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
+    const metadata = { resourceVersion, annotations: { [CLUSTER_ANNOTATION]: member }, finalizers: held };
+    const isWritten = await this.#patch(job, { type: "merge", body: { metadata } }, { signal });
+    if (isWritten) this.#tell(job, "Placed", `${member} has the Job`, "Normal");
+    return changedSince(job);
+  }
+
+  async #writeStatus(job: Stored<Job>, status: JobStatus, { key, signal, log }: Context): Done {
+    const { guard, onStatus } = this.#options;
+    const version = JSON.stringify(status);
+    const body = [
+      { op: "test", path: "/metadata/uid", value: job.metadata.uid },
+      { op: "add", path: "/status", value: status },
+    ];
+    try {
+      await this.#patch(job, { type: "json", body }, { signal, subresource: "status" });
+    } catch (error) {
+      if (!isLastingRefusal(error)) throw error;
+      const message = `this cluster refuses the status that the Job has in its member: ${error.detail}`;
+      if (guard.refuse(key, STATUS, { message, dedupe: message }, { content: version })) {
+        this.#tell(job, "StatusRefused", message);
+      }
+      return () => true;
+    }
+    onStatus(job.metadata.uid);
+    if (guard.written(key, STATUS, { version }, { holdMs: CONTESTED_FOR_MS })) {
+      const message = "another manager keeps changing the Job's status: it is left as it is for ten minutes";
+      log.warn(message);
+      this.#tell(job, "StatusContested", message);
+    }
+    return changedSince(job);
+  }
+
+  async #fail({ job, member, reason, message }: ActionOf<"fail">, context: Context): Done {
+    if (await this.#hasCopy(job, member, context.signal)) return undefined;
+    const now = `${new Date(this.#options.clock.wall()).toISOString().slice(0, -5)}Z`;
+    return this.#writeStatus(job, failedStatus(job, { reason, message, now }), context);
+  }
+
+  async #release({ job, member }: ActionOf<"release">, { signal }: Context): Done {
+    if (member !== undefined && (await this.#hasCopy(job, member, signal))) return undefined;
+    const { resourceVersion, finalizers = [] } = job.metadata;
+    const others = finalizers.filter((finalizer) => finalizer !== WHOLE_FINALIZER);
+    await this.#patch(job, { type: "merge", body: { metadata: { resourceVersion, finalizers: others } } }, { signal });
+    return changedSince(job);
+  }
+
+  /** Asks the member itself: a create whose response was lost may have been done since. */
+  async #hasCopy(job: Stored<Job>, name: string, signal: AbortSignal): Promise<boolean> {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return false;
+    try {
+      const found = await findByList(member.client, jobs, objectRef(objectKey(job.metadata)), signal);
+      return found !== undefined && ownerOf(found)?.uid === job.metadata.uid;
+    } catch (error) {
+      member.noteFailure(error);
+      throw error;
+    }
+  }
+
+  /** Returns false if the Job has changed since, or is gone, which is an event. */
+  async #patch(job: Stored<Job>, patch: Patch, options: WriteOptions): Promise<boolean> {
+    const ref = objectRef(objectKey(job.metadata));
+    try {
+      await this.#options.host.patch(jobs, ref, patch, { ...options, metadataOnly: true });
+      return true;
+    } catch (error) {
+      if (isKubeError(error, "Conflict", "NotFound")) return false;
+      throw error;
+    }
+  }
+
+  #tell(job: Stored<Job>, reason: string, message: string, type: "Normal" | "Warning" = "Warning"): void {
+    const dedupe = `${job.metadata.uid}/${message}`;
+    this.#options.recorder.record(referenceTo(jobs, job), { reason, message, type, dedupe });
+  }
+}
+
+function changedSince({ metadata: { resourceVersion } }: Stored<Job>): Expectation<Observed> {
+  return ({ job }) => job.metadata.resourceVersion !== resourceVersion;
+}
