@@ -1,7 +1,7 @@
 import fastJsonPatch from "fast-json-patch";
 import type { RequestedPlacement } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
-import { HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, WHOLE_KEY } from "../src/api/keys.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import { withEndlessTolerations } from "../src/pods/failover.ts";
 import { toProxy } from "../src/pods/proxy.ts";
@@ -39,6 +39,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...written, spec]);
   const wanted = isWanted(placement, mode);
+  if (placement.whole === true) return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
   if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;

@@ -8,6 +8,7 @@ import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow.ts";
+import { mutateWhole } from "./mutate-whole.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
@@ -39,10 +40,8 @@ const SHAPES: Readonly<Record<string, Shape>> = {
  * Copies the author's annotations from a workload into its pod template, and removals too. The template's own values
  * win. Problems of its future pods are refused here.
  */
-export function mutateWorkload(
-  { object, oldObject, kind, operation }: AdmissionRequest,
-  mode: DelegationMode,
-): Verdict {
+export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode): Verdict {
+  const { object, oldObject, kind, operation } = request;
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
     return allowed();
@@ -53,6 +52,8 @@ export function mutateWorkload(
   // matchConditions exclude these; custom conditions get the same answer.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
 
+  const whole = mutateWhole(request);
+  if (whole !== undefined) return whole;
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);
   if (kind.kind === DAEMON_SET) return allowed();

@@ -1,5 +1,11 @@
 import { parsePlacement } from "../src/api/annotations.ts";
-import { DELEGATE_ANNOTATION, DELEGATION_LABEL, FAILOVER_ANNOTATION, MODE_ANNOTATION } from "../src/api/keys.ts";
+import {
+  DELEGATE_ANNOTATION,
+  DELEGATION_LABEL,
+  FAILOVER_ANNOTATION,
+  MODE_ANNOTATION,
+  WHOLE_KEY,
+} from "../src/api/keys.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
 import { placementWarnings } from "./read-annotations.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
@@ -18,6 +24,11 @@ export function validateNamespace({ object }: AdmissionRequest): Verdict {
     return denied([
       `annotation ${MODE_ANNOTATION}: a namespace says by its label when its pods are delegated; remove it and write ` +
         `the label ${DELEGATION_LABEL}: "overflow" (when this cluster has no room) or "all" (from the start)`,
+    ]);
+  }
+  if (parsed.placement.whole !== undefined) {
+    return denied([
+      `annotation ${WHOLE_KEY}: is read on Jobs alone, so it has no effect on a namespace; remove it and write it on Jobs`,
     ]);
   }
   if (parsed.placement.failover !== undefined) {

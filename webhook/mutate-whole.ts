@@ -1,0 +1,131 @@
+import fastJsonPatch from "fast-json-patch";
+import { isJsonObject, type JsonObject } from "../src/api/json.ts";
+import {
+  API_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  FAILOVER_ANNOTATION,
+  GROUP_ANNOTATION,
+  GROUP_BY_ANNOTATION,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
+  PREFERENCES_ANNOTATION,
+  WHOLE_FINALIZER,
+  WHOLE_KEY,
+  WHOLE_MANAGED_BY,
+  WHOLE_VALUE,
+} from "../src/api/keys.ts";
+import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { overrideProblems, readAnnotations } from "./read-annotations.ts";
+import { denied, patched, type Verdict } from "./responses.ts";
+
+/** A Job, or the Job template of a CronJob. */
+interface JobLike extends JsonObject {
+  readonly metadata?: ReviewedObject["metadata"];
+}
+
+// These place single pods.
+const OF_PODS = [
+  API_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  FAILOVER_ANNOTATION,
+  GROUP_ANNOTATION,
+  GROUP_BY_ANNOTATION,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
+  PREFERENCES_ANNOTATION,
+];
+const WRITE_IN_JOB_TEMPLATE =
+  `metadata: annotation ${WHOLE_KEY}: a CronJob stays here, and its Jobs go to members; write the annotation in ` +
+  "spec.jobTemplate.metadata.annotations";
+
+/** Marks a Job that runs whole in a member, or the Job template of a CronJob. Undefined when the workload's pods are delegated one by one. */
+export function mutateWhole({ object, oldObject, kind, operation }: AdmissionRequest): Verdict | undefined {
+  if (object === undefined) return undefined;
+  if (kind.kind === "CronJob") return mutateCronJob(object);
+  const isWhole = asksWhole(object);
+  const wasWhole = oldObject !== undefined && asksWhole(oldObject);
+  if (!isWhole && !wasWhole) return undefined;
+  if (kind.kind !== "Job") return denied([notForKind(kind.kind)]);
+  if (operation === "UPDATE" && isWhole !== wasWhole) {
+    return denied([
+      `annotation ${WHOLE_KEY}: is read when a Job is created, since what runs it never changes; ` +
+        "delete the Job, and create it anew",
+    ]);
+  }
+  const problems = problemsOf(object);
+  if (problems.length > 0) return denied(problems.map((problem) => `metadata: ${problem}`));
+  const { labels, finalizers = [] } = object.metadata;
+  const marked = {
+    ...withMarks(object),
+    metadata: {
+      ...object.metadata,
+      labels: { ...labels, [WHOLE_KEY]: WHOLE_VALUE },
+      finalizers: finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER],
+    },
+  };
+  return patched(fastJsonPatch.compare(object, marked));
+}
+
+/** The CronJob controller copies labels, annotations and spec from the template; a Job's finalizer comes from Legation's controller. */
+function mutateCronJob(cronJob: ReviewedObject): Verdict | undefined {
+  if (asksWhole(cronJob)) return denied([WRITE_IN_JOB_TEMPLATE]);
+  const { spec } = cronJob;
+  if (!isJsonObject(spec) || !isJsonObject(spec.jobTemplate)) return undefined;
+  const template: JobLike = spec.jobTemplate;
+  const { metadata = {} } = template;
+  if (asksWhole(template)) {
+    const problems = problemsOf(template);
+    if (problems.length > 0) return denied(problems.map((problem) => `spec.jobTemplate.metadata: ${problem}`));
+    const marked = {
+      ...withMarks(template),
+      metadata: { ...metadata, labels: { ...metadata.labels, [WHOLE_KEY]: WHOLE_VALUE } },
+    };
+    return patched(fastJsonPatch.compare(cronJob, { ...cronJob, spec: { ...spec, jobTemplate: marked } }));
+  }
+  if (managerOf(template) !== WHOLE_MANAGED_BY) return undefined;
+  const { [WHOLE_KEY]: _, ...labels } = metadata.labels ?? {};
+  const { managedBy: __, ...jobSpec } = isJsonObject(template.spec) ? template.spec : {};
+  const unmarked = { ...template, spec: jobSpec, metadata: { ...metadata, labels } };
+  return patched(fastJsonPatch.compare(cronJob, { ...cronJob, spec: { ...spec, jobTemplate: unmarked } }));
+}
+
+function asksWhole({ metadata }: JobLike): boolean {
+  const value = metadata?.annotations?.[WHOLE_KEY];
+  return value !== undefined && value !== "false";
+}
+
+function problemsOf(job: JobLike): string[] {
+  const annotations = job.metadata?.annotations ?? {};
+  const { placement, problems } = readAnnotations(annotations);
+  const ofPods = OF_PODS.filter((key) => annotations[key] !== undefined && annotations[key] !== "true").map(
+    (key) =>
+      `annotation ${key}: places single pods, and a Job with ${WHOLE_KEY} goes to one member; remove one of the two`,
+  );
+  const manager = managerOf(job);
+  const ofManager =
+    manager === undefined || manager === WHOLE_MANAGED_BY
+      ? []
+      : [`annotation ${WHOLE_KEY}: ${manager} manages the Job (spec.managedBy); remove one of the two`];
+  return [...problems, ...ofPods, ...overrideProblems(placement, podSpecOf(job)), ...ofManager];
+}
+
+function withMarks(job: JobLike): JobLike {
+  return { ...job, spec: { ...(isJsonObject(job.spec) ? job.spec : {}), managedBy: WHOLE_MANAGED_BY } };
+}
+
+function managerOf({ spec }: JobLike): unknown {
+  return isJsonObject(spec) ? (spec.managedBy ?? undefined) : undefined;
+}
+
+function podSpecOf({ spec }: JobLike): unknown {
+  return isJsonObject(spec) && isJsonObject(spec.template) ? spec.template.spec : undefined;
+}
+
+function notForKind(kind: string): string {
+  return (
+    `annotation ${WHOLE_KEY}: this cluster has a controller for every ${kind}, which cannot be told to leave one alone; ` +
+    `write ${DELEGATE_ANNOTATION}: "true" instead, and its pods run in members`
+  );
+}
