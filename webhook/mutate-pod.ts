@@ -39,7 +39,8 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...written, spec]);
   const wanted = isWanted(placement, mode);
-  if (placement.whole === true) return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
+  if (placement.whole === true)
+    return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
   const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
   if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;

@@ -1,6 +1,5 @@
 import { jsonEqual } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import type { DeleteOptions } from "../kube/client.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
 import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy-metadata.ts";
@@ -24,7 +23,7 @@ export interface CopiedKind<T extends KubeObject> {
   /** A copy of an earlier source of the same name is replaced: it stands for a run, which no other source continues. */
   readonly isOneRun?: boolean;
   /** What becomes of the objects that the copy owns when it is deleted. Default: the API server's. */
-  readonly propagationPolicy?: DeleteOptions["propagationPolicy"];
+  readonly propagationPolicy?: "Foreground" | "Background" | "Orphan";
   /** Labels and annotations matter to users: none starts with a copy that differs in them. */
   readonly metadataMatters?: boolean;
   /** Reports whether members get the object at all. Default: they do. */

@@ -2,10 +2,9 @@ import { jsonEqual } from "../../api/json.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { hasStarted, isFinished, type JobStatus } from "../../copies/jobs.ts";
-import type { Decision } from "../../runtime/controller.ts";
-import type { Action, Observed } from "./model.ts";
+import type { JobDecision, Observed } from "./model.ts";
 
-type Phase = (observed: Observed, now: number, wall: number) => Decision<Action> | undefined;
+type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
 
 // Room that becomes free is an event of pods only.
 const LOOK_AGAIN_MS = 30_000;
@@ -17,7 +16,7 @@ const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 /** A whole Job's life, from top to bottom. The first phase that answers decides. */
 const PHASES: readonly Phase[] = [end, rest, place, failRemoved, move, failVanished, follow];
 
-export function decide(observed: Observed, now: number, wall: number): Decision<Action> {
+export function decide(observed: Observed, now: number, wall: number): JobDecision {
   for (const phase of PHASES) {
     const decision = phase(observed, now, wall);
     if (decision !== undefined) return decision;
@@ -26,7 +25,7 @@ export function decide(observed: Observed, now: number, wall: number): Decision<
 }
 
 /** Waits until the copy, which the copier deletes, is gone. */
-function end({ job, place }: Observed): Decision<Action> | undefined {
+function end({ job, place }: Observed): JobDecision | undefined {
   const { deletionTimestamp, finalizers = [] } = job.metadata;
   if (deletionTimestamp === undefined) return undefined;
   if (!finalizers.includes(WHOLE_FINALIZER)) return { actions: [], outcome: "Gone" };
@@ -37,23 +36,23 @@ function end({ job, place }: Observed): Decision<Action> | undefined {
 }
 
 /** Leaves a finished Job as it is: its TTL on the host deletes it. */
-function rest({ job }: Observed): Decision<Action> | undefined {
+function rest({ job }: Observed): JobDecision | undefined {
   return isFinished(job) ? { actions: [], outcome: "Finished" } : undefined;
 }
 
 /** Records the member before anything is created there, so that no other member has the Job. */
-function place({ job, place, choice }: Observed, now: number): Decision<Action> | undefined {
+function place({ job, place, choice }: Observed, now: number): JobDecision | undefined {
   return place === undefined ? give(job, choice, now) : undefined;
 }
 
 /** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
-function failRemoved({ job, place }: Observed): Decision<Action> | undefined {
+function failRemoved({ job, place }: Observed): JobDecision | undefined {
   if (place?.state !== "gone") return undefined;
   return fail(job, place.member, "ClusterRemoved", `Cluster ${place.member}, which had the Job, was removed`);
 }
 
 /** Gives a Job that its member does not take to another. */
-function move({ job, place, choice }: Observed, now: number): Decision<Action> | undefined {
+function move({ job, place, choice }: Observed, now: number): JobDecision | undefined {
   if (place?.refusal === undefined || place.copy !== undefined || hasStarted(job)) return undefined;
   const { member, refusal } = place;
   // The answer to the next attempt is an event.
@@ -63,7 +62,7 @@ function move({ job, place, choice }: Observed, now: number): Decision<Action> |
 }
 
 /** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
-function failVanished({ job, place }: Observed): Decision<Action> | undefined {
+function failVanished({ job, place }: Observed): JobDecision | undefined {
   if (place?.state !== "usable" || place.copy !== undefined || !hasStarted(job)) return undefined;
   return fail(job, place.member, "DeletedInMember", `a client of ${place.member} deleted the Job there`);
 }
@@ -73,7 +72,7 @@ function follow(
   { job, place, statusWrittenAt = 0, statusHeldUntil }: Observed,
   now: number,
   wall: number,
-): Decision<Action> | undefined {
+): JobDecision | undefined {
   const status = place?.copy?.status;
   if (place?.state !== "usable" || status === undefined || jsonEqual(status, job.status ?? {})) return undefined;
   if (statusHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: statusHeldUntil };
@@ -92,11 +91,11 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
   return Math.min(Math.max(age * COUNTERS.shareOfAge, COUNTERS.leastMs), COUNTERS.mostMs);
 }
 
-function fail(job: Stored<Job>, member: string, reason: string, message: string): Decision<Action> {
+function fail(job: Stored<Job>, member: string, reason: string, message: string): JobDecision {
   return { actions: [{ type: "fail", job, member, reason, message }], outcome: "Failing" };
 }
 
-function give(job: Stored<Job>, choice: Observed["choice"], now: number, before = ""): Decision<Action> {
+function give(job: Stored<Job>, choice: Observed["choice"], now: number, before = ""): JobDecision {
   const [member] = choice?.fitting ?? [];
   if (member !== undefined) return { actions: [{ type: "record", job, member }], outcome: "Placing" };
   const message = [before, choice?.why ?? ""].filter((words) => words !== "").join("; ");

@@ -40,3 +40,11 @@ export type Action =
   /** Lets the Job go, after its member was asked for the copy. */
   | { readonly type: "release"; readonly job: Stored<Job>; readonly member?: string }
   | { readonly type: "report"; readonly job: Stored<Job>; readonly message: string };
+
+/** Actions for one Job, and when to look again without an event. */
+export interface JobDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
