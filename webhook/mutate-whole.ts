@@ -2,6 +2,7 @@ import fastJsonPatch from "fast-json-patch";
 import { isJsonObject, type JsonObject } from "../src/api/json.ts";
 import {
   API_ANNOTATION,
+  CLUSTER_ANNOTATION,
   CLUSTER_SPREAD_ANNOTATION,
   DELEGATE_ANNOTATION,
   FAILOVER_ANNOTATION,
@@ -97,7 +98,8 @@ function asksWhole({ metadata }: JobLike): boolean {
 }
 
 function problemsOf(job: JobLike): string[] {
-  const annotations = job.metadata?.annotations ?? {};
+  // The policy legation-whole-jobs guards the member's name.
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = job.metadata?.annotations ?? {};
   const { placement, problems } = readAnnotations(annotations);
   const ofPods = OF_PODS.filter((key) => annotations[key] !== undefined && annotations[key] !== "true").map(
     (key) =>

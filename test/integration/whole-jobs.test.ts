@@ -265,7 +265,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
       async () => (await find(clients().host, namespace))?.metadata.annotations?.["legation.dev/cluster"],
     );
     for (const [change, words] of [
-      ["legation.dev/cluster=east", "changed by Legation's controller alone"],
+      ["legation.dev/cluster=elsewhere", "changed by Legation's controller alone"],
       [`${WHOLE_KEY}-`, "delete the Job, and create it anew"],
     ] as const) {
       await expect(kubectl(hostCluster(), ["annotate", "job", "sum", change, "--overwrite", ...as])).rejects.toThrow(
