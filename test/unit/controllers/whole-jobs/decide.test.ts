@@ -25,18 +25,11 @@ function copy(status: NonNullable<Job["status"]>): Stored<Job> {
 function decided(observed: Partial<Observed>): string[] {
   const { actions, outcome, requeueAt } = decide({ job: job(), ...observed }, NOW, NOW);
   const words = actions.map((action) => {
-    switch (action.type) {
-      case "record":
-        return `record ${action.member}`;
-      case "fail":
-        return `fail ${action.reason}`;
-      case "release":
-        return `release, asking ${action.member ?? "nobody"}`;
-      case "report":
-        return `report ${action.message}`;
-      case "status":
-        return "status";
-    }
+    if (action.type === "status") return "status";
+    if (action.type === "report") return `report ${action.message}`;
+    if (action.type === "fail") return `fail ${action.reason}`;
+    if (action.type === "record") return `record ${action.member}`;
+    return `release, asking ${action.member ?? "nobody"}`;
   });
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [`in ${requeueAt - NOW} ms`])];
 }

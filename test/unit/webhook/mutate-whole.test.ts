@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import { apply, type ReviewParts, request } from "./reviews.ts";
+
+const WHOLE = { "legation.dev/whole": "true" };
+const TEMPLATE = { spec: { containers: [{ name: "main", image: "busybox" }] } };
+
+function job(annotations: object = WHOLE, spec: object = {}, metadata: object = {}): object {
+  return { metadata: { name: "sum", annotations, ...metadata }, spec: { template: TEMPLATE, ...spec } };
+}
+
+function marked(annotations: object = WHOLE): object {
+  const metadata = { labels: { "legation.dev/whole": "true" }, finalizers: ["legation.dev/whole"] };
+  return job(annotations, { managedBy: "legation.dev/whole" }, metadata);
+}
+
+function cronJob(jobTemplate: object, annotations: object = {}): object {
+  return { metadata: { name: "nightly", annotations }, spec: { schedule: "@daily", jobTemplate } };
+}
+
+/** The object after admission, or why it is refused. */
+function admitted(parts: ReviewParts): unknown {
+  const verdict = mutateWorkload(request({ kind: "Job", ...parts }), "annotated");
+  return verdict.kind === "denied" ? verdict.message : apply(parts.object, verdict);
+}
+
+describe("a Job that runs whole", () => {
+  test("gets its label, its finalizer and its manager, and nothing else", () => {
+    const annotations = { ...WHOLE, "legation.dev/clusters": "west" };
+    expect(admitted({ object: job(annotations) })).toEqual(marked(annotations));
+    expect(admitted({ object: marked() })).toEqual(marked());
+  });
+
+  test("keeps its marks when an update leaves them out", () => {
+    expect(admitted({ operation: "UPDATE", object: job(), oldObject: marked() })).toEqual(marked());
+  });
+
+  test('is an ordinary Job with "false"', () => {
+    const object = job({ "legation.dev/whole": "false" });
+    expect(admitted({ object })).toMatchObject({ spec: { template: { metadata: { annotations: {} } } } });
+    expect(admitted({ object })).not.toHaveProperty("spec.managedBy");
+  });
+
+  test.each<[string, ReviewParts, string]>([
+    ["an annotation for single pods", { object: job({ ...WHOLE, "legation.dev/group": "a" }) }, "legation.dev/group"],
+    [
+      "another manager",
+      { object: job(WHOLE, { managedBy: "kueue.x-k8s.io/multikueue" }) },
+      "multikueue manages the Job",
+    ],
+    ["a value that is no flag", { object: job({ "legation.dev/whole": "yes" }) }, 'neither "true" nor "false"'],
+    ["a cluster list without a name", { object: job({ ...WHOLE, "legation.dev/clusters": "" }) }, "names no cluster"],
+    [
+      "the annotation on a Job that exists",
+      { operation: "UPDATE", object: job(), oldObject: job({}) },
+      "create it anew",
+    ],
+    ["its removal", { operation: "UPDATE", object: job({}), oldObject: marked() }, "create it anew"],
+    ["a Deployment", { kind: "Deployment", object: job() }, 'write legation.dev/delegate: "true" instead'],
+    ["a CronJob itself", { kind: "CronJob", object: cronJob(job({}), WHOLE) }, "spec.jobTemplate.metadata.annotations"],
+  ])("is refused with %s", (_, parts, words) => {
+    expect(admitted(parts)).toContain(words);
+  });
+});
+
+describe("the Job template of a CronJob", () => {
+  const template = (annotations: object): object => ({ metadata: { annotations }, spec: { template: TEMPLATE } });
+
+  test("is marked without the finalizer, which no CronJob passes on", () => {
+    expect(admitted({ kind: "CronJob", object: cronJob(template(WHOLE)) })).toEqual(
+      cronJob({
+        metadata: { annotations: WHOLE, labels: { "legation.dev/whole": "true" } },
+        spec: { template: TEMPLATE, managedBy: "legation.dev/whole" },
+      }),
+    );
+  });
+
+  test("loses its marks with the annotation", () => {
+    const marks = { metadata: { labels: { "legation.dev/whole": "true", app: "sum" } } };
+    const object = cronJob({ ...marks, spec: { template: TEMPLATE, managedBy: "legation.dev/whole" } });
+    const oldObject = cronJob(template(WHOLE));
+    const parts: ReviewParts = { kind: "CronJob", operation: "UPDATE", object, oldObject };
+    expect(admitted(parts)).toEqual(cronJob({ metadata: { labels: { app: "sum" } }, spec: { template: TEMPLATE } }));
+  });
+});
