@@ -10,12 +10,13 @@ import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
+import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "shares", "division", "scale", "soak"];
+const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "scale", "soak"];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
@@ -86,7 +87,7 @@ if (parts.has("client")) {
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
-if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(part))) {
+if (["webhook", "delegation", "shares", "division", "jobs"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
@@ -115,6 +116,10 @@ if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(par
   if (parts.has("shares")) {
     const [pods = 0] = counts;
     await whileItRuns(benchShares({ host, members, legation, pods, onProgress: progress, onFigure }));
+  }
+  if (parts.has("jobs")) {
+    const [pods = 0] = counts;
+    await whileItRuns(benchWholeJobs({ host, members, pods, onProgress: progress, onFigure }));
   }
   if (parts.has("division")) {
     await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));

@@ -1,0 +1,96 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
+import type { Job } from "../../src/api/kubernetes.ts";
+import { jobs, pods } from "../../src/kube/resources.ts";
+import { ends, template } from "../support/builders/workload.ts";
+import { auditEvents } from "../support/clusters/audit.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+// A new leader waits for the Lease of the one before.
+const PATIENT = { timeoutMs: 90_000 };
+const JOB = "/jobs/sum";
+
+/** Each write in the life of a whole Job that runs to its end and is deleted. */
+const WRITES = [
+  { write: "its member is recorded", where: "host", method: "PATCH", path: JOB, body: /"legation.dev\/cluster"/ },
+  { write: "its copy is created", where: "member", method: "POST", path: "/jobs", body: /./ },
+  { write: "its status says that it runs", where: "host", method: "PATCH", path: `${JOB}/status`, body: /"startTime"/ },
+  {
+    write: "its status says that it is complete",
+    where: "host",
+    method: "PATCH",
+    path: `${JOB}/status`,
+    body: /"Complete"/,
+  },
+  { write: "its copy is deleted", where: "member", method: "DELETE", path: JOB, body: /./ },
+  { write: "its finalizer is removed", where: "host", method: "PATCH", path: JOB, body: /"finalizers":\[\]/ },
+] as const;
+
+/** Counts the Jobs that were ever created in the members' namespace. */
+async function created(namespace: string): Promise<number> {
+  const ofJobs = await Promise.all(
+    (["west", "east"] as const).map((name) =>
+      auditEvents(
+        memberCluster(name),
+        ({ verb, objectRef, responseStatus }) =>
+          verb === "create" &&
+          objectRef?.resource === "jobs" &&
+          objectRef.namespace === namespace &&
+          responseStatus?.code === 201,
+        [namespace],
+      ),
+    ),
+  );
+  return ofJobs.flat().length;
+}
+
+// A failed test may have left it killed.
+beforeEach(() => gated().legation.controller.start());
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  test.each(WRITES)("restarts and ends a whole Job's life the same: $write", async ({ where, method, path, body }) => {
+    const { legation, trap, release } = gated();
+    const { host, west, east } = clients();
+    onTestFinished(release);
+    const labels = { [DELEGATION_LABEL]: "annotated" };
+    const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
+    const ref = { namespace, name: "sum" };
+    const killed = Promise.withResolvers<void>();
+    trap(where, {
+      when,
+      namespace,
+      catches: (write) =>
+        write.method === method && write.path.endsWith(`/${namespace}${path}`) && body.test(write.body),
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed.resolve();
+      },
+    });
+    const restarted = killed.promise.then(() => legation.controller.start());
+    await host.create(jobs, {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { ...ref, annotations: { [WHOLE_KEY]: "true" } },
+      spec: { template: template({ restartPolicy: "Never" }, ends(0)) as NonNullable<Job["spec"]>["template"] },
+    });
+    const isComplete = async (): Promise<boolean> =>
+      (await host.get(jobs, ref)).status?.conditions?.some(({ type }) => type === "Complete") ?? false;
+    await eventually(isComplete, { ...PATIENT, what: "the Job is complete" });
+    expect((await host.get(jobs, ref)).status).toMatchObject({ succeeded: 1 });
+    await host.delete(jobs, ref, { propagationPolicy: "Background" });
+    await eventuallyPasses(async () => {
+      const left = await Promise.all([host, west, east].map((client) => client.find(jobs, ref)));
+      expect(left).toEqual([undefined, undefined, undefined]);
+      const { items } = await host.list(pods, { namespace });
+      expect(items).toEqual([]);
+    }, PATIENT);
+    await restarted;
+    expect(await created(namespace)).toBe(1);
+  });
+});
