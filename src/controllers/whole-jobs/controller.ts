@@ -68,7 +68,7 @@ export class WholeJobController {
         onCopy: (_member, name) => this.#loop.enqueue(objectKey(name)),
         onSource: (_kind, job) => this.#onJob(job),
         onSources: () => this.#onRead(),
-        onMember: (member) => this.#enqueueOf(member.name),
+        onMember: (member) => this.#onMember(member),
       },
       indexes: { [MEMBER_INDEX]: (job) => [memberOfJob(job) ?? ""] },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
@@ -124,10 +124,18 @@ export class WholeJobController {
     this.#enqueueOf("");
   }
 
+  #onMember({ name }: Member): void {
+    for (const job of this.#jobsOf(name)) this.#copier.enqueue({ member: name, ...this.#copier.nameOf(KIND, job) });
+    this.#enqueueOf(name);
+  }
+
   /** Enqueues the Jobs that the member has; without a name, those that no member has. */
   #enqueueOf(member: string): void {
-    const recorded = this.#copier.sources.byIndex(KIND, "", { index: MEMBER_INDEX, value: member });
-    for (const { metadata } of recorded) this.#loop.enqueue(objectKey(metadata));
+    for (const { metadata } of this.#jobsOf(member)) this.#loop.enqueue(objectKey(metadata));
+  }
+
+  #jobsOf(member: string): Stored<Job>[] {
+    return this.#copier.sources.byIndex(KIND, "", { index: MEMBER_INDEX, value: member });
   }
 
   /** Gives the Job to the member on record alone, with the author's overrides. */
