@@ -13,6 +13,8 @@ const OTHERS: ReadonlySet<string> = new Set([
   ...["NoEffect", "Refused", "Undone"],
   // Types and statuses of conditions, and types of events.
   ...["ContainersReady", "Failure", "True", "Unreachable", "Normal", "Warning"],
+  // An outcome of a decision, which logs and metrics show.
+  "Failing",
   // The kubelet's own.
   "TerminationByKubelet",
 ]);
