@@ -144,6 +144,33 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     expect([await find(west, namespace), await find(east, namespace)]).toEqual([undefined, undefined]);
   });
 
+  test("gets its marks back when a client of the member removes them, and ends as it would have", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    await create(namespace, { suspend: true }, { annotations: WEST });
+    await hostJob(namespace, "Suspended");
+    await host.patch(jobs, { namespace, name: "sum" }, { type: "merge", body: { spec: { suspend: false } } });
+    await hostJob(namespace, "Complete");
+    const running = await newNamespace();
+    await create(running, {}, { annotations: WEST, pod: stays("running") });
+    await eventuallyPasses(async () => expect((await find(host, running))?.status).toMatchObject({ active: 1 }));
+    const { metadata } = await copyIn(west, running);
+    const removed = { labels: { [HOST_LABEL]: null }, annotations: { "legation.dev/owner": null } };
+    for (const key of ["labels", "annotations"] as const) {
+      const body = { metadata: { [key]: removed[key] } };
+      await west.patch(jobs, { namespace: running, name: "sum" }, { type: "merge", body });
+      await eventuallyPasses(async () => {
+        const { labels, annotations, uid } = (await copyIn(west, running)).metadata;
+        expect([labels, annotations?.["legation.dev/owner"], uid]).toEqual([
+          metadata.labels,
+          metadata.annotations?.["legation.dev/owner"],
+          metadata.uid,
+        ]);
+      });
+    }
+    expect(conditionsOf(await find(host, running))).toEqual([]);
+  });
+
   test("that no member may have says why, and runs once one may", async () => {
     const namespace = await newNamespace();
     await create(namespace, {}, { annotations: { "legation.dev/cluster-selector": "region=mars" } });
@@ -228,7 +255,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
       "role",
       "jobs",
       "--verb=create,get,patch,update",
-      "--resource=jobs.batch",
+      "--resource=jobs.batch,cronjobs.batch",
       "-n",
       namespace,
     ]);
@@ -246,6 +273,17 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     );
     await expect(
       kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: manifest({ labels: { [WHOLE_KEY]: "true" } }) }),
+    ).rejects.toThrow("may not have Jobs run in other clusters");
+    const cron = {
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: { name: "nightly" },
+      spec: { schedule: "0 0 1 1 *", jobTemplate: { spec: { template: template({ restartPolicy: "Never" }) } } },
+    };
+    await kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: JSON.stringify(cron) });
+    const annotated = JSON.stringify({ spec: { jobTemplate: { metadata: whole } } });
+    await expect(
+      kubectl(hostCluster(), ["patch", "cronjob", "nightly", "--type=merge", "-p", annotated, ...as]),
     ).rejects.toThrow("may not have Jobs run in other clusters");
     await kubectl(hostCluster(), [
       "create",

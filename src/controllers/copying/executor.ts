@@ -29,6 +29,8 @@ export interface CopyRefusal {
   readonly message: string;
   /** An object of the member's own serves users in place of the copy. */
   readonly inPlace: boolean;
+  /** The write may have been done all the same: its response was lost. */
+  readonly isUncertain: boolean;
   readonly dedupe: string;
 }
 
@@ -180,7 +182,8 @@ export class CopyExecutor<T extends KubeObject> {
       case "refused":
       case "failing": {
         const hold = holdFor(made, versionOf(source));
-        this.#refuse(kind, action, { context, message: this.#words("", action, detailOf(made)), hold });
+        const message = this.#words("", action, detailOf(made));
+        this.#refuse(kind, action, { context, message, isUncertain: made.type === "failing", hold });
         return () => true;
       }
     }
@@ -269,16 +272,23 @@ export class CopyExecutor<T extends KubeObject> {
       context: { key, log },
       message,
       inPlace = false,
+      isUncertain = false,
       hold,
     }: {
       readonly context: Context;
       readonly message: string;
       readonly inPlace?: boolean;
+      readonly isUncertain?: boolean;
       readonly hold: { readonly holdMs: number; readonly content?: string };
     },
   ): void {
     const { recorder, onChange } = this.#options;
-    const isNews = this.#guard.refuse(key, COPY, { message, inPlace, dedupe: withoutAmounts(message) }, hold);
+    const isNews = this.#guard.refuse(
+      key,
+      COPY,
+      { message, inPlace, isUncertain, dedupe: withoutAmounts(message) },
+      hold,
+    );
     onChange(ref);
     if (!isNews || inPlace) return;
     log.warn({ member: ref.member }, message);

@@ -121,6 +121,17 @@ export async function outlast<Key extends string, Answer>(
   }
 }
 
+/** Reports whether the member has the source's copy. A copy that lost some of its marks gets them back. Rejects with KubeError. */
+export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "namespaces">): Promise<boolean> {
+  const { member, hostId, resource, ref, object, signal } = wanted;
+  const there = await findByList(member.client, resource, ref, signal);
+  if (there === undefined) return false;
+  if (isCopy(there, hostId)) return ownerOf(there)?.uid === ownerOf(object)?.uid;
+  if (!hasLostMarks(there, object, hostId)) return false;
+  await markAgain(wanted, there);
+  return true;
+}
+
 /** Rejects with KubeError unless the outcome is certain. */
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
   const { member, namespaces, hostId, resource, ref, object, signal } = spec;
@@ -166,7 +177,7 @@ function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): bo
 
 /** The copy's other fields are compared once the watch shows it. */
 async function markAgain<T extends KubeObject>(
-  { member, resource, ref, object, signal }: CopySpec<T>,
+  { member, resource, ref, object, signal }: Omit<CopySpec<T>, "namespaces" | "hostId">,
   { metadata: { uid, resourceVersion } }: Stored<T>,
 ): Promise<Made> {
   const { labels, annotations } = object.metadata ?? {};

@@ -75,6 +75,7 @@ export class WholeJobController {
     });
     const executor = new Executor({
       host,
+      identity: options.identity,
       registry,
       recorder,
       guard: this.#guard,
@@ -197,7 +198,7 @@ export class WholeJobController {
       member: recorded,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
-      ...(refusal === undefined || refusedUntil === undefined
+      ...(refusal === undefined || refusal.isUncertain || refusedUntil === undefined
         ? {}
         : { refusal: { message: refusal.message, until: refusedUntil } }),
     };

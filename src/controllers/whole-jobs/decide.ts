@@ -58,7 +58,7 @@ function move({ job, place, choice }: Observed, now: number): JobDecision | unde
   // The answer to the next attempt is an event.
   if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
   const others = choice && { ...choice, fitting: choice.fitting.filter((other) => other !== member) };
-  return give(job, others, now, `${member}: ${refusal.message}`);
+  return give(job, others, now, { member, message: `${member}: ${refusal.message}` });
 }
 
 /** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
@@ -95,9 +95,17 @@ function fail(job: Stored<Job>, member: string, reason: string, message: string)
   return { actions: [{ type: "fail", job, member, reason, message }], outcome: "Failing" };
 }
 
-function give(job: Stored<Job>, choice: Observed["choice"], now: number, before = ""): JobDecision {
+function give(
+  job: Stored<Job>,
+  choice: Observed["choice"],
+  now: number,
+  before?: { readonly member: string; readonly message: string },
+): JobDecision {
   const [member] = choice?.fitting ?? [];
-  if (member !== undefined) return { actions: [{ type: "record", job, member }], outcome: "Placing" };
-  const message = [before, choice?.why ?? ""].filter((words) => words !== "").join("; ");
+  if (member !== undefined) {
+    const asked = before === undefined ? {} : { before: before.member };
+    return { actions: [{ type: "record", job, member, ...asked }], outcome: "Placing" };
+  }
+  const message = [before?.message ?? "", choice?.why ?? ""].filter((words) => words !== "").join("; ");
   return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
 }

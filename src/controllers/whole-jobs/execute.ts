@@ -1,21 +1,23 @@
 import { CLUSTER_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { failedStatus, type JobStatus } from "../../copies/jobs.ts";
+import { failedStatus, type JobStatus, WHOLE_JOB } from "../../copies/jobs.ts";
+import { toCopy } from "../../copies/kind.ts";
 import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
-import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
+import { findCopy } from "../copying/writer.ts";
 import type { Action, Observed } from "./model.ts";
 
 export interface ExecutorOptions {
   readonly host: ClusterClient;
+  readonly identity: HostIdentity;
   readonly registry: Pick<Registry, "member">;
   readonly recorder: Pick<EventRecorder, "record">;
   readonly guard: WriteGuard<ObjectKey>;
@@ -57,7 +59,8 @@ export class Executor {
     }
   }
 
-  async #record({ job, member }: ActionOf<"record">, { signal }: Context): Done {
+  async #record({ job, member, before }: ActionOf<"record">, { signal }: Context): Done {
+    if (before !== undefined && (await this.#hasCopy(job, before, signal))) return undefined;
     const { resourceVersion, finalizers = [] } = job.metadata;
     const held = finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
     const metadata = { resourceVersion, annotations: { [CLUSTER_ANNOTATION]: member }, finalizers: held };
@@ -111,8 +114,11 @@ export class Executor {
     const member = this.#options.registry.member(name);
     if (member === undefined) return false;
     try {
-      const found = await findByList(member.client, jobs, objectRef(objectKey(job.metadata)), signal);
-      return found !== undefined && ownerOf(found)?.uid === job.metadata.uid;
+      const { identity } = this.#options;
+      const { namespace = "", name: jobName } = job.metadata;
+      const object = toCopy(WHOLE_JOB, job, identity);
+      const ref = { namespace, name: jobName };
+      return await findCopy({ member, resource: jobs, ref, object, hostId: identity.id, signal });
     } catch (error) {
       member.noteFailure(error);
       throw error;

@@ -8,7 +8,7 @@ export interface Place {
   readonly state: "usable" | "silent" | "gone";
   /** The copy, made for this very Job. */
   readonly copy?: Stored<Job>;
-  /** Why the member does not take the Job; `until` is when it may be asked again, epoch ms. */
+  /** Why the member surely did not take the Job; `until` is when it may be sent again, epoch ms. */
   readonly refusal?: { readonly message: string; readonly until: number };
 }
 
@@ -26,8 +26,8 @@ export interface Observed {
 
 /** A write on the host. Each has the Job's resourceVersion or uid as its precondition. */
 export type Action =
-  /** Gives the Job to a member. */
-  | { readonly type: "record"; readonly job: Stored<Job>; readonly member: string }
+  /** Gives the Job to a member, after the one before was asked for a copy. */
+  | { readonly type: "record"; readonly job: Stored<Job>; readonly member: string; readonly before?: string }
   | { readonly type: "status"; readonly job: Stored<Job>; readonly status: JobStatus }
   /** Ends the Job as failed, after its member was asked for the copy. */
   | {

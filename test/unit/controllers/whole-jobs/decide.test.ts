@@ -28,7 +28,9 @@ function decided(observed: Partial<Observed>): string[] {
     if (action.type === "status") return "status";
     if (action.type === "report") return `report ${action.message}`;
     if (action.type === "fail") return `fail ${action.reason}`;
-    if (action.type === "record") return `record ${action.member}`;
+    if (action.type === "record") {
+      return `record ${action.member}${action.before === undefined ? "" : `, asking ${action.before}`}`;
+    }
     return `release, asking ${action.member ?? "nobody"}`;
   });
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [`in ${requeueAt - NOW} ms`])];
@@ -49,7 +51,7 @@ describe("a whole Job", () => {
     [
       "that its member refuses goes to the next",
       { place: place({ refusal: REFUSAL }), choice: CHOICE },
-      ["Placing", "record east"],
+      ["Placing", "record east, asking west"],
     ],
     [
       "that its only member refuses waits, with the member's words",
