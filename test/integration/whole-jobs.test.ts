@@ -273,7 +273,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     );
     await expect(
       kubectl(hostCluster(), ["create", "-f", "-", ...as], { input: manifest({ labels: { [WHOLE_KEY]: "true" } }) }),
-    ).rejects.toThrow("may not have Jobs run in other clusters");
+    ).rejects.toThrow("write the annotation alone");
     const cron = {
       apiVersion: "batch/v1",
       kind: "CronJob",
