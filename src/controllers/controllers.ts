@@ -76,7 +76,7 @@ export class Controllers {
       refusedWrites,
       server: homeApiServer,
       proxies,
-      modeOf: (proxy) => this.#delegation.placementState.view.apiMode(proxy),
+      modeOf: (proxy) => this.#delegation.placementState.eligibilities.apiMode(proxy),
     });
     const memberNamespaces = new MemberNamespaces(identity, clock);
     const copying: PodCopierOptions = { ...running, identity, memberNamespaces, recorder, proxies };
@@ -131,12 +131,12 @@ export class Controllers {
       policyRefusal: (pod, member) => policies.refusal(pod, member),
       providesClasses: (pod, member) => classes.provides(pod, member),
     });
-    const { divisions, view } = this.#delegation.placementState;
+    const { divisions, eligibilities } = this.#delegation.placementState;
     this.#preferences = new PreferencesController({
       ...running,
       owned: divisions.proxies,
       proxies,
-      view,
+      eligibilities,
       refusedWrites,
     });
     this.#wholeJobs = new WholeJobController({
@@ -145,7 +145,7 @@ export class Controllers {
       memberNamespaces,
       recorder,
       restoredHost,
-      rules: this.#delegation.placementState.reader,
+      rules: this.#delegation.placementState.podRules,
     });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }

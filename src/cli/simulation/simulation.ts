@@ -90,7 +90,7 @@ export class Simulation {
 
   /** Returns how the pod's workload is divided over members that are open to it; undefined without preferences. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#placementState.view.sharing(proxy);
+    return this.#placementState.eligibilities.sharing(proxy);
   }
 
   /** Adds claims that are made before the pods that name them. */
@@ -126,7 +126,7 @@ export class Simulation {
     this.#reserve(proxy, member, false);
     this.#bind(proxy, member);
     this.#claims.place(proxy, member);
-    if (this.#placementState.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
+    if (this.#placementState.eligibilities.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
     return { cluster: member, others };
   }
 
@@ -175,7 +175,7 @@ export class Simulation {
     const proxy = { ...pod, metadata: { ...pod.metadata, creationTimestamp } };
     const { namespace = "", name, uid } = proxy.metadata;
     const needs = this.#needs(proxy);
-    const eligibility = this.#placementState.view.of(proxy);
+    const eligibility = this.#placementState.eligibilities.of(proxy);
     const candidates = this.members.map((member) => member.candidate());
     const input = rankInput(proxy, eligibility, candidates, needs);
     const ranking = rank(input);
@@ -194,7 +194,7 @@ export class Simulation {
 
   #requestsIn(proxy: Stored<Pod>, member: string): Amounts {
     const candidate = this.#members.get(member)?.candidate();
-    const overridden = candidate && this.#placementState.view.specIn(proxy, candidate);
+    const overridden = candidate && this.#placementState.eligibilities.specIn(proxy, candidate);
     const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : proxy.spec;
     return podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
   }

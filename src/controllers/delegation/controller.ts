@@ -149,7 +149,7 @@ export class DelegationController {
     this.#leading = true;
     for (const proxy of this.#proxies.list()) {
       // Once more, as all owners are known now.
-      this.placementState.reader.update(proxy);
+      this.placementState.podRules.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
     for (const member of registry.members()) {
@@ -263,14 +263,14 @@ export class DelegationController {
   #onNamespace({ metadata }: Stored<Namespace>): void {
     this.#options.events.emit("defaultsChanged");
     for (const proxy of this.#proxies.byIndex(NAMESPACE_INDEX, metadata.name)) {
-      this.placementState.reader.update(proxy);
+      this.placementState.podRules.update(proxy);
       if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
   }
 
   #onDefaults(): void {
     this.#options.events.emit("defaultsChanged");
-    for (const proxy of this.#proxies.list()) this.placementState.reader.update(proxy);
+    for (const proxy of this.#proxies.list()) this.placementState.podRules.update(proxy);
     this.#waiting.onMembers();
   }
 }

@@ -57,14 +57,14 @@ export class Observer {
   seen(key: ObjectKey, pod: Stored<Pod>): View {
     const members = this.#options.registry.members().map((member) => sourceOf(member, key));
     const sources = [...members, ...this.#unconnected(pod)];
-    const eligibility = this.#options.placementState.view.of(pod);
+    const eligibility = this.#options.placementState.eligibilities.of(pod);
     const view = this.#base(key, pod, sources, eligibility);
     return hasProxy(view) ? ranked(view, sources, eligibility, undefined) : view;
   }
 
   #view(key: ObjectKey, proxy: Stored<Pod> | undefined, sources: readonly ObservedMember[]): View {
     const { placementState, clock, preparer } = this.#options;
-    const eligibility = placementState.view.of(proxy);
+    const eligibility = placementState.eligibilities.of(proxy);
     const view = this.#base(key, proxy, sources, eligibility);
     if (!hasProxy(view)) return view;
     if (isBound(view.proxy)) return this.#withNeeds(view, sources);
@@ -86,7 +86,7 @@ export class Observer {
     const { placementState, clock } = this.#options;
     const memory = placementState.memories.of(proxy?.metadata.uid ?? "");
     const waitingSince = this.#options.waiting.since(key);
-    const merged = proxy && placementState.reader.merged(proxy);
+    const merged = proxy && placementState.podRules.merged(proxy);
     return {
       ref: objectRef(key),
       proxy,
@@ -110,7 +110,7 @@ export class Observer {
     if (proxy === undefined || isBound(proxy)) return view;
     const excluded = mayHold(memory, name) ? eligibility.excludes(candidate) : undefined;
     const repels = isFor(view.delegate, proxy) ? repelledBy(candidate, proxy) : undefined;
-    const apiPending = memory.uncertain === name && this.#options.placementState.view.apiPending(proxy, name);
+    const apiPending = memory.uncertain === name && this.#options.placementState.eligibilities.apiPending(proxy, name);
     return {
       ...view,
       ...(excluded === undefined ? {} : { excluded }),
@@ -129,9 +129,10 @@ export class Observer {
     const { placementState, preparer } = this.#options;
     const { name } = source.connection;
     const needs = preparer.needs(proxy);
-    const misfit = placementState.view.misfit(proxy, source.candidate);
+    const misfit = placementState.eligibilities.misfit(proxy, source.candidate);
     // The delegate also waits until it is known how it reaches the host's API server.
-    const isPending = placementState.view.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
+    const isPending =
+      placementState.eligibilities.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
     const readiness = isPending ? "unprepared" : readinessIn(needs, name);
     const own = { readiness, ...(misfit === undefined ? {} : { misfit }) };
     const members = view.members.map((member) => (member.name === name ? { ...member, ...own } : member));

@@ -10,12 +10,15 @@ import type { Memories } from "./placement/memories.ts";
 export interface WaitingInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
-  readonly placementState: { readonly memories: Pick<Memories, "of">; readonly view: Pick<Eligibilities, "of"> };
+  readonly placementState: {
+    readonly memories: Pick<Memories, "of">;
+    readonly eligibilities: Pick<Eligibilities, "of">;
+  };
 }
 
 /** Returns the number of unbound proxies whose delegates are in a Cluster's member, or may be. */
 export function waitingIn(name: string, { registry, waiting, placementState }: WaitingInOptions): number {
-  const { memories, view } = placementState;
+  const { memories, eligibilities } = placementState;
   const cluster = registry.cluster(name);
   const member = registry.member(name);
   const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unconnectedCandidate(cluster, ""));
@@ -29,7 +32,7 @@ export function waitingIn(name: string, { registry, waiting, placementState }: W
     !hasDelegateElsewhere(key, proxy, name, registry) &&
     mayHold(memory, name) &&
     !isGated(proxy) &&
-    view.of(proxy).excludes(candidate) === undefined;
+    eligibilities.of(proxy).excludes(candidate) === undefined;
   let count = 0;
   for (const [key, proxy] of waiting) {
     const memory = memories.of(proxy.metadata.uid);

@@ -24,24 +24,24 @@ export class OverflowPlacement {
 
   /** The default where the annotations cannot be read. */
   overflowAfterSeconds(pod: Stored<Pod>): number {
-    const parsed = this.#options.placementState.reader.parse(pod);
+    const parsed = this.#options.placementState.podRules.parse(pod);
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
   observe(pod: Stored<Pod>, find: FindPod): View {
-    this.#options.placementState.reader.update(pod, find);
+    this.#options.placementState.podRules.update(pod, find);
     return this.#options.observe(objectKey(pod.metadata), pod);
   }
 
   groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
-    const { reader, groups } = this.#options.placementState;
-    const group = reader.groupOf(pod, find);
+    const { podRules, groups } = this.#options.placementState;
+    const group = podRules.groupOf(pod, find);
     const home = groups.placeOf(pod.metadata.uid)?.home;
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }
 
   delegateIn(pod: Stored<Pod>, member: Pick<Member, "candidate">): Pod {
-    return this.#options.placementState.view.delegateIn(pod, member.candidate(), this.#options.identity);
+    return this.#options.placementState.eligibilities.delegateIn(pod, member.candidate(), this.#options.identity);
   }
 
   /** Reports false when the pod's group may not go there now. */

@@ -29,7 +29,7 @@ export interface PreferencesOptions extends ControllerOptions {
   readonly owned: OwnedProxies;
   readonly proxies: ReadStore<Pod>;
   readonly events: Events<ControllerEvents>;
-  readonly view: {
+  readonly eligibilities: {
     sharing(proxy: Stored<Pod>): Sharing | undefined;
   };
   readonly refusedWrites: RefusedMoves;
@@ -130,7 +130,7 @@ export class PreferencesController {
   }
 
   #observe(owner: string): Observed | undefined {
-    const { owned, view, proxies: store, clock } = this.#options;
+    const { owned, eligibilities, proxies: store, clock } = this.#options;
     const all = owned.of(owner).flatMap((own) => {
       const proxy = store.get(own.key);
       return proxy?.metadata.uid === own.uid ? [{ own, proxy }] : [];
@@ -139,7 +139,7 @@ export class PreferencesController {
       (last, { proxy }) => (isOlder(last, proxy) ? proxy : last),
       undefined,
     );
-    const shared = newest === undefined ? undefined : view.sharing(newest);
+    const shared = newest === undefined ? undefined : eligibilities.sharing(newest);
     if (newest === undefined || shared === undefined) {
       this.#moved.delete(owner);
       this.#moves.forget(owner);

@@ -192,7 +192,7 @@ export class Simulation {
   #observe(proxy: Stored<Pod>): View {
     const key = objectKey(proxy.metadata);
     const sources = this.#members.map((member) => member.source(key));
-    const eligibility = this.#placementState.view.of(proxy);
+    const eligibility = this.#placementState.eligibilities.of(proxy);
     const members = sources.map(({ candidate, connection }) => {
       const repels = repelledBy(candidate, proxy);
       return { ...connection, ...(repels === undefined ? {} : { repels }) };
@@ -212,7 +212,7 @@ export class Simulation {
       case "create": {
         const member = this.#member(action.member);
         if (!this.#placementState.groups.mayEnter(uid, member.name)) return;
-        const delegate = this.#placementState.view.delegateIn(proxy, member.candidate(), HOST);
+        const delegate = this.#placementState.eligibilities.delegateIn(proxy, member.candidate(), HOST);
         const asked = { requests: podRequests(delegate), namespace, parked: action.parked === true };
         reservations.attempt(uid, member.name, asked, proxy);
         const refused = member.create(delegate);

@@ -97,7 +97,7 @@ export function rankInput(
 
 export interface EligibilitiesOptions {
   readonly registry: PlacementMembers;
-  readonly reader: PodRules;
+  readonly podRules: PodRules;
   readonly divisions: Divisions;
   readonly groups: Groups;
   readonly shapes: RefusedShapes;
@@ -116,12 +116,12 @@ export class Eligibilities {
   /** Returns the proxy's spec with the author's overrides for the member. They apply to what the host's admission merged, too. */
   specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
     const spec = proxy?.spec ?? { containers: [] };
-    const parsed = proxy === undefined ? undefined : this.#options.reader.parse(proxy);
+    const parsed = proxy === undefined ? undefined : this.#options.podRules.parse(proxy);
     if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
     const overrides = parsed?.placement.overrides;
     const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
     if ("problem" in overridden) return overridden;
-    const merged = proxy && this.#options.reader.merged(proxy);
+    const merged = proxy && this.#options.podRules.merged(proxy);
     return { spec: specForNodesOf(candidate, withoutMerged(overridden.spec, merged)) };
   }
 
@@ -129,7 +129,7 @@ export class Eligibilities {
   delegateIn(proxy: Stored<Pod>, candidate: Candidate, host: HostIdentity): Pod {
     const { name } = candidate;
     const overridden = this.specIn(proxy, candidate);
-    const written = proxy.spec && withoutMerged(proxy.spec, this.#options.reader.merged(proxy));
+    const written = proxy.spec && withoutMerged(proxy.spec, this.#options.podRules.merged(proxy));
     const spec = "spec" in overridden ? overridden.spec : written && specForNodesOf({ name, labels: {} }, written);
     return toDelegate(proxy, host, this.apiAccess(proxy, name), spec);
   }
@@ -164,9 +164,9 @@ export class Eligibilities {
   /** Returns where an unbound proxy may go; of a bound one, only whether its namespace is opted in. */
   of(proxy: Stored<Pod> | undefined): Eligibility {
     if (proxy === undefined) return { excludes: () => undefined };
-    if (!this.#options.reader.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
+    if (!this.#options.podRules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     if (isBound(proxy)) return { excludes: () => undefined };
-    const parsed = this.#options.reader.parse(proxy);
+    const parsed = this.#options.podRules.parse(proxy);
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
@@ -191,7 +191,7 @@ export class Eligibilities {
     if (preferences === undefined) {
       return {
         rules: () => {
-          const { policy, wishes } = this.#options.reader.of(proxy, placement);
+          const { policy, wishes } = this.#options.podRules.of(proxy, placement);
           return [...policy, ...wishes];
         },
       };
@@ -200,7 +200,7 @@ export class Eligibilities {
     return {
       settling: sharing.some(({ settling }) => settling),
       rules: () => {
-        const { policy, wishes } = this.#options.reader.of(proxy, placement);
+        const { policy, wishes } = this.#options.podRules.of(proxy, placement);
         const open = openTo(sharing, policy).filter(
           (candidate) => this.#apiRefusal(proxy, placement, candidate) === undefined,
         );
@@ -214,13 +214,13 @@ export class Eligibilities {
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     if (asksHostFirst(proxy)) return undefined;
     // Without the namespace's defaults, excluded members would get a share.
-    if (!this.#options.reader.optedIn(proxy)) return undefined;
-    const parsed = this.#options.reader.parse(proxy);
+    if (!this.#options.podRules.optedIn(proxy)) return undefined;
+    const parsed = this.#options.podRules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     // Kueue, for one, chooses a member per pod.
     if (placement.virtualNode?.selected !== undefined) return undefined;
-    const { policy, wishes } = this.#options.reader.of(proxy, placement);
+    const { policy, wishes } = this.#options.podRules.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
     const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
@@ -264,14 +264,14 @@ export class Eligibilities {
 
   /** Returns what the author wrote on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    const parsed = this.#options.reader.parse(proxy);
+    const parsed = this.#options.podRules.parse(proxy);
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
   /** Reports whether the pod would lack its token in a member only because the way to the host is not known yet. */
   apiPending(proxy: Stored<Pod>, member: string): boolean {
     const home = this.#options.homeApi(member);
-    if (home.state !== "pending" || !this.#options.reader.parse(proxy).ok) return false;
+    if (home.state !== "pending" || !this.#options.podRules.parse(proxy).ok) return false;
     return apiChoice(proxy, this.apiMode(proxy), home).refusal !== undefined;
   }
 
@@ -279,7 +279,7 @@ export class Eligibilities {
   apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
     // A member that had the pod before, and has no way to the host any more, gives no token.
     const none: ApiAccess = { mode: "none" };
-    if (proxy === undefined || !this.#options.reader.parse(proxy).ok) return none;
+    if (proxy === undefined || !this.#options.podRules.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 }

@@ -42,8 +42,8 @@ export class PlacementState {
   readonly shapes: RefusedShapes = new RefusedShapes();
   readonly spread: SpreadCounts;
   readonly reservations: Reservations;
-  readonly reader: PodRules;
-  readonly view: Eligibilities;
+  readonly podRules: PodRules;
+  readonly eligibilities: Eligibilities;
   readonly #pods: KnownPods;
   readonly #proxies: ReadStore<Pod>;
 
@@ -76,7 +76,7 @@ export class PlacementState {
     });
     this.spread = spread;
     const owned = divisions.proxies;
-    const reader = new PodRules({
+    const podRules = new PodRules({
       registry,
       namespaces,
       defaults,
@@ -90,8 +90,8 @@ export class PlacementState {
     this.groups = groups;
     this.memories = memories;
     this.reservations = new Reservations({ registry, memories, shapes, clock });
-    this.reader = reader;
-    this.view = new Eligibilities({ registry, reader, divisions, groups, shapes, homeApi, clock });
+    this.podRules = podRules;
+    this.eligibilities = new Eligibilities({ registry, podRules, divisions, groups, shapes, homeApi, clock });
   }
 
   noteDelegate(uid: string, member: string): void {
@@ -102,7 +102,7 @@ export class PlacementState {
 
   delegateIn(key: ObjectKey, proxyUid: string, candidate: Candidate, host: HostIdentity): Pod | undefined {
     const proxy = this.#proxies.get(key);
-    return proxy?.metadata.uid === proxyUid ? this.view.delegateIn(proxy, candidate, host) : undefined;
+    return proxy?.metadata.uid === proxyUid ? this.eligibilities.delegateIn(proxy, candidate, host) : undefined;
   }
 
   /** Reserves room for a pod that is about to be bound and to become a proxy. */
@@ -121,7 +121,7 @@ export class PlacementState {
   update(proxy: Stored<Pod>): void {
     this.#pods.settle(proxy.metadata.uid);
     this.divisions.update(proxy);
-    this.reader.update(proxy);
+    this.podRules.update(proxy);
     this.spread.update(proxy);
   }
 

@@ -29,7 +29,7 @@ function waitingInWest({ version, inEast, uncertain }: Scene): number {
     waiting: [[key, proxy]],
     placementState: {
       memories: { of: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }) },
-      view: { of: () => ({ excludes: () => undefined }) },
+      eligibilities: { of: () => ({ excludes: () => undefined }) },
     },
   });
 }

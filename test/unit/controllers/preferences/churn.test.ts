@@ -129,7 +129,7 @@ class Churn {
   }
 
   #place(proxy: Stored<Pod>): void {
-    const { rules } = this.#placementState.view.of(proxy);
+    const { rules } = this.#placementState.eligibilities.of(proxy);
     const candidates = this.members.map((member) => member.candidate());
     const { fitting, awaited } = rank({ requests: REQUESTS, rules: rules?.() ?? [], candidates });
     const [best] = fitting;
@@ -145,7 +145,7 @@ class Churn {
   #rebalance(): void {
     const all = this.#proxies.list();
     const [first] = all;
-    const sharing = first === undefined ? undefined : this.#placementState.view.sharing(first);
+    const sharing = first === undefined ? undefined : this.#placementState.eligibilities.sharing(first);
     if (sharing === undefined) return;
     const bound = all.filter((proxy) => memberOf(proxy) !== undefined);
     const replicas = bound.map((proxy) => ({

@@ -73,7 +73,7 @@ beforeEach(() => {
     owned,
     proxies: store,
     events,
-    view: {
+    eligibilities: {
       sharing: () => ({
         preferences: {
           rebalance: true,

@@ -18,7 +18,7 @@ test.each<[string, Stored<Pod>, boolean]>([
 ])("divides a workload with preferences, or not: %s", (_, proxy, divided) => {
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
-  const { view } = new PlacementState({
+  const { eligibilities } = new PlacementState({
     registry: { members: () => [], member: () => undefined, unconnected: () => [] },
     namespaces,
     defaults: new Store<PlacementDefaults>(),
@@ -26,5 +26,5 @@ test.each<[string, Stored<Pod>, boolean]>([
     homeApi: () => ({ state: "unknown", message: "" }),
     clock: { now: () => 0 },
   });
-  expect(view.sharing(proxy) !== undefined).toBe(divided);
+  expect(eligibilities.sharing(proxy) !== undefined).toBe(divided);
 });

@@ -24,7 +24,7 @@ function placing(unread: readonly string[] = []): {
   const homeApi = () => ({ state: "unknown", message: "" }) as const;
   const { proxies, placementState } = placementOver(candidates, { namespaces, homeApi, unread });
   const place = (waiting: Stored<Pod>): string => {
-    const rules = placementState.view.of(waiting).rules?.() ?? [];
+    const rules = placementState.eligibilities.of(waiting).rules?.() ?? [];
     const [best = "none"] = rank({
       requests: { pods: 1 },
       rules,
@@ -67,7 +67,7 @@ describe("a pod whose node selector names a virtual node", () => {
       'the pod\'s nodeSelector says legation.dev/cluster: "north"',
     ],
   ])("%s", (_, waiting, refusal) => {
-    const { excludes, named } = placing().placementState.view.of(waiting);
+    const { excludes, named } = placing().placementState.eligibilities.of(waiting);
     expect(excludes(candidate("east", "us", 0))).toBe(refusal);
     expect(excludes(candidate("west", "eu", 0))).toContain("the pod's nodeSelector says legation.dev/cluster");
     expect(named).toEqual([waiting.spec?.nodeSelector?.["legation.dev/cluster"]]);
@@ -84,13 +84,13 @@ describe("a pod whose node affinity is about virtual nodes", () => {
 
   test("goes where a term permits it, and its delegate keeps the rest of that term", () => {
     const proxy = waiting({ operator: "NotIn", values: ["west"] });
-    const { excludes, named } = placing().placementState.view.of(proxy);
+    const { excludes, named } = placing().placementState.eligibilities.of(proxy);
     const east = candidate("east", "us", 0);
     expect(excludes(east)).toBeUndefined();
     expect(excludes(candidate("west", "eu", 0))).toContain("no term of the pod's nodeAffinity allows");
     expect(named).toBeUndefined();
     const nodeSelectorTerms = [{ matchExpressions: [onNodes] }];
-    expect(placing().placementState.view.specIn(proxy, east)).toMatchObject({
+    expect(placing().placementState.eligibilities.specIn(proxy, east)).toMatchObject({
       spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
     });
   });
@@ -114,7 +114,7 @@ describe("a pod whose node affinity is about virtual nodes", () => {
     });
     const rules =
       placing()
-        .placementState.view.of(waiting({ operator: "In", values: ["east"] }))
+        .placementState.eligibilities.of(waiting({ operator: "In", values: ["east"] }))
         .rules?.() ?? [];
     for (const { refusal } of rules) refusal?.(member("east"));
     expect(asked).toEqual([`east ${JSON.stringify([{ matchExpressions: [onNodes] }])}`]);
@@ -173,10 +173,10 @@ describe("a pod in overflow mode that a pod owns", () => {
 
   test("belongs to its owner's group, on the host or in a member, as soon as that is decided", () => {
     const { placementState: all } = placing();
-    expect(all.reader.groupOf(executor)?.id).toBe("team/owner/driver");
-    expect(all.reader.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
+    expect(all.podRules.groupOf(executor)?.id).toBe("team/owner/driver");
+    expect(all.podRules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
     all.reserve(driver, "west", { requests: { pods: 1 }, namespace: "team" });
-    expect(all.reader.groupOf(executor)?.id).toBe("team/owner/sum");
+    expect(all.podRules.groupOf(executor)?.id).toBe("team/owner/sum");
   });
 });
 
@@ -185,7 +185,7 @@ test.each([
   ["left", false],
 ])("knows whether the namespace of a bound pod is opted in: %s", (namespace, expected) => {
   const bound = pod({ metadata: { namespace }, spec: { nodeName: "legation-west" } });
-  expect(placing().placementState.view.of(bound).optedIn).toBe(expected);
+  expect(placing().placementState.eligibilities.of(bound).optedIn).toBe(expected);
 });
 
 test.each<[string, boolean, string]>([
@@ -208,7 +208,7 @@ test("does not try a pod for a while where its name is taken, and tries others o
   const overflow = new OverflowPlacement({ placementState: made, proxies, events: new Events() } as never);
   const [first, second] = [overflowing("a", {}), overflowing("b", {})];
   const own = ({ metadata: { uid } }: Stored<Pod>) => made.memories.of(uid).attempts.west;
-  const shared = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;
+  const shared = (waiting: Stored<Pod>) => made.eligibilities.of(waiting).refusedBefore?.("west")?.refusal.reason;
   const taken = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" } as const;
   for (const restMs of [30_000, 60_000]) {
     overflow.reserve(first, "west", first);

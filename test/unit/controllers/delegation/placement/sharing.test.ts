@@ -41,7 +41,7 @@ function sharing({
   const namespaces = new Store<Namespace>();
   if (namespace !== null) namespaces.set(namespace);
   const { placementState } = placementOver(candidates, { namespaces, homeApi });
-  return placementState.view.sharing(replica(annotations, wishes));
+  return placementState.eligibilities.sharing(replica(annotations, wishes));
 }
 
 describe("a workload that is divided", () => {

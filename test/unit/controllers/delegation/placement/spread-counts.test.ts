@@ -34,7 +34,7 @@ const asked = { requests: { pods: 1 }, namespace: "team" };
 /** Returns the member whose region has fewer pods of the app; both if equal. */
 function preferred(of: ReturnType<typeof scene>, app: string): readonly string[] {
   const looking = proxy("looking", app);
-  const rules = of.placementState.view.of(looking).rules?.() ?? [];
+  const rules = of.placementState.eligibilities.of(looking).rules?.() ?? [];
   return rank({ requests: {}, rules, candidates: MEMBERS.map(candidate) }).fitting.toSorted();
 }
 
