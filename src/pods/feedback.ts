@@ -83,6 +83,7 @@ export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus 
   return { ...wanted, conditions };
 }
 
+/** Returns undefined when the proxy shows the status already. */
 export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch | undefined {
   const current: Record<string, unknown> = { ...proxy.status };
   const next: Record<string, unknown> = { ...wanted };
