@@ -27,7 +27,7 @@ import { PlaceTracker } from "./placement/place-tracker.ts";
 import { type PlacementAccess, PlacementState } from "./placement/placement-state.ts";
 import { QuotaQueues } from "./placement/quota-queues.ts";
 import { WaitingProxies } from "./placement/waiting-proxies.ts";
-import { waitingIn } from "./waiting-in-member.ts";
+import { unboundIn } from "./unbound-in-member.ts";
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -168,7 +168,7 @@ export class DelegationController {
   waitingIn(cluster: string): number {
     const { registry } = this.#options;
     const waiting = this.#waiting.list();
-    const known = waitingIn(cluster, { registry, waiting, placementState: this.placementState });
+    const known = unboundIn(cluster, { registry, waiting, placementState: this.placementState });
     return known + this.#executor.creatingIn(cluster);
   }
 

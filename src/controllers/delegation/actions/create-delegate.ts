@@ -21,9 +21,9 @@ import {
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { isSettled } from "../model/delegates.ts";
-import type { BackoffGrowth } from "../model/member-backoff.ts";
 import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../model/memory.ts";
 import { isPrepared } from "../model/needs.ts";
+import type { BackoffGrowth } from "../model/refusal-backoff.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";

@@ -3,7 +3,6 @@ import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
-import { type BackoffGrowth, backoffAfterRefusal } from "../model/member-backoff.ts";
 import {
   type Attempt,
   creationIn,
@@ -15,6 +14,7 @@ import {
   type SentRecord,
 } from "../model/memory.ts";
 import type { WaitReason } from "../model/needs.ts";
+import { type BackoffGrowth, backoffAfterRefusal } from "../model/refusal-backoff.ts";
 
 export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {
   return new WriteGuard({ clock, holdMs: HOLD_MS });

@@ -4,7 +4,7 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedBy } from "../model/decision.ts";
-import type { BackoffGrowth } from "../model/member-backoff.ts";
+import type { BackoffGrowth } from "../model/refusal-backoff.ts";
 import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import { type WaitingInOptions, waitingIn } from "../../../../src/controllers/delegation/waiting-in-member.ts";
+import { type UnboundInOptions, unboundIn } from "../../../../src/controllers/delegation/unbound-in-member.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { delegateOf, memory } from "./world.ts";
 
@@ -16,7 +16,7 @@ interface Scene {
 }
 
 /** Counts pods that may have delegates in west, which was not read since an earlier leader may have created one there. */
-function waitingInWest({ version, inEast, uncertain }: Scene): number {
+function unboundInWest({ version, inEast, uncertain }: Scene): number {
   const west = {
     metadata: { name: "west", uid: "c", resourceVersion: "1" },
     spec: { credentialsSecret: { name: "member-west" } },
@@ -24,8 +24,8 @@ function waitingInWest({ version, inEast, uncertain }: Scene): number {
   };
   const east = { name: "east", read: true, cluster: { metadata: { name: "east" } }, delegates: { get: () => inEast } };
   const registry = { cluster: () => west, member: () => undefined, members: () => [east], joinedAs: () => undefined };
-  return waitingIn("west", {
-    registry: registry as unknown as WaitingInOptions["registry"],
+  return unboundIn("west", {
+    registry: registry as unknown as UnboundInOptions["registry"],
     waiting: [[key, proxy]],
     placementState: {
       memories: { of: () => memory({ fresh: false, ...(uncertain === undefined ? {} : { uncertain }) }) },
@@ -45,5 +45,5 @@ test.each<[string, Scene, number]>([
     1,
   ],
 ])("counts a pod whose delegate may be in an unread member that %s", (_what, scene, count) => {
-  expect(waitingInWest(scene)).toBe(count);
+  expect(unboundInWest(scene)).toBe(count);
 });

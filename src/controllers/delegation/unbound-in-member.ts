@@ -7,7 +7,7 @@ import { unconnectedCandidate } from "./observe.ts";
 import type { Eligibilities } from "./placement/eligibility.ts";
 import type { Memories } from "./placement/memories.ts";
 
-export interface WaitingInOptions {
+export interface UnboundInOptions {
   readonly registry: Pick<Registry, "cluster" | "joinedAs" | "member" | "members">;
   readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
   readonly placementState: {
@@ -17,7 +17,7 @@ export interface WaitingInOptions {
 }
 
 /** Returns the number of unbound proxies whose delegates are in a Cluster's member, or may be. */
-export function waitingIn(name: string, { registry, waiting, placementState }: WaitingInOptions): number {
+export function unboundIn(name: string, { registry, waiting, placementState }: UnboundInOptions): number {
   const { memories, eligibilities } = placementState;
   const cluster = registry.cluster(name);
   const member = registry.member(name);

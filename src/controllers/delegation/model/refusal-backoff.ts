@@ -7,6 +7,7 @@ const RETRY_SOON_MS = 2_000;
 /** `steady`: always the first pause, as the cause passes by itself. `brief`: a moment the first time, then growing. */
 export type BackoffGrowth = "brief" | "steady" | "growing";
 
+/** Returns the pause until the pod tries the member again, and the state that its next refusal there continues from. */
 export function backoffAfterRefusal(
   { refusalCount: before, hurried: wasHurried = false }: { readonly refusalCount: number; readonly hurried?: boolean },
   growth: BackoffGrowth,
