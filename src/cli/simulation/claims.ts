@@ -69,7 +69,7 @@ export class SimulatedClaims {
         const home = this.#homes.get(objectKey(claim.metadata));
         // The controller makes the claim there when the pod comes.
         return home === undefined || home === member
-          ? "ready"
+          ? "prepared"
           : { refused: claimElsewhere(claim, home, this.#isMember(home)) };
       },
     );

@@ -2,7 +2,7 @@ import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api
 import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import { decide } from "../../controllers/delegation/decide.ts";
-import { type Needs, needsState, readinessIn } from "../../controllers/delegation/model/needs.ts";
+import { type Needs, needsState, preparationIn } from "../../controllers/delegation/model/needs.ts";
 import { allRefusals } from "../../controllers/delegation/model/open-members.ts";
 import type { MemberView, View } from "../../controllers/delegation/model/view.ts";
 import { placementFacts, rankInput } from "../../controllers/delegation/placement/eligibility.ts";
@@ -221,7 +221,7 @@ function viewOf(member: SimulatedMember, now: number, needs: Needs | undefined):
     reachable: true,
     reachableSince: now,
     read: true,
-    readiness: readinessIn(needs, name),
+    preparation: preparationIn(needs, name),
     scheduleTimeoutMs: 0,
     nodesVersion: 0,
   };

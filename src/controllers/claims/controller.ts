@@ -18,7 +18,7 @@ import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { Copies } from "../copying/copies.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
-import type { Needs, Readiness } from "../delegation/model/needs.ts";
+import type { Needs, Preparation } from "../delegation/model/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -151,7 +151,7 @@ export class ClaimController implements PodCopier {
     return claimNeeds(
       keys,
       (key) => this.#claims.store.get(key),
-      (name, claim) => this.#readiness(name, claim),
+      (name, claim) => this.#preparation(name, claim),
     );
   }
 
@@ -162,9 +162,9 @@ export class ClaimController implements PodCopier {
     const needs = this.needs(proxy);
     if (needs === undefined) return true;
     if (needs.state !== "there") return false;
-    const readiness = needs.in(member);
+    const preparation = needs.in(member);
     // All or none: claims of one pod in two members would keep it from both.
-    if (readiness !== "unprepared") return readiness === "ready";
+    if (preparation !== "unprepared") return preparation === "prepared";
     for (const key of claimKeys(proxy)) {
       const claim = this.#claims.store.get(key);
       if (claim === undefined) continue;
@@ -174,7 +174,7 @@ export class ClaimController implements PodCopier {
     return false;
   }
 
-  #readiness(name: string, claim: Stored<PersistentVolumeClaim>): Readiness {
+  #preparation(name: string, claim: Stored<PersistentVolumeClaim>): Preparation {
     const member = this.#options.registry.member(name);
     const key = objectKey(claim.metadata);
     const what = neededClaim(claim);
@@ -201,7 +201,7 @@ export class ClaimController implements PodCopier {
       return { refused: `${what} is made there when an earlier one of that name has gone` };
     }
     if (copy.metadata.deletionTimestamp !== undefined) return { refused: `${what} is being deleted there` };
-    return clusterOf(claim) === name ? "ready" : "unprepared";
+    return clusterOf(claim) === name ? "prepared" : "unprepared";
   }
 
   #homeOf(key: ObjectKey, claim: Stored<PersistentVolumeClaim>): string | undefined {

@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../copies/claims.ts";
-import { leastReady, type Needs, type Readiness } from "../delegation/model/needs.ts";
+import { leastPrepared, type Needs, type Preparation } from "../delegation/model/needs.ts";
 
 export function claimKeys(proxy: Pod): ObjectKey[] {
   const { namespace = "" } = proxy.metadata ?? {};
@@ -17,7 +17,7 @@ export function claimKeys(proxy: Pod): ObjectKey[] {
 export function claimNeeds(
   keys: readonly ObjectKey[],
   find: (key: ObjectKey) => Stored<PersistentVolumeClaim> | undefined,
-  readiness: (member: string, claim: Stored<PersistentVolumeClaim>) => Readiness,
+  preparation: (member: string, claim: Stored<PersistentVolumeClaim>) => Preparation,
 ): Needs {
   const claims: Stored<PersistentVolumeClaim>[] = [];
   for (const key of keys) {
@@ -31,7 +31,7 @@ export function claimNeeds(
   }
   return {
     state: "there",
-    in: (name) => leastReady(claims.map((claim) => readiness(name, claim))),
+    in: (name) => leastPrepared(claims.map((claim) => preparation(name, claim))),
   };
 }
 

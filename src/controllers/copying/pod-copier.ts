@@ -9,7 +9,7 @@ import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { leastReady, type Needs, readinessIn } from "../delegation/model/needs.ts";
+import { leastPrepared, type Needs, preparationIn } from "../delegation/model/needs.ts";
 import type { Preparer } from "../delegation/options.ts";
 import type { ControllerEvents, Emitter } from "../events.ts";
 
@@ -60,6 +60,6 @@ function merged(needs: readonly Needs[]): Needs | undefined {
   if (unmet !== undefined) return unmet;
   return {
     state: "there",
-    in: (member) => leastReady(needs.map((one) => readinessIn(one, member))),
+    in: (member) => leastPrepared(needs.map((one) => preparationIn(one, member))),
   };
 }

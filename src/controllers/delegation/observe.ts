@@ -14,7 +14,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { needsRanking } from "./decide.ts";
 import { holderOf, isFor } from "./model/delegates.ts";
 import { type Memory, mayHold } from "./model/memory.ts";
-import { type Needs, needsState, readinessIn } from "./model/needs.ts";
+import { type Needs, needsState, preparationIn } from "./model/needs.ts";
 import { hasProxy, type MemberView, type PodView, type View } from "./model/view.ts";
 import type { DelegationOptions } from "./options.ts";
 import { type Eligibility, placementFacts, rankInput } from "./placement/eligibility.ts";
@@ -133,8 +133,8 @@ export class Observer {
     // The delegate also waits until it is known how it reaches the host's API server.
     const isPending =
       placementState.eligibilities.apiPending(proxy, name) && (needs === undefined || needs.state === "there");
-    const readiness = isPending ? "unprepared" : readinessIn(needs, name);
-    const own = { readiness, ...(misfit === undefined ? {} : { misfit }) };
+    const preparation = isPending ? "unprepared" : preparationIn(needs, name);
+    const own = { preparation, ...(misfit === undefined ? {} : { misfit }) };
     const members = view.members.map((member) => (member.name === name ? { ...member, ...own } : member));
     return { ...view, ...stateOf(needs), members };
   }
@@ -195,7 +195,7 @@ export function ranked(
     const requests = candidate && requestsIn?.(candidate);
     return {
       ...member,
-      ...(needs?.state === "there" ? { readiness: needs.in(name) } : {}),
+      ...(needs?.state === "there" ? { preparation: needs.in(name) } : {}),
       ...(requests === undefined ? {} : { requests }),
       ...(before === undefined ? {} : { refusedBefore: before }),
     };

@@ -8,7 +8,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { isPrepared, type Needs, type Readiness, type WaitReason } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../delegation/model/needs.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
@@ -133,7 +133,7 @@ export class DependencyController implements PodCopier {
     const why = unreadable ?? missing;
     if (why !== undefined) return { state: "missing", ...why };
     if (!isRead) return { state: "awaited" };
-    return { state: "there", in: (member) => this.#readiness(member, existing, gone) };
+    return { state: "there", in: (member) => this.#preparation(member, existing, gone) };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
@@ -141,7 +141,7 @@ export class DependencyController implements PodCopier {
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     if (this.#options.family.of(proxy).length === 0 || !this.#isActive()) return true;
     for (const ref of this.#users.place(proxy, member)) this.#copier.enqueue(ref);
-    return isPrepared(this.needs(proxy), member);
+    return isPreparedIn(this.needs(proxy), member);
   }
 
   /** Copies the host's object, since the member's own, which was used in place, is gone. */
@@ -193,39 +193,39 @@ export class DependencyController implements PodCopier {
     return { demand: "needed", outlivesSource, preventsReplacement };
   }
 
-  #readiness(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Readiness {
+  #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
     const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state === "present");
-    if (dependencies.length === 0 && gone.length === 0) return "ready";
+    if (dependencies.length === 0 && gone.length === 0) return "prepared";
     if (!this.#copier.copies.read(member)) {
       const refused =
         `its ${this.#options.family.title} cannot be read yet; if this lasts, let it join again, since the access ` +
         "that an earlier version of Legation was given does not include them";
       return { refused };
     }
-    let readiness: Readiness = "ready";
+    let preparation: Preparation = "prepared";
     // A pod must not mount the copy of a deleted object, which is on its way out.
     for (const dependency of gone) {
       const { exists } = this.#copier.standing(member, dependency);
-      if (exists && !this.#users.requires(member, dependencyKey(dependency))) readiness = "unprepared";
+      if (exists && !this.#users.requires(member, dependencyKey(dependency))) preparation = "unprepared";
     }
     for (const dependency of dependencies) {
-      const answer = this.#readinessFor(member, dependency);
+      const answer = this.#preparationFor(member, dependency);
       if (typeof answer === "object") return answer;
-      if (answer === "unprepared") readiness = answer;
+      if (answer === "unprepared") preparation = answer;
     }
-    return readiness;
+    return preparation;
   }
 
-  #readinessFor(member: Member, dependency: Dependency): Readiness {
+  #preparationFor(member: Member, dependency: Dependency): Preparation {
     const { kind, name } = dependency;
     const { exists, stays, ofSource, drift, refusal, held, keptForOthers } = this.#copier.standing(member, dependency);
     // A refused change of its other fields does not matter.
-    if (stays && (drift === "none" || drift === "metadata")) return "ready";
+    if (stays && (drift === "none" || drift === "metadata")) return "prepared";
     // The member's controllers want the copy as it is.
-    if (stays && ofSource && (held === "Undone" || held === "NoEffect")) return "ready";
-    if (refusal?.inPlace === true) return "ready";
+    if (stays && ofSource && (held === "Undone" || held === "NoEffect")) return "prepared";
+    if (refusal?.inPlace === true) return "prepared";
     if (refusal !== undefined) return { refused: refusal.message };
     const isHeldByUsers = keptForOthers || member.delegates.usersOf(dependencyKey(dependency)) > 0;
     if (isClass(kind) && drift === "immutable" && isHeldByUsers) {

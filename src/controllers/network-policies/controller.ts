@@ -8,7 +8,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../delegation/model/needs.ts";
 import { NAMESPACE_INDEX } from "../proxies.ts";
 
 interface Place {
@@ -26,7 +26,7 @@ export class NetworkPolicyController implements PodCopier {
   readonly #options: PodCopierOptions;
   readonly #copier: Copier<NetworkPolicy>;
   readonly #placements = new PodsInMembers();
-  /** The readiness of `member/namespace`, as waiting pods were last told. */
+  /** The state of the copies in `member/namespace`, as waiting pods were last told. */
   readonly #assessed = new Map<string, string>();
 
   constructor(options: PodCopierOptions) {
@@ -103,7 +103,7 @@ export class NetworkPolicyController implements PodCopier {
     if (sources.isRead(KIND, namespace)) {
       const policies = sources.inNamespace(KIND, namespace);
       if (policies.length === 0) return undefined;
-      return { state: "there", in: (member) => this.#readiness({ member, namespace }, policies) };
+      return { state: "there", in: (member) => this.#preparation({ member, namespace }, policies) };
     }
     const message = sources.failure(KIND, namespace);
     return message === undefined ? { state: "awaited" } : { state: "missing", reason: "NetworkNotReady", message };
@@ -119,11 +119,11 @@ export class NetworkPolicyController implements PodCopier {
     const proxy = this.#options.proxies.get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
-    return isPrepared(this.needs(proxy), member);
+    return isPreparedIn(this.needs(proxy), member);
   }
 
   /** No pod starts before it is under the rules that it would be under here. */
-  #readiness({ member: name }: Place, policies: readonly Stored<NetworkPolicy>[]): Readiness {
+  #preparation({ member: name }: Place, policies: readonly Stored<NetworkPolicy>[]): Preparation {
     const member = this.#options.registry.member(name);
     const { copies } = this.#copier;
     if (member === undefined) return "unprepared";
@@ -133,7 +133,7 @@ export class NetworkPolicyController implements PodCopier {
       const reason = copies.failing(member);
       return reason === undefined ? "unprepared" : { refused: `its NetworkPolicies cannot be read: ${reason}` };
     }
-    let readiness: Readiness = "ready";
+    let preparation: Preparation = "prepared";
     for (const policy of policies) {
       const { stays, drift, refusal, held } = this.#copier.standing(member, this.#copier.nameOf(KIND, policy));
       if (stays && (drift === "none" || drift === "metadata")) continue;
@@ -141,9 +141,9 @@ export class NetworkPolicyController implements PodCopier {
       if (refusal !== undefined) return { refused: refusal.message };
       if (held === "Undone") return { refused: `another client there keeps changing or deleting its copy of ${what}` };
       if (held === "NoEffect") return { refused: `its API server does not keep ${what} as the host has it` };
-      readiness = "unprepared";
+      preparation = "unprepared";
     }
-    return readiness;
+    return preparation;
   }
 
   #reassess({ member, namespace }: Place): void {
@@ -151,8 +151,8 @@ export class NetworkPolicyController implements PodCopier {
     const { sources } = this.#copier;
     const policies = sources.isRead(KIND, namespace) ? sources.inNamespace(KIND, namespace) : undefined;
     if (policies?.length === 0) return;
-    const readiness = policies && this.#readiness({ member, namespace }, policies);
-    const answer = readiness === undefined ? "unread" : withoutAmounts(JSON.stringify(readiness));
+    const preparation = policies && this.#preparation({ member, namespace }, policies);
+    const answer = preparation === undefined ? "unread" : withoutAmounts(JSON.stringify(preparation));
     if (this.#assessed.get(key) === answer) return;
     this.#assessed.set(key, answer);
     this.#wake(namespace);

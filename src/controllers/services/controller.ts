@@ -17,7 +17,7 @@ import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPrepared, type Needs, type Readiness } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation } from "../delegation/model/needs.ts";
 import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
 
@@ -149,33 +149,33 @@ export class ServiceController implements PodCopier {
     // A proxy waits before its first delegate only.
     if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
     if (this.#copier.sources.isPending(SERVICE, "")) {
-      return { state: "there", in: () => (this.#waitLimit.over(uid) ? "ready" : "unprepared") };
+      return { state: "there", in: () => (this.#waitLimit.over(uid) ? "prepared" : "unprepared") };
     }
     const services = this.#servicesOf(proxy);
     if (services.length === 0) return undefined;
-    return { state: "there", in: (member) => this.#readiness(uid, member, services) };
+    return { state: "there", in: (member) => this.#preparation(uid, member, services) };
   }
 
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
     const proxy = this.#options.proxies.get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
-    if (isPrepared(this.needs(proxy), member)) return true;
+    if (isPreparedIn(this.needs(proxy), member)) return true;
     this.#waitLimit.wait(key, proxyUid);
     return false;
   }
 
-  #readiness(uid: string, name: string, services: readonly Stored<ServiceObject>[]): Readiness {
+  #preparation(uid: string, name: string, services: readonly Stored<ServiceObject>[]): Preparation {
     const member = this.#options.registry.member(name);
-    if (member === undefined || this.#waitLimit.over(uid)) return "ready";
+    if (member === undefined || this.#waitLimit.over(uid)) return "prepared";
     // A member that joined with an earlier version never gives the right to read its Services.
-    if (!this.#copier.copies.read(member)) return this.#waitLimit.overFor(member) ? "ready" : "unprepared";
+    if (!this.#copier.copies.read(member)) return this.#waitLimit.overFor(member) ? "prepared" : "unprepared";
     const isThere = (service: Stored<ServiceObject>): boolean => {
       const { exists, stays, refusal, held } = this.#copier.standing(member, this.#copier.nameOf(SERVICE, service));
       // No pod waits for a copy that is refused, or that another client keeps deleting.
       return stays || refusal !== undefined || (!exists && held !== undefined);
     };
-    return services.every(isThere) ? "ready" : "unprepared";
+    return services.every(isThere) ? "prepared" : "unprepared";
   }
 
   #need(): void {

@@ -22,7 +22,7 @@ import { isUntryable, tryDelegate } from "../../try-delegate.ts";
 import type { ActionOf } from "../model/decision.ts";
 import { isSettled } from "../model/delegates.ts";
 import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../model/memory.ts";
-import { isPrepared } from "../model/needs.ts";
+import { isPreparedIn } from "../model/needs.ts";
 import type { BackoffGrowth } from "../model/refusal-backoff.ts";
 import type { View } from "../model/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
@@ -247,7 +247,7 @@ export class Creation {
     const { preparer } = this.#options;
     const proxy = this.#state.proxies.get(key);
     if (!preparer.prepare(key, proxyUid, member)) return false;
-    return proxy?.metadata.uid !== proxyUid || isPrepared(preparer.needs(proxy), member);
+    return proxy?.metadata.uid !== proxyUid || isPreparedIn(preparer.needs(proxy), member);
   }
 
   async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {

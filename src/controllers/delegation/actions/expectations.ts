@@ -13,7 +13,7 @@ export function expectInMember(member: string, holds: (delegate: Stored<Pod>) =>
 }
 
 export function expectPrepared(member: string): Expectation<View> {
-  return ({ members }) => members.find(({ name }) => name === member)?.readiness !== "unprepared";
+  return ({ members }) => members.find(({ name }) => name === member)?.preparation !== "unprepared";
 }
 
 /** `graceSeconds`: the longest grace period that counts as the deletion. */

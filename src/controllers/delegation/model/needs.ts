@@ -1,8 +1,8 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { explain } from "../../../placement/rank.ts";
 
-/** How far a member is in having what a pod needs of its namespace: ConfigMaps, Secrets, its service account. */
-export type Readiness = "ready" | "unprepared" | { readonly refused: string };
+/** The state of the copies that a pod needs in a member: ConfigMaps, Secrets, its service account. */
+export type Preparation = "prepared" | "unprepared" | { readonly refused: string };
 
 /** A reason to wait, in the kubelet's or the scheduler's words. */
 export interface WaitReason {
@@ -26,47 +26,47 @@ export type NeedsState =
 
 export type Needs =
   | Exclude<NeedsState, { readonly state: "there" }>
-  | { readonly state: "there"; readonly in: (member: string) => Readiness };
+  | { readonly state: "there"; readonly in: (member: string) => Preparation };
 
 export function needsState(needs: Needs | undefined): NeedsState | undefined {
   return needs?.state === "there" ? { state: "there" } : needs;
 }
 
-/** Returns the member's readiness. What the host lacks, no member can be given. */
-export function readinessIn(needs: Needs | undefined, member: string): Readiness {
-  if (needs === undefined) return "ready";
+/** Returns the state of the copies in the member. `unprepared` while the host lacks one of their sources. */
+export function preparationIn(needs: Needs | undefined, member: string): Preparation {
+  if (needs === undefined) return "prepared";
   return needs.state === "there" ? needs.in(member) : "unprepared";
 }
 
-export function isPrepared(needs: Needs | undefined, member: string): boolean {
-  return isReady(readinessIn(needs, member));
+export function isPreparedIn(needs: Needs | undefined, member: string): boolean {
+  return isPrepared(preparationIn(needs, member));
 }
 
 export function refusedIn(needs: Needs | undefined, member: string): string | undefined {
-  return refusalIn(readinessIn(needs, member));
+  return refusalIn(preparationIn(needs, member));
 }
 
-export function isReady(readiness: Readiness = "ready"): boolean {
-  return readiness === "ready";
+export function isPrepared(preparation: Preparation = "prepared"): boolean {
+  return preparation === "prepared";
 }
 
-export function refusalIn(readiness: Readiness = "ready"): string | undefined {
-  return typeof readiness === "object" ? readiness.refused : undefined;
+export function refusalIn(preparation: Preparation = "prepared"): string | undefined {
+  return typeof preparation === "object" ? preparation.refused : undefined;
 }
 
 /** One refusal is enough. */
-export function leastReady(all: readonly Readiness[]): Readiness {
-  const refused = all.find((readiness) => typeof readiness === "object");
-  return refused ?? (all.includes("unprepared") ? "unprepared" : "ready");
+export function leastPrepared(all: readonly Preparation[]): Preparation {
+  const refused = all.find((preparation) => typeof preparation === "object");
+  return refused ?? (all.includes("unprepared") ? "unprepared" : "prepared");
 }
 
 /** Returns what to tell the author when neither time nor Legation gives the member what the pod needs. */
 export function whyUnprepared(
   needs: NeedsState | undefined,
-  { name, readiness }: { readonly name: string; readonly readiness?: Readiness },
+  { name, preparation }: { readonly name: string; readonly preparation?: Preparation },
 ): WaitReason | undefined {
   if (needs?.state === "missing") return { reason: needs.reason, message: needs.message };
-  const refused = refusalIn(readiness);
+  const refused = refusalIn(preparation);
   const reason = "RefusedByMember";
   return refused === undefined ? undefined : because(reason, [{ cluster: name, reason, message: refused }]);
 }

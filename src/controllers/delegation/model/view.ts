@@ -6,7 +6,7 @@ import type { Ranking } from "../../../placement/rank.ts";
 import { podRequests } from "../../../placement/requests.ts";
 import type { Merged } from "../../../pods/host-admission.ts";
 import type { Memory } from "./memory.ts";
-import type { NeedsState, Readiness } from "./needs.ts";
+import type { NeedsState, Preparation } from "./needs.ts";
 
 export interface ShapeRefusal {
   readonly refusal: Refusal;
@@ -48,8 +48,8 @@ export interface MemberView {
   /** A cordon or taint that keeps pods off its virtual node. Only set where an unbound proxy has its delegate. */
   readonly repels?: Pick<Refusal, "reason" | "message">;
   readonly overdue?: boolean;
-  /** The member has what the pod needs of its namespace. Absent: it needs nothing. */
-  readonly readiness?: Readiness;
+  /** The state of the copies that the pod needs there. Absent: it needs none. */
+  readonly preparation?: Preparation;
   /** Requests of the pod there, where the author's overrides change them. Only set with a ranking. */
   readonly requests?: Amounts;
   /** Refusal of a pod like this one a moment ago. Only set with a ranking. */

@@ -2,7 +2,7 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { isGated } from "../../../pods/pod-state.ts";
 import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
 import { createIn } from "../model/delegates.ts";
-import { because, isReady } from "../model/needs.ts";
+import { because, isPrepared } from "../model/needs.ts";
 import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
 import { quietFor, waitFor, waitingSince } from "../model/report.ts";
 import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
@@ -66,7 +66,7 @@ export const choose: Phase = (view, now) => {
     const why = because("NotPlaced", [{ cluster: best, reason: "NameTaken", message }]);
     return waitFor(why, view, now, { requeueAt: nextRetry(view, now) });
   }
-  if (!isReady(members.find(({ name }) => name === best)?.readiness)) {
+  if (!isPrepared(members.find(({ name }) => name === best)?.preparation)) {
     return decided("Preparing", [{ type: "prepare", member: best, proxyUid: proxy.metadata.uid }]);
   }
   return decided("Placing", [createIn(proxy, best, fitting.length === 0)]);

@@ -3,7 +3,7 @@ import { type DelegationDecision, decided, type Phase } from "../model/decision.
 import { boundMember, createIn, lastRecorded, surplusHolders } from "../model/delegates.ts";
 import { withoutConditionsOf } from "../model/feedback.ts";
 import { writeAgainAt } from "../model/futile-writes.ts";
-import { because, isReady, whyUnprepared } from "../model/needs.ts";
+import { because, isPrepared, whyUnprepared } from "../model/needs.ts";
 import { waitFor } from "../model/report.ts";
 import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../model/view.ts";
 
@@ -31,12 +31,12 @@ export const recreate: Phase = (view, now) => {
 };
 
 function createInOwn(member: MemberView, view: PodView, now: number): DelegationDecision {
-  const { name, readiness, misfit, departed } = member;
+  const { name, preparation, misfit, departed } = member;
   const { proxy, needs, memory } = view;
   const soon = { requeueAt: now + LOOK_AGAIN_MS };
   const unknown = unknownPlacement(view);
   if (unknown !== undefined) return waitFor(unknown, view, now, soon);
-  if (!isReady(readiness)) {
+  if (!isPrepared(preparation)) {
     const why = whyUnprepared(needs, member);
     if (why === undefined) return decided("Preparing", [], soon.requeueAt);
     return waitFor(why, view, now, { ...soon, outcome: "Preparing" });

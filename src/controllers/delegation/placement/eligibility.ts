@@ -20,7 +20,7 @@ import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Sharing } from "../../preferences/controller.ts";
 import type { Divisions } from "../../preferences/divisions.ts";
-import { type Needs, readinessIn, refusalIn } from "../model/needs.ts";
+import { type Needs, preparationIn, refusalIn } from "../model/needs.ts";
 import type { ShapeRefusal, View } from "../model/view.ts";
 import type { Groups } from "./groups.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
@@ -78,7 +78,7 @@ export function rankInput(
   needs?: Needs,
 ): RankInput {
   const missingIn = (member: string): string | undefined =>
-    needs?.state === "there" ? refusalIn(readinessIn(needs, member)) : undefined;
+    needs?.state === "there" ? refusalIn(preparationIn(needs, member)) : undefined;
   const selection: Rule = {
     refusal: (candidate) => {
       const message = excludes(candidate) ?? lacks?.(candidate) ?? missingIn(candidate.name);

@@ -99,7 +99,7 @@ async function reading(
       }
       await clock.advance(0);
     },
-    readiness: (member: string): unknown => {
+    preparation: (member: string): unknown => {
       const needs = claims.needs(proxy);
       return needs?.state === "there" ? needs.in(member) : needs;
     },
@@ -124,7 +124,7 @@ const ending = memberClaim(claim(), {
 
 describe("a pod with a claim", () => {
   test.each<[string, Clusters, unknown]>([
-    ["may go to the member of the claim", { host: [of("west")], west: [memberClaim(claim())] }, "ready"],
+    ["may go to the member of the claim", { host: [of("west")], west: [memberClaim(claim())] }, "prepared"],
     ["may go to a member once the claim is created there", { host: [claim()] }, "unprepared"],
     [
       "may go to a member once the host's claim records that it is there",
@@ -186,8 +186,8 @@ describe("a pod with a claim", () => {
       },
     ],
   ])("%s", async (_, clusters, expected) => {
-    const { readiness } = await reading(clusters);
-    expect(readiness("west")).toEqual(expected);
+    const { preparation } = await reading(clusters);
+    expect(preparation("west")).toEqual(expected);
   });
 });
 
@@ -198,10 +198,10 @@ test("wakes a pod that waits for a claim when the host's claims turn out to be u
 
 describe("the chosen member of a pod with claims", () => {
   test("is recorded on the pod's claim before the claim is created there, and no other member is ready meanwhile", async () => {
-    const { writes, readiness, prepare } = await reading({ host: [claim()] });
+    const { writes, preparation, prepare } = await reading({ host: [claim()] });
     expect(await prepare("west")).toBe(false);
     expect(writes).toEqual(["host patch data"]);
-    expect(readiness("east")).toEqual({ refused: `${what} is in west` });
+    expect(preparation("east")).toEqual({ refused: `${what} is in west` });
   });
 
   test("gets none of the pod's claims while one of them is in another member", async () => {
@@ -235,14 +235,14 @@ describe("the claim of a member", () => {
 });
 
 test("tries a member that refused a claim again after a minute, and wakes the waiting pod", async () => {
-  const { clock, writes, woken, readiness } = await reading({ host: [of("west")], refusing: true });
+  const { clock, writes, woken, preparation } = await reading({ host: [of("west")], refusing: true });
   const creations = (): string[] => writes.filter((write) => write === "west create data");
   const why = "its API server refused PersistentVolumeClaim data, which the pod needs: no";
-  expect(readiness("west")).toEqual({ refused: why });
+  expect(preparation("west")).toEqual({ refused: why });
   // Creates of an earlier leader may still be under way for a minute.
   await clock.advance(70 * SECOND_MS);
   const before = creations().length;
-  expect(readiness("west")).toEqual({ refused: why });
+  expect(preparation("west")).toEqual({ refused: why });
   await clock.advance(45 * SECOND_MS);
   expect(creations()).toHaveLength(before);
   woken.length = 0;

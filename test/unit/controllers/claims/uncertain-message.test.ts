@@ -47,8 +47,8 @@ function failing(words: (attempt: number) => string) {
   const events = new Events<ControllerEvents>();
   events.on("needs", () => {
     const needs = claims.needs(proxy);
-    const readiness = needs?.state === "there" ? needs.in("west") : undefined;
-    if (typeof readiness === "object") happened.told.push(readiness.refused);
+    const preparation = needs?.state === "there" ? needs.in("west") : undefined;
+    if (typeof preparation === "object") happened.told.push(preparation.refused);
   });
   const claims = new ClaimController({
     host: quietClient([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),

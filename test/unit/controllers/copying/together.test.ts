@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { together } from "../../../../src/controllers/copying/pod-copier.ts";
-import { type Needs, type Readiness, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
+import { type Needs, type Preparation, preparationIn } from "../../../../src/controllers/delegation/model/needs.ts";
 import type { Preparer } from "../../../../src/controllers/delegation/options.ts";
 
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
@@ -10,14 +10,14 @@ function one(needs: Needs | undefined, prepared = true): Preparer {
   return { needs: () => needs, prepare: vi.fn(() => prepared) };
 }
 
-function having(readiness: Readiness): Needs {
-  return { state: "there", in: () => readiness };
+function having(preparation: Preparation): Needs {
+  return { state: "there", in: () => preparation };
 }
 
-describe("the combined readiness of several copiers", () => {
-  test.each<[string, Readiness, Readiness, Readiness]>([
-    ["is ready when all of it is", "ready", "ready", "ready"],
-    ["is unprepared when one lacks a copy", "ready", "unprepared", "unprepared"],
+describe("the combined state of several copiers", () => {
+  test.each<[string, Preparation, Preparation, Preparation]>([
+    ["is prepared when all of it is", "prepared", "prepared", "prepared"],
+    ["is unprepared when one lacks a copy", "prepared", "unprepared", "unprepared"],
     ["is refused when one is", "unprepared", { refused: "no" }, { refused: "no" }],
   ])("%s", (_, first, second, expected) => {
     for (const [a, b] of [
@@ -25,7 +25,7 @@ describe("the combined readiness of several copiers", () => {
       [second, first],
     ] as const) {
       const needs = together([one(having(a)), one(having(b))]).needs(proxy);
-      expect(readinessIn(needs, "west")).toEqual(expected);
+      expect(preparationIn(needs, "west")).toEqual(expected);
     }
   });
 
@@ -36,7 +36,7 @@ describe("the combined readiness of several copiers", () => {
   test("is missing or awaited when one is", () => {
     const missing = { state: "missing", reason: "Failed", message: "gone" } as const;
     const awaited = { state: "awaited" } as const;
-    expect(together([one(having("ready")), one(awaited)]).needs(proxy)).toEqual(awaited);
+    expect(together([one(having("prepared")), one(awaited)]).needs(proxy)).toEqual(awaited);
     expect(together([one(awaited), one(missing)]).needs(proxy)).toEqual(missing);
   });
 

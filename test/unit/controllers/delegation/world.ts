@@ -2,7 +2,7 @@ import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
 import type { Attempt, Memory } from "../../../../src/controllers/delegation/model/memory.ts";
-import { type Needs, needsState, readinessIn } from "../../../../src/controllers/delegation/model/needs.ts";
+import { type Needs, needsState, preparationIn } from "../../../../src/controllers/delegation/model/needs.ts";
 import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/model/view.ts";
 import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
 import type { Eligibility } from "../../../../src/controllers/delegation/placement/eligibility.ts";
@@ -98,7 +98,7 @@ function withNeeds(view: View, needs: Needs | undefined, misfit: WorldParts["mis
     const problem = misfit?.(each.name);
     return {
       ...each,
-      ...(needs === undefined ? {} : { readiness: readinessIn(needs, each.name) }),
+      ...(needs === undefined ? {} : { preparation: preparationIn(needs, each.name) }),
       ...(problem === undefined ? {} : { misfit: problem }),
     };
   });

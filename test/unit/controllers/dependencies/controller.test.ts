@@ -92,7 +92,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
       await clock.advance(10);
       return isThere;
     },
-    readiness: (): unknown => {
+    preparation: (): unknown => {
       const needs = controller.needs(proxy);
       return needs?.state === "there" ? needs.in("west") : needs;
     },
@@ -109,7 +109,7 @@ const MAY_BE_WITHOUT = { spec: { volumes: optional } };
 
 describe("a pod", () => {
   test.each<[string, Clusters, PodParts, unknown]>([
-    ["starts with copies that equal their sources", { host: [settings], west: [copyOf(settings)] }, {}, "ready"],
+    ["starts with copies that equal their sources", { host: [settings], west: [copyOf(settings)] }, {}, "prepared"],
     ["does not start before the copies exist", { host: [settings] }, {}, "unprepared"],
     ["does not start with an old copy", { host: [settings], west: [copyOf(changed)] }, {}, "unprepared"],
     [
@@ -119,7 +119,7 @@ describe("a pod", () => {
       "unprepared",
     ],
     ["does not start without an object that the host lacks", { west: [copyOf(settings)] }, {}, NOT_FOUND],
-    ["starts without a missing optional object", {}, MAY_BE_WITHOUT, "ready"],
+    ["starts without a missing optional object", {}, MAY_BE_WITHOUT, "prepared"],
     [
       "does not start before the copy of a deleted source is gone",
       { west: [copyOf(settings)] },
@@ -140,17 +140,17 @@ describe("a pod", () => {
       { refused: expect.stringContaining("cannot be read yet") },
     ],
   ])("%s", async (_, clusters, parts, expected) => {
-    const { readiness } = await waiting(clusters, parts);
-    expect(readiness()).toEqual(expected);
+    const { preparation } = await waiting(clusters, parts);
+    expect(preparation()).toEqual(expected);
   });
 
   test("does not start, with the reason, when the host's objects could not be read for a minute", async () => {
-    const { clock, onHost, readiness } = await waiting({ host: [settings], west: [copyOf(settings)], mounting: 1 });
+    const { clock, onHost, preparation } = await waiting({ host: [settings], west: [copyOf(settings)], mounting: 1 });
     onHost.breakWith("not allowed");
     await clock.advance(50_000);
-    expect(readiness()).toBe("ready");
+    expect(preparation()).toBe("prepared");
     await clock.advance(40_000);
-    expect(readiness()).toEqual({
+    expect(preparation()).toEqual({
       state: "missing",
       reason: "FailedMount",
       message: expect.stringContaining("configmaps of namespace team cannot be read on the host: "),
@@ -177,19 +177,19 @@ describe("a pod", () => {
       "AlreadyExists",
       { refused: expect.stringContaining("not made by Legation") },
     ],
-    ["starts with the member's own certificate authorities", "istio-ca-root-cert", "AlreadyExists", "ready"],
+    ["starts with the member's own certificate authorities", "istio-ca-root-cert", "AlreadyExists", "prepared"],
   ])("%s", async (_, name, code, expected) => {
     const { uid, resourceVersion } = settings.metadata;
     const metadata = { name, namespace: "team", uid, resourceVersion };
     const creates = (): never => {
       throw kubeError(code, "no", { resource: "configmaps" });
     };
-    const { readiness, prepare } = await waiting(
+    const { preparation, prepare } = await waiting(
       { host: [{ ...settings, metadata }], west: code === "AlreadyExists" ? [{ ...settings, metadata }] : [], creates },
       { spec: { volumes: [{ name: "it", configMap: { name } }] } },
     );
     await prepare();
-    expect(readiness()).toEqual(expected);
+    expect(preparation()).toEqual(expected);
   });
 });
 
@@ -207,9 +207,9 @@ describe("a member's copy", () => {
     const creates = (): void => {
       if (answer !== undefined) throw answer;
     };
-    const { clock, writes, onHost, prepare, readiness } = await waiting({ host: [settings], creates });
+    const { clock, writes, onHost, prepare, preparation } = await waiting({ host: [settings], creates });
     await prepare();
-    expect(readiness()).toEqual({ refused: expect.stringContaining("too long") });
+    expect(preparation()).toEqual({ refused: expect.stringContaining("too long") });
     await clock.advance(5_000);
     expect(writes).toEqual(["create settings"]);
     const correct = async (resourceVersion: string): Promise<void> => {
@@ -218,11 +218,11 @@ describe("a member's copy", () => {
     };
     await correct("2");
     expect(writes).toHaveLength(2);
-    expect(readiness()).toEqual({ refused: expect.stringContaining("too long") });
+    expect(preparation()).toEqual({ refused: expect.stringContaining("too long") });
     answer = undefined;
     await correct("3");
     expect(writes).toEqual(Array(3).fill("create settings"));
-    expect(readiness()).toBe("unprepared");
+    expect(preparation()).toBe("unprepared");
   });
 
   test("follows its source while a pod there uses it", async () => {

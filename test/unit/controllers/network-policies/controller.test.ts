@@ -65,7 +65,7 @@ async function waiting(
     controller,
     proxy,
     prepare: (uid = proxy.metadata.uid) => controller.prepare(objectKey(proxy.metadata), uid, "west"),
-    readiness: (): unknown => {
+    preparation: (): unknown => {
       const needs = controller.needs(proxy);
       return needs?.state === "there" ? needs.in("west") : needs;
     },
@@ -90,20 +90,20 @@ describe("a pod", () => {
   });
 
   test("does not start, with the reason, while the member does not answer the writes of its policies", async () => {
-    const { clock, inMember, readiness } = await waiting([rules], [copyOf(rules)]);
-    expect(readiness()).toBe("ready");
+    const { clock, inMember, preparation } = await waiting([rules], [copyOf(rules)]);
+    expect(preparation()).toBe("prepared");
     inMember.breakWith("not allowed");
     await clock.advance(5_000);
-    expect(readiness()).toEqual({ refused: expect.stringContaining("not allowed") });
+    expect(preparation()).toEqual({ refused: expect.stringContaining("not allowed") });
   });
 
   test("does not start when the host's policies could not be read for a minute", async () => {
-    const { clock, onHost, readiness } = await waiting([rules], [copyOf(rules)], { live: 1 });
+    const { clock, onHost, preparation } = await waiting([rules], [copyOf(rules)], { live: 1 });
     onHost.breakWith("not allowed");
     await clock.advance(50_000);
-    expect(readiness()).toBe("ready");
+    expect(preparation()).toBe("prepared");
     await clock.advance(30_000);
-    expect(readiness()).toEqual({
+    expect(preparation()).toEqual({
       state: "missing",
       reason: "NetworkNotReady",
       message: expect.stringContaining("not allowed"),
@@ -111,8 +111,8 @@ describe("a pod", () => {
   });
 
   test("does not start while its policies there cannot be read", async () => {
-    const { readiness } = await waiting([rules], [copyOf(rules)], { unreadable: true });
-    expect(readiness()).toEqual({ refused: expect.stringContaining("its NetworkPolicies cannot be read yet") });
+    const { preparation } = await waiting([rules], [copyOf(rules)], { unreadable: true });
+    expect(preparation()).toEqual({ refused: expect.stringContaining("its NetworkPolicies cannot be read yet") });
   });
 });
 

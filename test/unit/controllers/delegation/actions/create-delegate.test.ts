@@ -141,7 +141,7 @@ describe("a pod whose namespace in the member is gone", () => {
     expect(sent).toHaveLength(1);
     expect(memories.of(proxyUid).uncertain).toBeUndefined();
     expect(release).toHaveBeenCalledWith(proxyUid);
-    expect(shown?.(world(proxy, [member("west", { readiness: "unprepared" })]))).toBe(false);
+    expect(shown?.(world(proxy, [member("west", { preparation: "unprepared" })]))).toBe(false);
   });
 
   test("waits there in overflow mode, too, although it has its node", async () => {

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "vitest";
 import { expectPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { Needs, Readiness } from "../../../../../src/controllers/delegation/model/needs.ts";
+import type { Needs, Preparation } from "../../../../../src/controllers/delegation/model/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, gone, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
 
-function needs(readiness: Record<string, Readiness> = {}): () => Needs {
-  return () => ({ state: "there", in: (name) => readiness[name] ?? "ready" });
+function needs(preparation: Record<string, Preparation> = {}): () => Needs {
+  return () => ({ state: "there", in: (name) => preparation[name] ?? "prepared" });
 }
 
 const awaited = (): Needs => ({ state: "awaited" });
@@ -73,9 +73,9 @@ describe("a proxy with dependencies", () => {
     });
   });
 
-  test.each<[Readiness | "missing" | "nothing", boolean]>([
+  test.each<[Preparation | "missing" | "nothing", boolean]>([
     ["unprepared", false],
-    ["ready", true],
+    ["prepared", true],
     [{ refused: "no" }, true],
     ["missing", true],
     ["nothing", true],
