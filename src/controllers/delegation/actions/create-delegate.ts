@@ -38,7 +38,7 @@ type Result = Promise<Expectation<View> | undefined>;
 interface Failed {
   readonly error: KubeError;
   readonly refused: PodRefusal;
-  /** The refusal, where it may pass in a moment for any pod. */
+  /** The refusal, if its cause may end within moments whatever pod is created. Undefined otherwise. */
   readonly passing: PodRefusal | undefined;
 }
 
@@ -153,13 +153,13 @@ export class Creation {
         throw error;
       }
       reservations.release(proxyUid, name);
-      if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      return this.#judge(error, { action, member, delegate, mayBeThere }, context);
+      if (isKubeError(error, "AlreadyExists")) return this.#handleNameTaken(member, proxyUid, context);
+      return this.#handleFailure(error, { action, member, delegate, mayBeThere }, context);
     }
   }
 
   /** Notes a refusal of the member. Throws while the same create may still succeed. */
-  async #judge(error: unknown, sent: Sent, context: Context): Result {
+  async #handleFailure(error: unknown, sent: Sent, context: Context): Result {
     const { action, member, delegate, mayBeThere } = sent;
     const { proxyUid } = action;
     const proxy = this.#state.proxies.get(context.key);
@@ -169,7 +169,7 @@ export class Creation {
     const refused = passing ?? refusalOf(error);
     if (!isKubeError(error) || refused === undefined) throw error;
     const failed = { error, refused, passing };
-    if (isConfined(proxy)) this.#outlast(action, member, failed, context.key);
+    if (isConfined(proxy)) this.#retryBoundPod(action, member, failed, context.key);
     else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
     // Admission runs before the name is checked: the earlier create itself may fill the quota.
     if (mayBeThere) return this.#findEarlier(error, member, proxyUid, context);
@@ -200,7 +200,10 @@ export class Creation {
     log.info({ member: name, reason: refused.reason }, refused.message);
   }
 
-  /** Creates the delegate, and its namespace if need be. Undefined: the pod's needs went with the earlier namespace. */
+  /**
+   * Creates the delegate, and its namespace if need be. Returns undefined if the namespace was new, and so lacks copies
+   * that the pod needs.
+   */
   #make(
     member: Member,
     delegate: Pod,
@@ -220,7 +223,7 @@ export class Creation {
       }
     };
     return memberNamespaces.createIn(member, namespace, signal, async (isNew) => {
-      if (isNew && !this.#isPrepared(key, proxyUid, member.name)) return undefined;
+      if (isNew && !this.#prepareAgain(key, proxyUid, member.name)) return undefined;
       await this.#try(member, delegate, signal);
       if (!controlled) return await create(delegate);
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
@@ -228,7 +231,10 @@ export class Creation {
     });
   }
 
-  /** Has an account or class that the member lacks copied. */
+  /**
+   * Starts copying the service account or class that the API server misses. `awaited`: not all copies are there.
+   * `seen late`: the copy is there, and the API server's cache lags. Undefined otherwise.
+   */
   #lackOf(
     error: unknown,
     delegate: Pod,
@@ -238,12 +244,12 @@ export class Creation {
     const kind = lackedKind(error);
     if (kind === undefined) return undefined;
     const isThere = this.#options.preparer.onMissing?.(delegate, member, kind) === true;
-    if (!this.#isPrepared(key, proxyUid, member)) return "awaited";
+    if (!this.#prepareAgain(key, proxyUid, member)) return "awaited";
     return isThere ? "seen late" : undefined;
   }
 
-  /** Has the pod's needs copied to the member. Reports whether all of them are there. */
-  #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
+  /** Starts copying to the member what the pod needs and the member lacks. Reports whether nothing is missing. */
+  #prepareAgain(key: ObjectKey, proxyUid: string, member: string): boolean {
     const { preparer } = this.#options;
     const proxy = this.#state.proxies.get(key);
     if (!preparer.prepare(key, proxyUid, member)) return false;
@@ -261,13 +267,16 @@ export class Creation {
     }
   }
 
-  /** Throws while the create of a bound pod may still succeed: the member may still count the earlier delegate. */
-  #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
+  /**
+   * Throws while the create of a bound pod may still succeed, so that it is retried: the member may still count the
+   * earlier delegate.
+   */
+  #retryBoundPod({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
     // Other pods of its shape must not wait for this one: it may be tried for long.
     if (this.#reservations.abandon(proxyUid)) this.#options.events.emit("roomFreed");
     const isEndless = passing !== undefined || isOfItsPlace(error);
-    // A refusal is to last by itself, whatever else failed before.
+    // Refusals are counted apart: earlier failures of other kinds do not make one lasting.
     if (this.#isEarly(proxyUid, member, isEndless ? undefined : refusedCreationIn(member.name))) throw error;
     if (!isEndless) return;
     const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
@@ -282,12 +291,12 @@ export class Creation {
   }
 
   /** A pod of that name exists: this proxy's after a lost response, an earlier proxy's, or a foreign one. */
-  async #taken(member: Member, proxyUid: string, context: Context): Result {
+  async #handleNameTaken(member: Member, proxyUid: string, context: Context): Result {
     const { identity, events } = this.#options;
     const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
-      if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
+      if (this.#isOurs(pod, proxyUid)) return this.#restoreMarks(member, proxyUid, pod, context);
       const message = "a pod of that name, not made by Legation for this host, is there";
       const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
       this.#memories.noteAbsent(proxyUid);
@@ -304,7 +313,7 @@ export class Creation {
     return pod.metadata.uid === this.#memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
 
-  #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
+  #restoreMarks(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
     if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
