@@ -38,7 +38,7 @@ const LASTING_AFTER_MS = 10_000;
 
 /**
  * Keeps controllers from sending the same write again while it is refused, has no effect, or is undone by another
- * manager. A write is a name within an object, which is any key of the caller.
+ * manager. The caller names each write, and the object that it changes by any key.
  */
 export class WriteGuard<Key extends string = string, Words extends RefusalWords = RefusalWords> {
   readonly #options: WriteGuardOptions;
@@ -78,7 +78,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     this.#hold(object, write, { reason }, hold);
   }
 
-  /** Holds a write that the API server refuses for good. Reports whether its author is to be told. */
+  /** Holds a write that the API server refuses for good. Returns true if the author has not been told of it lately. */
   refuse(object: Key, write: string, why: Words, hold: Hold = {}): boolean {
     const before = this.get(object, write)?.refusal;
     const refusal = refusedAgain(before, why, this.#options.clock.now());
@@ -86,16 +86,19 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     return refusal.told !== before?.told || refusal.toldAt !== before.toldAt;
   }
 
-  /** Judges a failed write. `workingSince`: failures before the cluster was last found (epoch ms) do not count. */
-  failed(object: Key, write: string, error: KubeError, workingSince = 0): Failure {
+  /**
+   * Judges a failed write. Failures before `reachableSince`, when the cluster last became reachable (epoch ms), do not
+   * count.
+   */
+  failed(object: Key, write: string, error: KubeError, reachableSince = 0): Failure {
     if (isLastingRefusal(error)) return "refused";
     const key = mayBeStarting(error) ? rightOf(error) : failureKey(object, write);
-    return this.#mayPass(key, workingSince) ? "transient" : "lasting";
+    return this.#mayPass(key, reachableSince) ? "transient" : "lasting";
   }
 
   /** Records a failure that the caller judged itself. Reports whether it may still pass. */
-  mayPass(object: Key, write: string, workingSince = 0): boolean {
-    return this.#mayPass(failureKey(object, write), workingSince);
+  mayPass(object: Key, write: string, reachableSince = 0): boolean {
+    return this.#mayPass(failureKey(object, write), reachableSince);
   }
 
   /** Reports whether the write has failed since it was last answered. */
@@ -109,7 +112,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     this.#failing.delete(failureKey(object, write));
   }
 
-  /** Reports whether the author had been told of a refusal. */
+  /** Ends the hold of a write that succeeded, or is not wanted any more. Returns true if that ends a refusal of it. */
   done(object: Key, write: string): boolean {
     this.answered(object, write);
     const entry = this.get(object, write);
@@ -119,8 +122,8 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
   }
 
   /**
-   * Returns true after five writes for the same purpose within a minute: another manager undoes them, and the write
-   * is held.
+   * Records a successful write. Returns true after five for the same purpose within a minute: another manager undoes
+   * them, and the write is held.
    */
   written(object: Key, write: string, wanted: Wanted, hold: Hold = {}): boolean {
     this.done(object, write);
@@ -167,7 +170,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     else this.#held.set(object, Object.fromEntries(held));
   }
 
-  #mayPass(key: string, workingSince: number): boolean {
+  #mayPass(key: string, reachableSince: number): boolean {
     const now = this.#options.clock.now();
     for (const [other, { lastAt }] of this.#failing) {
       if (now - lastAt < this.#forgetFailureMs) break;
@@ -176,7 +179,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     const { since = now } = this.#failing.get(key) ?? {};
     this.#failing.delete(key);
     this.#failing.set(key, { since, lastAt: now });
-    return now < Math.max(since, workingSince) + LASTING_AFTER_MS;
+    return now < Math.max(since, reachableSince) + LASTING_AFTER_MS;
   }
 
   get #forgetFailureMs(): number {

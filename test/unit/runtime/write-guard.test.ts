@@ -123,9 +123,9 @@ describe("a refused write", () => {
 });
 
 describe("a failed write", () => {
-  const at = async (ms: number, error: KubeError, object = "web", workingSince?: number) => {
+  const at = async (ms: number, error: KubeError, object = "web", reachableSince?: number) => {
     await clock.advance(ms);
-    return guard.failed(object, "labels", error, workingSince);
+    return guard.failed(object, "labels", error, reachableSince);
   };
 
   test("is refused at once when the answer is final", async () => {
