@@ -31,17 +31,19 @@ export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 export function mutatePod({ object, operation }: AdmissionRequest, mode: DelegationMode): Verdict {
   if (object === undefined || operation !== "CREATE") return allowed();
   const { labels, annotations = {}, ownerReferences = [] } = object.metadata;
-  // matchConditions exclude these; custom conditions get the same answer.
+  // The installed matchConditions exclude these. An operator's own configuration may send them nevertheless.
   if (labels?.[HOST_LABEL] !== undefined || annotations[MIRROR_ANNOTATION] !== undefined) return allowed();
   if (ownerReferences.some(({ kind, controller }) => kind === "DaemonSet" && controller === true)) return allowed();
 
-  const { placement, problems: written } = readAnnotations(annotations, { proxy: labels?.[PROXY_LABEL] !== undefined });
+  const { placement, problems: annotationProblems } = readAnnotations(annotations, {
+    proxy: labels?.[PROXY_LABEL] !== undefined,
+  });
   const spec = readPodSpec(object.spec);
-  if (typeof spec === "string") return denied([...written, spec]);
+  if (typeof spec === "string") return denied([...annotationProblems, spec]);
   const wanted = isWanted(placement, mode);
   if (placement.whole === true)
     return denied([`annotation ${WHOLE_KEY}: is read on Jobs alone; remove it from the pod`]);
-  const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
+  const problems = wanted ? [...annotationProblems, ...overrideProblems(placement, object.spec)] : annotationProblems;
   if (wanted && isOverflowMode(placement, mode)) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];

@@ -49,7 +49,7 @@ export function mutateWorkload(request: AdmissionRequest, mode: DelegationMode):
   // An owner whose template was changed would replace the object for ever.
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
   if (!isJsonObject(valueAt(object, shape.template))) return allowed();
-  // matchConditions exclude these; custom conditions get the same answer.
+  // The installed matchConditions exclude these. An operator's own configuration may send them nevertheless.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
 
   const whole = mutateWhole(request);
