@@ -11,7 +11,6 @@ export interface Plan {
   readonly notChecked: readonly string[];
 }
 
-/** An object of the manifest. */
 export interface WorkloadPlan {
   readonly kind: string;
   readonly namespace: string;
@@ -26,7 +25,6 @@ export interface WorkloadPlan {
   readonly clusters: readonly PlannedMember[];
 }
 
-/** The end of a workload in a plan. */
 export type PlanOutcome =
   | "fits"
   | "waits" // some of its pods find no place

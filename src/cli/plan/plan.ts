@@ -6,7 +6,6 @@ import type { WrittenWorkload } from "./manifest.ts";
 import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
 
-/** The facts that a plan depends on. */
 export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
   /** The host without the manifest. */
@@ -15,8 +14,8 @@ export interface PlanInput extends ReviewInput {
 }
 
 /**
- * Places the pods that a manifest's workloads want, in its order, as if these workloads had none yet. Pods are as the API server has
- * admitted them, or as Legation's webhook alone would where it was not asked.
+ * Places the pods that a manifest's workloads want, in its order, as if these workloads had none yet. Each pod is as the
+ * API server's dry-run returned it. Without a dry-run, only Legation's webhook has changed it.
  */
 export async function planOf(input: PlanInput): Promise<Plan> {
   const { workloads, host, namespaces, found, now } = input;
@@ -51,7 +50,6 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
   return { ...emptyPlan({ kind: "Namespace", namespace: name, name }), outcome: "refused", message };
 }
 
-/** Places the pods of a workload. */
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {
   if (pods.length === 0) return plan;
   simulation.addClaims(plan.namespace, claims);

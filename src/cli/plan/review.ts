@@ -43,21 +43,25 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
   const { kind, namespace, object } = workload;
   const existing = input.found.existing.get(workload);
   const currentPods = existing?.pods ?? [];
-  const ended = (more: Partial<WorkloadPlan>): Reviewed => {
+  const withoutPods = (more: Partial<WorkloadPlan>): Reviewed => {
     return { plan: { ...emptyPlan(workload), ...more }, pods: [], claims: [], currentPods };
   };
   const mode = modeOf(namespace, input.namespaces);
-  if (typeof mode !== "string") return ended(mode);
+  if (typeof mode !== "string") return withoutPods(mode);
   // Legation's webhook reviews a Pod when the pod itself is asked about.
   const admitted = kind === "Pod" ? { object, warnings: [] } : admitWorkload(object, mode);
-  if (admitted.denied !== undefined) return ended({ outcome: "refused", message: admitted.denied });
+  if (admitted.denied !== undefined) return withoutPods({ outcome: "refused", message: admitted.denied });
   const { warnings } = admitted;
   if (kind === "DaemonSet") {
-    return ended({ outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself", warnings });
+    return withoutPods({
+      outcome: "notDelegated",
+      message: "a DaemonSet runs on every node of the host itself",
+      warnings,
+    });
   }
-  if (kind === "Pod" && existing !== undefined) return ended({ notes: [barePodNote(currentPods)] });
+  if (kind === "Pod" && existing !== undefined) return withoutPods({ notes: [barePodNote(currentPods)] });
   const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
-  const reviewed = ended({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
+  const reviewed = withoutPods({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
   return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
 }
 
