@@ -4,6 +4,7 @@ import type {
   V1ConfigMap,
   V1Container,
   V1ContainerStatus,
+  V1CronJob,
   V1EndpointSlice,
   V1Job,
   V1Lease,
@@ -56,6 +57,7 @@ export type Stored<T extends KubeObject> = T & {
 };
 
 export type Job = Wire<V1Job>;
+export type CronJob = Wire<V1CronJob>;
 export type Pod = Wire<V1Pod>;
 export type PodSpec = Wire<V1PodSpec>;
 export type PodStatus = Wire<V1PodStatus>;

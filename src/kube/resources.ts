@@ -1,5 +1,6 @@
 import {
   claimShape,
+  cronJobShape,
   dataShape,
   endpointSliceShape,
   eventShape,
@@ -16,6 +17,7 @@ import { isRecord } from "./json.ts";
 import type {
   CertificateSigningRequest,
   ConfigMap,
+  CronJob,
   EndpointSlice,
   Job,
   KubeEvent,
@@ -126,6 +128,14 @@ export const jobs: Resource<Job> = {
   kind: "Job",
   namespaced: true,
   shape: jobShape,
+};
+export const cronJobs: Resource<CronJob> = {
+  group: "batch",
+  version: "v1",
+  plural: "cronjobs",
+  kind: "CronJob",
+  namespaced: true,
+  shape: cronJobShape,
 };
 export const events: Resource<KubeEvent> = {
   ...core,

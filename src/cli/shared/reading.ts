@@ -1,6 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { PROXY_LABEL, PROXY_LABEL_VALUE, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
@@ -94,6 +94,11 @@ export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
 
 /** Returns `namespace/name` of a pod. */
 export function podName({ metadata }: Stored<Pod>): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}
+
+/** Returns `namespace/name` of a Job or CronJob. */
+export function jobName({ metadata }: Stored<KubeObject>): string {
   return `${metadata.namespace}/${metadata.name}`;
 }
 

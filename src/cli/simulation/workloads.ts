@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { KubeObject, ObjectMeta, PodSpec } from "../../api/kubernetes.ts";
-import { apiVersionOf, deployments, pods, type Resource } from "../../kube/resources.ts";
+import { apiVersionOf, cronJobs, deployments, jobs, pods, type Resource } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { type ClaimSpec, claimSpec } from "./claims.ts";
@@ -18,7 +18,6 @@ export type WorkloadKind =
 
 const core = { group: "", version: "v1", namespaced: true } as const;
 const apps = { group: "apps", version: "v1", namespaced: true } as const;
-const batch = { group: "batch", version: "v1", namespaced: true } as const;
 
 /** The API resource of each kind of workload. */
 export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObject>>> = {
@@ -28,8 +27,8 @@ export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObje
   StatefulSet: { ...apps, plural: "statefulsets", kind: "StatefulSet" },
   DaemonSet: { ...apps, plural: "daemonsets", kind: "DaemonSet" },
   ReplicationController: { ...core, plural: "replicationcontrollers", kind: "ReplicationController" },
-  Job: { ...batch, plural: "jobs", kind: "Job" },
-  CronJob: { ...batch, plural: "cronjobs", kind: "CronJob" },
+  Job: jobs,
+  CronJob: cronJobs,
 };
 
 type ObjectKind = Pick<WrittenObject, "apiVersion" | "kind">;

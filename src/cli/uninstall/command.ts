@@ -15,9 +15,9 @@ interface UninstallInput extends GlobalInput {
 export const uninstallCommand: Subcommand<UninstallInput> = {
   description:
     "Removes every object, finalizer and label of Legation from the host and, as far as the stored credentials permit, " +
-    "from its members. It refuses while delegated pods have not finished, unless --force deletes them. What the authors " +
+    "from its members. It refuses while delegated pods or whole Jobs have not finished, unless --force deletes them. What the authors " +
     "wrote themselves (annotations on their workloads) stays. A controller that runs outside should be stopped first.",
-  flags: [flag("--force", "delete delegated pods that have not finished")],
+  flags: [flag("--force", "delete delegated pods and whole Jobs that have not finished")],
   examples: [
     ["uninstall", "when nothing is delegated any more"],
     ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],

@@ -12,10 +12,9 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
-import { Failure } from "../shared/failure.ts";
 import { podName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
-import { waitFor } from "../shared/wait.ts";
+import { afterAdmission, untilReleased } from "./after-admission.ts";
 import type { RemovalContext } from "./objects.ts";
 
 /** Returns the annotations that Legation wrote. Leaves the author's, and a deletion cost that was changed since. */
@@ -43,12 +42,7 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
  * Legation's marks, until the pod garbage collector sees that its node is gone.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
-  if (await afterAdmission(() => release(host, proxy, signal), signal)) return;
-  throw new Failure("refused", {
-    object: `pod ${podName(proxy)}`,
-    problem: "has Legation's marks again as soon as they are taken off: an admission webhook puts them back",
-    remedy: "look at `kubectl get mutatingwebhookconfigurations`, then run the command again",
-  });
+  await untilReleased(`pod ${podName(proxy)}`, () => release(host, proxy, signal), signal);
 }
 
 /** Removes the mark from pods in overflow mode that the host runs. Resolves to their number. */
@@ -102,24 +96,6 @@ async function unmark(
 
 function isLabelled({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] !== undefined;
-}
-
-// Each API server follows policies and webhooks by a watch, so it may enforce removed ones for some seconds.
-const ADMISSION_LAG_MS = 20_000;
-
-/** Repeats an action until admission lets it through. Returns false on timeout. */
-async function afterAdmission(act: () => Promise<boolean>, signal: AbortSignal): Promise<boolean> {
-  const attempt = async (): Promise<true | undefined> => ((await unlessForbidden(act)) ? true : undefined);
-  return (await waitFor(attempt, { timeoutMs: ADMISSION_LAG_MS, signal })) ?? (await act());
-}
-
-async function unlessForbidden(act: () => Promise<boolean>): Promise<boolean> {
-  try {
-    return await act();
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return false;
-    throw error;
-  }
 }
 
 async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<boolean> {

@@ -1,21 +1,24 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { clusterOfNode, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, nodes } from "../../kube/resources.ts";
+import { controllerOf } from "../../pods/pod-state.ts";
 import { findCredentials, removeCredentials } from "../member/credentials.ts";
 import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeCluster, removeVirtualNode } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
-import { findClusters, podName, unfinished } from "../shared/reading.ts";
+import { findClusters, jobName, podName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import type { HostContext } from "../shared/session.ts";
 import { leaveMembers } from "./members.ts";
 import { type RemovalContext, removeInstalled, removeSystemNamespace, unlabelNamespaces } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
+import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole-jobs.ts";
 
 /** Result of an uninstallation. */
 export interface Uninstalled {
@@ -56,16 +59,23 @@ export async function uninstall(
     report(`remains: ${what}`);
   };
   const removal: RemovalContext = { host, discovery, signal, report, remains };
-  refuseRunning(await listMarkedPods(host, signal), force, "");
+  const listMarked = async (): Promise<Marked> => {
+    const [pods, jobs] = await Promise.all([listMarkedPods(host, signal), listMarkedJobs(host, signal)]);
+    return { pods, jobs };
+  };
+  refuseRunning(await listMarked(), force, "");
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
   await removeInstalled(
     [...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) => kinds.filter((each) => each.kind === kind)),
     removal,
   );
-  // Without the webhook no new proxy appears, so this list is complete.
-  const proxies = await listMarkedPods(host, signal);
-  refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
+  const unmarkedCronJobs = await unmarkCronJobs(host, signal);
+  if (unmarkedCronJobs.length > 0) report(`this cluster runs the next Jobs of ${some(unmarkedCronJobs)}`);
+  // Without the webhook no new proxy or whole Job appears, so these lists are complete.
+  const marked = await listMarked();
+  const proxies = marked.pods;
+  refuseRunning(marked, force, "; the webhook is removed already: `legation install` puts it back");
 
   const joined = (await findClusters(host, signal)) ?? [];
   await leaveMembers(joined, { ...context, remains });
@@ -73,6 +83,7 @@ export async function uninstall(
   if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
   const finished = proxies.length - unfinished(proxies).length;
   if (finished > 0) report(`${counted(finished, "finished pod")} ${BEING_COLLECTED}`);
+  await releaseJobs(marked.jobs, context);
   const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
   for (const cluster of joined) {
@@ -89,15 +100,41 @@ export async function uninstall(
   return { remained, namespaces: optedIn };
 }
 
-function refuseRunning(proxies: Parameters<typeof unfinished>[0], force: boolean, more: string): void {
-  const running = unfinished(proxies);
-  if (running.length === 0 || force) return;
+/** What members may be running for the host. */
+interface Marked {
+  readonly pods: readonly Stored<Pod>[];
+  readonly jobs: readonly Stored<Job>[];
+}
+
+function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): void {
+  const runningPods = unfinished(pods);
+  const runningJobs = jobs.filter((job) => !isFinished(job));
+  if (force || runningPods.length + runningJobs.length === 0) return;
+  const counts = [
+    ...(runningPods.length === 0 ? [] : [counted(runningPods.length, "delegated pod")]),
+    ...(runningJobs.length === 0 ? [] : [counted(runningJobs.length, "whole Job")]),
+  ];
+  const names = [...runningPods.map(podName), ...runningJobs.map((job) => `Job ${jobName(job)}`)];
+  const started = "they are deleted, and their controllers start them on the host";
+  const alone = "; a Job that nothing makes again has to be created again";
   throw new Failure("refused", {
     object: "Legation",
-    problem: `${counted(running.length, "delegated pod")} ${running.length === 1 ? "has" : "have"} not finished: ${some(running.map(podName))}${more}`,
-    remedy:
-      "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host",
+    problem: `${counts.join(" and ")} ${names.length === 1 ? "has" : "have"} not finished: ${some(names)}${more}`,
+    remedy: `delete their workloads first, or add --force: ${started}${runningJobs.length === 0 ? "" : alone}`,
   });
+}
+
+async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report }: HostContext): Promise<void> {
+  for (const job of jobs) {
+    await releaseJob(host, job, signal);
+    const end =
+      controllerOf({ metadata: job.metadata }) === undefined
+        ? "nothing makes it again"
+        : "its controller makes what follows";
+    if (!isFinished(job)) report(`Job ${jobName(job)} had not finished, and is deleted: ${end}`);
+  }
+  const finished = jobs.filter(isFinished).length;
+  if (finished > 0) report(`${counted(finished, "finished whole Job")} released, with the status as it is`);
 }
 
 /** Removes a Cluster and its credentials in the place of the controller, which is gone. */

@@ -182,3 +182,8 @@ export const jobShape: Shape = optional({
   spec: optional({ suspend: flag, manualSelector: flag, template: optional({ metadata: object, spec: object }) }),
   status: optional({ startTime: text, conditions: list(jobCondition) }),
 });
+export const cronJobShape: Shape = optional({
+  spec: optional({
+    jobTemplate: optional({ metadata: optional({ labels: map(text) }), spec: optional({ managedBy: text }) }),
+  }),
+});

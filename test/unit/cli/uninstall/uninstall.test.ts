@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
-import { leases, nodes } from "../../../../src/kube/resources.ts";
+import { jobs, leases, nodes, pods } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 async function uninstallFrom(host: MemoryCluster, joined = ["west"]): Promise<void> {
@@ -44,4 +44,20 @@ test.each([
   await uninstallFrom(host, joined);
   expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
   expect(host.peek(leases, lease)).toBeDefined();
+});
+
+test("refuses while whole Jobs have not finished, and names them beside pods", async () => {
+  const host = new MemoryCluster("host", "host-1");
+  const labels = { "legation.dev/whole": "true" };
+  const conditions = [{ type: "Complete", status: "True" }];
+  host.put(jobs, { metadata: { name: "sum", namespace: "team", labels } });
+  host.put(jobs, { metadata: { name: "done", namespace: "team", labels }, status: { conditions } });
+  await expect(uninstallFrom(host, [])).rejects.toMatchObject({
+    exit: "refused",
+    message: expect.stringContaining("1 whole Job has not finished: Job team/sum"),
+  });
+  host.put(pods, { metadata: { name: "web", namespace: "team", labels: { "legation.dev/proxy": "true" } } });
+  await expect(uninstallFrom(host, [])).rejects.toThrow(
+    "1 delegated pod and 1 whole Job have not finished: team/web, Job team/sum",
+  );
 });

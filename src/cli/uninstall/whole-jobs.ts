@@ -1,0 +1,77 @@
+import { CLUSTER_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY } from "../../api/keys.ts";
+import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
+import { isFinished } from "../../copies/jobs.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listPages } from "../../kube/list.ts";
+import { cronJobs, jobs } from "../../kube/resources.ts";
+import { jobName } from "../shared/reading.ts";
+import { dropFinalizer, remove } from "../shared/removal.ts";
+import { untilReleased } from "./after-admission.ts";
+
+/** Lists every Job that has Legation's label, finalizer or `spec.managedBy`, even without the others. */
+export async function listMarkedJobs(host: ClusterClient, signal: AbortSignal): Promise<Stored<Job>[]> {
+  const marked: Stored<Job>[] = [];
+  for await (const page of listPages(host, jobs, { signal })) marked.push(...page.filter(isMarked));
+  return marked;
+}
+
+function isMarked(job: Stored<Job>): boolean {
+  const { labels, finalizers = [] } = job.metadata;
+  if (labels?.[WHOLE_KEY] !== undefined || finalizers.includes(WHOLE_FINALIZER)) return true;
+  // A finished Job that was released keeps the field.
+  return job.spec?.managedBy === WHOLE_MANAGED_BY && !isFinished(job);
+}
+
+/**
+ * Releases a whole Job. Deletes one that has not finished: nothing runs it here, since `spec.managedBy` never changes. A finished
+ * one keeps its status, without Legation's marks.
+ */
+export async function releaseJob(host: ClusterClient, job: Stored<Job>, signal: AbortSignal): Promise<void> {
+  await untilReleased(`Job ${jobName(job)}`, () => release(host, job, signal), signal);
+}
+
+async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSignal): Promise<boolean> {
+  const { name, namespace = "", uid } = job.metadata;
+  const ref = { namespace, name };
+  if (!isFinished(job)) await remove(host, jobs, ref, { uid, signal });
+  const isReleased = await dropFinalizer(host, jobs, job, WHOLE_FINALIZER, signal);
+  if (!isReleased || !isFinished(job)) return isReleased;
+  const body = { metadata: { uid, labels: { [WHOLE_KEY]: null }, annotations: { [CLUSTER_ANNOTATION]: null } } };
+  try {
+    const { metadata } = await host.patch(jobs, ref, { type: "merge", body }, { signal });
+    return metadata.labels?.[WHOLE_KEY] === undefined;
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    return true;
+  }
+}
+
+/** Removes the marks from the Job templates of CronJobs: this cluster runs their next Jobs. Resolves to the changed CronJobs. */
+export async function unmarkCronJobs(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
+  const unmarked: string[] = [];
+  for await (const page of listPages(host, cronJobs, { signal })) {
+    for (const cronJob of page.filter(makesWhole)) {
+      const name = jobName(cronJob);
+      await untilReleased(`CronJob ${name}`, () => unmark(host, cronJob, signal), signal);
+      unmarked.push(name);
+    }
+  }
+  return unmarked;
+}
+
+function makesWhole({ spec }: CronJob): boolean {
+  return spec?.jobTemplate.spec?.managedBy === WHOLE_MANAGED_BY;
+}
+
+async function unmark(host: ClusterClient, { metadata }: Stored<CronJob>, signal: AbortSignal): Promise<boolean> {
+  const { name, namespace = "", uid } = metadata;
+  const jobTemplate = { metadata: { labels: { [WHOLE_KEY]: null } }, spec: { managedBy: null } };
+  const body = { metadata: { uid }, spec: { jobTemplate } };
+  try {
+    return !makesWhole(await host.patch(cronJobs, { namespace, name }, { type: "merge", body }, { signal }));
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    return true;
+  }
+}
