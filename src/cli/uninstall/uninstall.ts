@@ -12,9 +12,10 @@ import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
-import { findClusters, jobName, podName, unfinished } from "../shared/reading.ts";
+import { findClusters, jobName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import type { HostContext } from "../shared/session.ts";
+import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import { leaveMembers } from "./members.ts";
 import { type RemovalContext, removeInstalled, removeSystemNamespace, unlabelNamespaces } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
@@ -42,6 +43,12 @@ const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
 const BEING_COLLECTED =
   "on virtual nodes: Kubernetes deletes the pods of a node that is gone, within about a minute; get now what you need of them";
+
+/** Pods and Jobs with Legation's marks, finished or not. */
+interface Marked {
+  readonly pods: readonly Stored<Pod>[];
+  readonly jobs: readonly Stored<Job>[];
+}
 
 /** Removes Legation from the host. Safe to repeat. */
 export async function uninstall(
@@ -100,27 +107,16 @@ export async function uninstall(
   return { remained, namespaces: optedIn };
 }
 
-/** What members may be running for the host. */
-interface Marked {
-  readonly pods: readonly Stored<Pod>[];
-  readonly jobs: readonly Stored<Job>[];
-}
-
 function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): void {
-  const runningPods = unfinished(pods);
-  const runningJobs = jobs.filter((job) => !isFinished(job));
-  if (force || runningPods.length + runningJobs.length === 0) return;
-  const counts = [
-    ...(runningPods.length === 0 ? [] : [counted(runningPods.length, "delegated pod")]),
-    ...(runningJobs.length === 0 ? [] : [counted(runningJobs.length, "whole Job")]),
-  ];
-  const names = [...runningPods.map(podName), ...runningJobs.map((job) => `Job ${jobName(job)}`)];
+  const running = { pods: unfinished(pods), jobs: jobs.filter((job) => !isFinished(job)) };
+  if (force || countOf(running) === 0) return;
+  const words = { noun: "delegated pod", does: "has not finished", many: "have not finished" };
   const started = "they are deleted, and their controllers start them on the host";
-  const alone = "; a Job that nothing makes again has to be created again";
+  const alone = running.jobs.length === 0 ? "" : "; a Job that no controller makes has to be created again";
   throw new Failure("refused", {
     object: "Legation",
-    problem: `${counts.join(" and ")} ${names.length === 1 ? "has" : "have"} not finished: ${some(names)}${more}`,
-    remedy: `delete their workloads first, or add --force: ${started}${runningJobs.length === 0 ? "" : alone}`,
+    problem: unfinishedText(running, words) + more,
+    remedy: `delete their workloads first, or add --force: ${started}${alone}`,
   });
 }
 

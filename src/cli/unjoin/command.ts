@@ -25,16 +25,19 @@ const LONGEST_FORCED_MS = 10_000;
 export const unjoinCommand: Subcommand<UnjoinInput> = {
   description:
     "Removes the Cluster, its virtual node and the credentials that `legation join` made from the host, and what the host made from the member: " +
-    "its objects, its access, and the namespaces that it made and that hold nothing else. It refuses while pods run there, " +
-    "unless --drain moves them. It may be repeated until nothing remains.",
+    "its objects, its access, and the namespaces that it made and that hold nothing else. It refuses while pods or whole Jobs run there, " +
+    "unless --drain moves the pods and waits for the Jobs. It may be repeated until nothing remains.",
   arguments: [new Argument("<name>", "name of the member")],
   flags: [
     flag("--member-kubeconfig <file>", "kubeconfig of the member with cluster-admin rights (default: the stored one)"),
     flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
-    flag("--drain", "evict the pods that run there, honouring PodDisruptionBudgets"),
+    flag(
+      "--drain",
+      "evict the pods that run there, honouring PodDisruptionBudgets, and wait until whole Jobs have finished",
+    ),
     flag(
       "--force",
-      "the member is gone for good: delete its pods on the host without waiting for it. With " +
+      "the member is gone for good: delete its pods on the host without waiting for it; its whole Jobs end as Failed. With " +
         "--member-kubeconfig: clean that cluster although it does not say that it is this member",
     ),
     flag("--timeout <duration>", "how long pods and the controller may take (default: 5m; with --force 10s at most)"),

@@ -8,11 +8,13 @@ import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
-import { counted, some } from "../shared/output.ts";
+import { counted } from "../shared/output.ts";
 import { listProxies, podName, unfinished } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
+import { countOf, type Unfinished, unfinishedText } from "../shared/unfinished.ts";
 import { waitFor } from "../shared/wait.ts";
+import { unfinishedJobs, waitForJobs } from "./whole-jobs.ts";
 
 export interface UnjoinOptions {
   readonly name: string;
@@ -119,53 +121,78 @@ function isOfThisPod(error: KubeError): boolean {
   return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
-/** Cordons and drains the virtual node. Without `drain` and `force` it refuses running pods. Leaves a node that is not Legation's. */
-export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
+/**
+ * Cordons and drains the virtual node, and with `drain` waits for the member's whole Jobs. Without `drain` and `force` it refuses
+ * pods and Jobs that have not finished. Leaves a node that is not Legation's.
+ */
+export async function emptyMember(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
   const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
-  if (found !== undefined && !isVirtualNodeOf(found, name)) {
+  const isOther = found !== undefined && !isVirtualNodeOf(found, name);
+  if (isOther)
     report(`${host.cluster}: Node ${node} is not Legation's, by label and spec.providerID, and stays as it is`);
-    return;
-  }
-  const list = (): Promise<readonly Stored<Pod>[]> => listProxies(host, { node, signal });
+  const list = async (): Promise<Unfinished> => {
+    const [proxies, jobs] = await Promise.all([
+      isOther ? [] : listProxies(host, { node, signal }),
+      unfinishedJobs(host, name, signal),
+    ]);
+    return { pods: proxies, jobs };
+  };
   const refusesRunning = !drain && !force;
   if (refusesRunning) refuseRunning(name, await list());
-  if (found !== undefined) {
+  if (found !== undefined && !isOther) {
     const body = { metadata: { uid: found.metadata.uid }, spec: { unschedulable: true } };
     await host.patch(nodes, { name: node }, { type: "merge", body }, { signal });
     report(`${host.cluster}: Node ${node} is cordoned`);
   }
-  // No pod comes after the cordon, so this list is complete.
-  const proxies = await list();
-  if (refusesRunning) refuseRunning(name, proxies);
+  // No pod and no Job comes after the cordon, so these lists are complete.
+  const { pods: proxies, jobs } = await list();
+  if (refusesRunning) refuseRunning(name, { pods: proxies, jobs });
   if (proxies.length > 0) {
     const are = proxies.length === 1 ? "is" : "are";
     report(`${host.cluster}: waiting until ${counted(proxies.length)} on Node ${node} ${are} gone`);
   }
-  const rest = await drainNode(host, node, { timeoutMs, force, signal, report });
+  const waitsForJobs = jobs.length > 0 && !force;
+  if (waitsForJobs) report(`${host.cluster}: waiting for ${counted(jobs.length, "whole Job")} in ${name} to finish`);
+  else if (jobs.length > 0) report(`${host.cluster}: ${unfinishedText({ pods: [], jobs }, END_AS_FAILED)}`);
+  const [rest, running] = await Promise.all([
+    isOther ? [] : drainNode(host, node, { timeoutMs, force, signal, report }),
+    waitsForJobs ? waitForJobs(host, name, { timeoutMs, signal, report }) : [],
+  ]);
+  if (!force && rest.length + running.length > 0) throw notEnded(options, { pods: rest, jobs: running });
   if (rest.length === 0) return;
-  if (!force) {
-    throw new Failure("notReady", {
-      object: `Cluster ${name}`,
-      problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
-      remedy:
-        "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
-    });
-  }
   // The admission policy lets only the controller's account remove this finalizer.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
   report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
 }
 
-function refuseRunning(name: string, proxies: readonly Stored<Pod>[]): void {
-  const running = unfinished(proxies);
-  if (running.length === 0) return;
+const END_AS_FAILED = { does: "ends as Failed (ClusterRemoved)", many: "end as Failed (ClusterRemoved)" };
+const GONE_FOR_GOOD = "--force when the member is gone for good";
+const JOBS_FAIL =
+  "whole Jobs do not move: --drain waits until they have finished; if the member leaves before, they end as Failed (ClusterRemoved)";
+
+function refuseRunning(name: string, { pods: proxies, jobs }: Unfinished): void {
+  const running = { pods: unfinished(proxies), jobs };
+  if (countOf(running) === 0) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
-    remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
+    problem: unfinishedText(running, { does: "runs there", many: "run there" }),
+    remedy:
+      `move them with --drain (their controllers replace them), or ${GONE_FOR_GOOD}` +
+      (jobs.length === 0 ? "" : `; ${JOBS_FAIL}`),
+  });
+}
+
+function notEnded({ name, timeoutMs }: UnjoinOptions, left: Unfinished): Failure {
+  const late = `had not ended after ${timeoutMs / 1000} s`;
+  return new Failure("notReady", {
+    object: `Cluster ${name}`,
+    problem: unfinishedText(left, { does: late, many: late }),
+    remedy:
+      `its virtual node stays cordoned; run the command again (a longer --timeout, or ${GONE_FOR_GOOD})` +
+      (left.jobs.length === 0 ? "" : `; ${JOBS_FAIL}`),
   });
 }

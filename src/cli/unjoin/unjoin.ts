@@ -12,7 +12,7 @@ import { removeCluster, removeVirtualNode, successor } from "../member/remove-cl
 import { Failure } from "../shared/failure.ts";
 import { clusterId, listClusters } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
-import { emptyNode, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
+import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
 
 /** Result of an unjoin. */
 export interface Unjoined {
@@ -38,7 +38,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
   }
 
-  await emptyNode(options, context);
+  await emptyMember(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
     let held: string | undefined;

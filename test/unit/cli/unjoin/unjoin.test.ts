@@ -154,7 +154,7 @@ test.each([
     delete: async () => {
       deleted = true;
     },
-    list: async () => ({ items: Array(pods).fill({ metadata }) }) as never,
+    list: async ({ plural }) => ({ items: plural === "pods" ? Array(pods).fill({ metadata }) : [] }) as never,
     createSubresource: () => Promise.reject(waited),
   });
   const client = fakeClient({

@@ -1,0 +1,27 @@
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { counted, some } from "./output.ts";
+import { jobName, podName } from "./reading.ts";
+
+/** Pods and whole Jobs that have not finished. */
+export interface Unfinished {
+  readonly pods: readonly Stored<Pod>[];
+  readonly jobs: readonly Stored<Job>[];
+}
+
+/** Returns the number of pods and Jobs. */
+export function countOf({ pods, jobs }: Unfinished): number {
+  return pods.length + jobs.length;
+}
+
+/** Formats pods and Jobs with what they do: `2 pods and 1 whole Job run there: shop/web-0, shop/web-1, Job shop/sum`. */
+export function unfinishedText(
+  { pods, jobs }: Unfinished,
+  { noun = "pod", does, many }: { readonly noun?: string; readonly does: string; readonly many: string },
+): string {
+  const counts = [
+    ...(pods.length === 0 ? [] : [counted(pods.length, noun)]),
+    ...(jobs.length === 0 ? [] : [counted(jobs.length, "whole Job")]),
+  ];
+  const names = [...pods.map(podName), ...jobs.map((job) => `Job ${jobName(job)}`)];
+  return `${counts.join(" and ")} ${names.length === 1 ? does : many}: ${some(names)}`;
+}

@@ -1,0 +1,41 @@
+import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { isFinished, memberOfJob } from "../../copies/jobs.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { jobs } from "../../kube/resources.ts";
+import { jobName } from "../shared/reading.ts";
+import { type WaitOptions, waitFor } from "../shared/wait.ts";
+
+// Each poll lists the whole Jobs of all members.
+const POLL_MS = 2000;
+
+/** Lists the whole Jobs that the member has and that have not finished. */
+export async function unfinishedJobs(host: ClusterClient, member: string, signal: AbortSignal): Promise<Stored<Job>[]> {
+  const whole = await listAll(host, jobs, { labelSelector: `${WHOLE_KEY}=${WHOLE_VALUE}`, signal });
+  return whole.filter((job) => memberOfJob(job) === member && !isFinished(job));
+}
+
+/** Waits until the member's whole Jobs have finished. Resolves to those that are left on timeout. */
+export async function waitForJobs(
+  host: ClusterClient,
+  member: string,
+  {
+    signal,
+    report,
+    ...options
+  }: WaitOptions & { readonly signal: AbortSignal; readonly report: (line: string) => void },
+): Promise<readonly Stored<Job>[]> {
+  let rest: readonly Stored<Job>[] = [];
+  await waitFor(
+    async () => {
+      const before = rest;
+      rest = await unfinishedJobs(host, member, signal);
+      const uids = new Set(rest.map(({ metadata }) => metadata.uid));
+      for (const job of before) if (!uids.has(job.metadata.uid)) report(`Job ${jobName(job)} has finished`);
+      return rest.length === 0 ? true : undefined;
+    },
+    { intervalMs: POLL_MS, signal, ...options },
+  );
+  return rest;
+}
