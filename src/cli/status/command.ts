@@ -38,7 +38,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there. With a pod: what happened to it and when, a reason for each " +
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
-    "preferences give to each member and how many that has, and what pods without a member wait for. All of it is read from the host.",
+    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. All of it is read from the host.",
   arguments: [
     new Argument("[type]", `${NAMES.map(([, [name]]) => name).join(", ")}, or TYPE/NAME (default: all members)`),
     new Argument("[name]", "name of the pod or workload on the host"),

@@ -23,17 +23,16 @@ import { type HostState, readClaims, readHost, readWorkloadObject } from "../sim
 import { podsOf, type WorkloadKind, type WorkloadPods } from "../simulation/workloads.ts";
 import { ownWorkloadOf } from "./not-delegated.ts";
 import { timeOf } from "./trouble.ts";
+import { isWholeJob, readWholeJob } from "./whole-job.ts";
 import { type WorkloadFacts, workloadStatus, workloadText } from "./workload.ts";
 
 /** Reads a workload, its division and its pods. Rejects with `Failure` when the host has no such workload, else with KubeError. */
-export async function readWorkload(
-  client: ClusterClient,
-  workload: NamedWorkload,
-  { signal, terminal }: Session,
-): Promise<Outcome> {
+export async function readWorkload(client: ClusterClient, workload: NamedWorkload, session: Session): Promise<Outcome> {
+  const { signal, terminal } = session;
   const { namespace, kind } = workload;
   const object = await readWorkloadObject(client, workload, signal);
   if (object === undefined) throw notOnHost(`${kind} ${namespace}/${workload.name}`);
+  if (isWholeJob({ ...object, kind })) return readWholeJob(client, workload, session);
   const spec = podsOf(object, kind);
   const [runs, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
