@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join as joinPath } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { ends, stays, template } from "../support/builders/workload.ts";
 import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
@@ -575,5 +576,57 @@ describe("legation uninstall", () => {
     expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here" });
     expect(await traces(host)).toEqual([]);
     expect(await legationOn(host, "uninstall")).toMatchObject({ code: 0 });
+  });
+
+  test("with --force deletes whole Jobs that have not finished, after unjoin --force had those of a member fail", async () => {
+    const running = await startLegation({ host, members: { east }, proxied: false });
+    onTestFinished(running.stop);
+    const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "annotated" } });
+    const annotations = { "legation.dev/whole": "true" };
+    const spec = (pod: Record<string, string>) => ({ template: template({ restartPolicy: "Never" }, pod) });
+    const apply = (kind: string, name: string, parts: object): Promise<string> => {
+      const input = JSON.stringify({ apiVersion: "batch/v1", kind, ...{ metadata: { name, annotations }, ...parts } });
+      return kubectl(host, ["-n", namespace, "create", "-f", "-"], { input });
+    };
+    const wait = (job: string, what: string): Promise<string> =>
+      kubectl(host, ["-n", namespace, "wait", `job/${job}`, `--for=${what}`, "--timeout=30s"]);
+    await apply("Job", "done", { spec: spec(ends(0)) });
+    await apply("Job", "runs", { spec: spec(stays("running")) });
+    const jobTemplate = { metadata: { annotations }, spec: spec(ends(0)) };
+    await apply("CronJob", "nightly", { metadata: { name: "nightly" }, spec: { schedule: "0 0 1 1 *", jobTemplate } });
+    await wait("done", "condition=complete");
+    await wait("runs", "jsonpath={.status.active}=1");
+
+    const named = expect.stringContaining(`1 whole Job runs there: Job ${namespace}/runs`);
+    expect(await legationOn(host, "unjoin", "east")).toMatchObject({ code: 3, stderr: named });
+    const late = expect.stringContaining(`1 whole Job had not ended after 1 s: Job ${namespace}/runs`);
+    expect(await legationOn(host, "unjoin", "east", "--drain", "--timeout=1s")).toMatchObject({ stderr: late });
+    const forced = await legationOn(host, "unjoin", "east", "--force", "--timeout=1s");
+    expect(forced).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining(`Failed (ClusterRemoved): Job ${namespace}/runs`),
+    });
+    await wait("runs", "condition=failed");
+    await apply("Job", "late", { spec: spec(ends(0)) });
+    await running.stop();
+
+    const refused = expect.stringContaining(`1 whole Job has not finished: Job ${namespace}/late`);
+    expect(await legationOn(host, "uninstall")).toMatchObject({ code: 3, stderr: refused });
+    const run = await legationOn(host, "uninstall", "--force");
+    expect(run.code, run.stderr).toBe(0);
+    expect(run.stderr).toContain(`Job ${namespace}/late had not finished, and is deleted: nothing makes it again`);
+    expect(run.stderr).toContain(`this cluster runs the next Jobs of ${namespace}/nightly`);
+    const left = JSON.parse(await kubectl(host, ["-n", namespace, "get", "jobs,cronjobs", "-o", "json"])).items;
+    expect(left.map(({ metadata }: { metadata: { name: string } }) => metadata.name)).toEqual([
+      "done",
+      "runs",
+      "nightly",
+    ]);
+    expect(left[0].status).toMatchObject({ succeeded: 1 });
+    for (const { metadata } of left.slice(0, 2)) {
+      expect([metadata.finalizers, metadata.labels, metadata.annotations]).toEqual([undefined, undefined, annotations]);
+    }
+    expect(left[2].spec.jobTemplate.spec.managedBy).toBeUndefined();
+    expect(await traces(host)).toEqual([]);
   });
 });

@@ -11,6 +11,8 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { runCli } from "../support/legation/cli.ts";
+import { legationOn } from "../support/legation/process.ts";
 
 useLegation();
 const clients = useClients();
@@ -82,6 +84,10 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     expect((await west.list(pods, { namespace })).items).toHaveLength(20);
     expect(await find(east, namespace)).toBeUndefined();
     expect(await reasonsOf(namespace)).toEqual(["Placed"]);
+    const shown = await legationOn(hostCluster(), "status", "job/sum", "-n", namespace);
+    expect(shown.stdout).toMatch(
+      /^Job .*\/sum: whole Job, in west with its pods\nstarted .*: 20 of 20 succeeded, 0 failed/,
+    );
     const { others } = await legationWrites(hostCluster(), namespace);
     expect(others[0]).toBe("patch jobs");
     expect(others.length).toBeLessThan(10);
@@ -175,9 +181,27 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     const namespace = await newNamespace();
     await create(namespace, {}, { annotations: { "legation.dev/cluster-selector": "region=mars" } });
     await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["NotPlaced"]));
+    const shown = await legationOn(hostCluster(), "status", "job", "sum", "-n", namespace);
+    expect(shown.stdout).toMatch(/in no member yet\nno member has it\nwaits: NotPlaced .*\n {2}east: .*region=mars/);
     const metadata = { annotations: { "legation.dev/cluster-selector": "region=us" } };
     await clients().host.patch(jobs, { namespace, name: "sum" }, { type: "merge", body: { metadata } });
     await hostJob(namespace, "Complete");
+    await copyIn(clients().east, namespace);
+  });
+
+  test("goes where the plan says", async () => {
+    const namespace = await newNamespace();
+    const metadata = {
+      name: "sum",
+      annotations: { [WHOLE_KEY]: "true", "legation.dev/cluster-selector": "region=us" },
+    };
+    const spec = { template: template({ restartPolicy: "Never" }) };
+    const input = JSON.stringify({ apiVersion: "batch/v1", kind: "Job", metadata, spec });
+    const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
+    const { code, stdout } = await runCli(args, { input });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Job .*\/sum: runs whole, in east\n {2}CLUSTER +WHY NOT\n {2}west .*region=us/);
+    await kubectl(hostCluster(), ["create", "-n", namespace, "-f", "-"], { input });
     await copyIn(clients().east, namespace);
   });
 

@@ -2,7 +2,7 @@ import type { Declined, Place } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
-  /** True if every pod has a place. */
+  /** True if every pod and every whole Job has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
   /** Facts of a member that the host does not know, so that the answer is a guess there. */
@@ -23,11 +23,13 @@ export interface WorkloadPlan {
   readonly notes: readonly string[];
   readonly pods: readonly PlannedPod[];
   readonly clusters: readonly PlannedMember[];
+  /** The place of a Job that runs whole in a member, which has its pods. Absent: its pods are placed one by one. */
+  readonly whole?: Place;
 }
 
 export type PlanOutcome =
   | "fits"
-  | "waits" // some of its pods find no place
+  | "waits" // some of its pods, or the whole Job, find no place
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 

@@ -1,4 +1,4 @@
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
@@ -29,7 +29,9 @@ export async function planOf(input: PlanInput): Promise<Plan> {
   for (const { namespace, claim } of found.writtenClaims) simulation.addClaims(namespace, [claim]);
   const plans = [
     ...[...namespaces.refused].map(([name, message]) => refusedNamespace(name, message)),
-    ...reviewed.map((one) => placePods(one, simulation)),
+    ...reviewed.map((one) =>
+      one.whole === undefined ? placePods(one, simulation) : placeWhole(one.plan, one.whole, simulation),
+    ),
   ];
   const skipped = reviewed.flatMap(({ notChecked }) => notChecked ?? []);
   return {
@@ -48,6 +50,11 @@ function uidOf({ metadata }: Stored<Pod>): string {
 
 function refusedNamespace(name: string, message: string): WorkloadPlan {
   return { ...emptyPlan({ kind: "Namespace", namespace: name, name }), outcome: "refused", message };
+}
+
+function placeWhole(plan: WorkloadPlan, job: Stored<Job>, simulation: Simulation): WorkloadPlan {
+  const whole = simulation.placeWhole(job);
+  return { ...plan, outcome: whole.cluster === undefined ? "waits" : "fits", whole };
 }
 
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {

@@ -1,7 +1,7 @@
 import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
 import { isJsonObject } from "../../api/json.ts";
-import { DELEGATION_LABEL } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL } from "../../api/keys.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -9,7 +9,7 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { counted } from "../shared/output.ts";
 import { admitPod, admitWorkload, isDelegated } from "../simulation/admission.ts";
 import { claimsOf, podOf } from "../simulation/controller-pods.ts";
-import { type ClaimTemplate, podsOf, type WorkloadPods } from "../simulation/workloads.ts";
+import { type ClaimTemplate, podsOf, type WorkloadPods, wholeJobOf } from "../simulation/workloads.ts";
 import { type Answer, dryRun } from "./dry-run.ts";
 import type { ManifestState, WrittenWorkload } from "./manifest.ts";
 import type { PlannedNamespaces } from "./namespaces.ts";
@@ -28,6 +28,8 @@ export interface Reviewed {
   readonly failedCreate?: string | undefined;
   /** The check that was not made, with the reason. */
   readonly notChecked?: string | undefined;
+  /** The Job to place as a whole. */
+  readonly whole?: Stored<Job>;
 }
 
 /** The facts by which workloads are reviewed. */
@@ -60,9 +62,29 @@ export async function review(workload: WrittenWorkload, input: ReviewInput): Pro
     });
   }
   if (kind === "Pod" && existing !== undefined) return withoutPods({ notes: [barePodNote(currentPods)] });
+  const whole = wholeJobOf(admitted.object, workload);
+  if (whole !== undefined) return reviewWhole(whole, withoutPods({ warnings }), existing?.stored);
   const pods = podsOf(asApplied(admitted.object, existing?.stored), kind);
   const reviewed = withoutPods({ warnings, notes: [...pods.notes, ...currentPodsNotes(currentPods)] });
   return pods.replicas === 0 ? reviewed : reviewPods(workload, pods, mode, reviewed, input);
+}
+
+/** Reviews a Job that runs whole: it keeps the member that it has. */
+function reviewWhole(job: Stored<Job>, reviewed: Reviewed, stored: WrittenObject | undefined): Reviewed {
+  const { kind, namespace, name } = reviewed.plan;
+  if (stored !== undefined && kind === "Job") {
+    if (wholeJobOf(stored, { kind, namespace, name }) === undefined) {
+      const message = "it is there already, and does not run whole; delete it, and create it anew";
+      return { ...reviewed, plan: { ...reviewed.plan, outcome: "refused", message } };
+    }
+    const member = stored.metadata.annotations?.[CLUSTER_ANNOTATION];
+    const place = member === undefined ? "in no member yet" : `in ${member}`;
+    const keeps = `is there already (${place}): what runs a Job, and where, never changes`;
+    return { ...reviewed, plan: { ...reviewed.plan, notes: [keeps] } };
+  }
+  const notChecked = `quotas and policies of this cluster for ${kind} ${namespace}/${name}: a whole Job is not sent by dry-run`;
+  const notes = kind === "CronJob" ? ["for one run of it"] : [];
+  return { ...reviewed, plan: { ...reviewed.plan, notes }, notChecked, whole: job };
 }
 
 /** Reviews the first pod of a workload; the others differ by name only. */

@@ -1,5 +1,6 @@
 import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
+import type { Place } from "../simulation/simulation.ts";
 import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
@@ -19,7 +20,7 @@ export function planText({ workloads, guesses, notChecked }: Plan, terminal: Ter
 }
 
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
-  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods } = workload;
+  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole } = workload;
   const what = terminal.paint(COLOURS[outcome], summary(workload));
   const subject = kind === "Namespace" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
   const lines = [...notes, ...warnings.map((warning) => `${terminal.paint("yellow", "warning:")} ${warning}`)];
@@ -27,6 +28,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
     lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows).split("\n"));
   }
+  if (whole !== undefined) lines.push(...wholeLines(whole));
   const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
   for (const [why, those] of waiting) lines.push(`${waitingText(those.map((pod) => pod.name))}: ${why}`);
   return [
@@ -35,8 +37,9 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   ].join("\n");
 }
 
-function summary({ outcome, pods }: WorkloadPlan): string {
+function summary({ outcome, pods, whole }: WorkloadPlan): string {
   const [first] = pods;
+  if (whole !== undefined) return whole.cluster === undefined ? "whole, would wait" : `runs whole, in ${whole.cluster}`;
   switch (outcome) {
     case "refused":
       return "would be refused";
@@ -48,6 +51,18 @@ function summary({ outcome, pods }: WorkloadPlan): string {
       if (first === undefined) return "no pod comes";
       return pods.length > 1 ? `${pods.length} pods fit` : `fits, in ${first.cluster}`;
   }
+}
+
+/** Returns the lines of a whole Job: why each other member does not get it, or why none does. */
+function wholeLines({ cluster, reason = "", message, others }: Place): string[] {
+  if (cluster === undefined && others.length === 0) return [`${reason}: ${message ?? ""}`];
+  const rows = others.map((other) => [other.cluster, other.message]);
+  const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
+  return [...room, ...(rows.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], rows.toSorted(byCluster)).split("\n"))];
+}
+
+function byCluster([a = ""]: readonly string[], [b = ""]: readonly string[]): number {
+  return a < b ? -1 : 1;
 }
 
 function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {

@@ -1,5 +1,5 @@
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
-import type { KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import { decide } from "../../controllers/delegation/decide.ts";
 import { type Needs, needsState, preparationIn } from "../../controllers/delegation/model/needs.ts";
@@ -10,6 +10,7 @@ import { PlacementState } from "../../controllers/delegation/placement/placement
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
+import { choiceFor, mayHave } from "../../controllers/whole-jobs/choice.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -117,6 +118,20 @@ export class Simulation {
     if (isOverflow(proxy)) return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
     if (create !== undefined) return this.#park(proxy, create.member, refusals);
     return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
+  }
+
+  /** Returns the member of a Job that runs whole. Its pods, which the member's own controller makes, take no room here. */
+  placeWhole(job: Stored<Job>): Place {
+    const candidates = this.members.map((member) => member.candidate());
+    const choice = choiceFor(job, { rules: this.#placementState.podRules, candidates });
+    if ("problem" in choice) return { reason: "NotPlaced", message: choice.problem, others: [] };
+    const { input, ranking } = choice;
+    const [cluster] = mayHave(ranking);
+    if (cluster === undefined)
+      return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
+    const others = [...ofOthers(ranking.refusals, cluster), ...behindBest(input, ranking, cluster)];
+    const full = ranking.refusals.find((refusal) => refusal.cluster === cluster);
+    return { cluster, ...(full === undefined ? {} : { message: full.message }), others };
   }
 
   /** Lets the pod run in the member. */

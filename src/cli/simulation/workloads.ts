@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { KubeObject, ObjectMeta, PodSpec } from "../../api/kubernetes.ts";
+import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { apiVersionOf, cronJobs, deployments, jobs, pods, type Resource } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
@@ -161,4 +162,23 @@ function jobPods(
     ...(left > replicas ? [`${left - replicas} more pods come as those end`] : []),
   ];
   return { ...pods, replicas, notes };
+}
+
+/** Returns the Job that would run whole in a member, as admission has marked it: the workload itself, or a run of a CronJob. */
+export function wholeJobOf(
+  object: WrittenObject,
+  { kind, namespace, name }: { readonly kind: WorkloadKind; readonly namespace: string; readonly name: string },
+): Stored<Job> | undefined {
+  if (kind !== "Job" && kind !== "CronJob") return undefined;
+  const stored = { namespace, uid: `whole/${namespace}/${name}`, resourceVersion: "" };
+  if (kind === "Job") {
+    const { labels = {}, annotations = {} } = object.metadata;
+    if (labels[WHOLE_KEY] !== WHOLE_VALUE) return undefined;
+    const { template } = readFields(jobFields, object).spec;
+    return { metadata: { ...stored, name, labels, annotations }, spec: { template } };
+  }
+  const { metadata, spec } = readFields(cronJobFields, object).spec.jobTemplate;
+  return metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE
+    ? { metadata: { ...stored, name: `${name}-*`, ...metadata }, spec: { template: spec.template } }
+    : undefined;
 }

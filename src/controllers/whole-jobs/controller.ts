@@ -1,13 +1,9 @@
-import { placementExcludes } from "../../api/annotations.ts";
-import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
-import { type Job, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { hasStarted, isFinished, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
-import type { Rule } from "../../placement/candidate.ts";
-import { explain, rank } from "../../placement/rank.ts";
-import { podRequests } from "../../placement/requests.ts";
+import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { overrideSpec } from "../../pods/overrides.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -16,9 +12,9 @@ import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
-import type { PodRules } from "../delegation/placement/pod-rules.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
+import { choiceFor, type JobRules, mayHave, podOf } from "./choice.ts";
 import { decide } from "./decide.ts";
 import { Executor, STATUS } from "./execute.ts";
 import type { Action, Observed, Place } from "./model.ts";
@@ -26,8 +22,7 @@ import type { Action, Observed, Place } from "./model.ts";
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly events: Events<ControllerEvents>;
   readonly restoredHost: RestoredHost;
-  /** The rules of authors and operators, as for a pod of the Job's template. */
-  readonly rules: Pick<PodRules, "parse" | "optedIn" | "of">;
+  readonly rules: JobRules;
 }
 
 const { kind: KIND } = WHOLE_JOB.resource;
@@ -204,25 +199,12 @@ export class WholeJobController {
     };
   }
 
-  /** Ranks the members for one pod of the Job's template. */
   #choiceFor(job: Stored<Job>): NonNullable<Observed["choice"]> {
     const { rules, registry } = this.#options;
-    const pod = podOf(job);
-    if (!rules.optedIn(pod)) return { fitting: [], why: `namespace ${job.metadata.namespace} is not opted in` };
-    const parsed = rules.parse(pod);
-    if (!parsed.ok) return { fitting: [], why: parsed.problems.map(({ message }) => message).join("; ") };
-    const { placement } = parsed;
-    const selection: Rule = {
-      refusal: (candidate) => {
-        const message = placementExcludes(placement, candidate) ?? this.#unread(candidate.name);
-        return message === undefined ? undefined : { reason: "NotSelected", message };
-      },
-    };
-    const { policy, wishes } = rules.of(pod, placement);
     const candidates = registry.members().map((member) => member.candidate());
-    const ranking = rank({ requests: podRequests(pod), rules: [selection, ...policy, ...wishes], candidates });
-    // A Job may wait in a member without room: its pods do not all run at once anyway.
-    return { fitting: [...ranking.fitting, ...ranking.full], why: explain(ranking.refusals) };
+    const choice = choiceFor(job, { rules, candidates, unread: (member) => this.#unread(member) });
+    if ("problem" in choice) return { fitting: [], why: choice.problem };
+    return { fitting: mayHave(choice.ranking), why: explain(choice.ranking.refusals) };
   }
 
   #unread(name: string): string | undefined {
@@ -249,14 +231,4 @@ export class WholeJobController {
     const isWanted = found.metadata.uid === ownerOf(copy)?.uid && found.metadata.deletionTimestamp === undefined;
     return isWanted && memberOfJob(found) === member.name ? KEPT_MS : undefined;
   }
-}
-
-/** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */
-function podOf({ metadata, spec }: Stored<Job>): Stored<Pod> {
-  const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
-  const { labels = {} } = spec?.template.metadata ?? {};
-  return {
-    metadata: { ...metadata, labels, annotations },
-    ...(spec?.template.spec === undefined ? {} : { spec: spec.template.spec }),
-  };
 }

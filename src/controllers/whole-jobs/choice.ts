@@ -1,0 +1,53 @@
+import { placementExcludes } from "../../api/annotations.ts";
+import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
+import { podRequests } from "../../placement/requests.ts";
+import type { PodRules } from "../delegation/placement/pod-rules.ts";
+
+/** The rules of authors and operators, as for a pod of the Job's template. */
+export type JobRules = Pick<PodRules, "parse" | "optedIn" | "of">;
+
+/** Members for a whole Job, or why none is looked for. */
+export type Choice = { readonly input: RankInput; readonly ranking: Ranking } | { readonly problem: string };
+
+export interface ChoiceOptions {
+  readonly rules: JobRules;
+  readonly candidates: readonly Candidate[];
+  /** Returns why Jobs of the member cannot be read. Absent: they can. */
+  readonly unread?: (member: string) => string | undefined;
+}
+
+/** Ranks the members for one pod of the Job's template. */
+export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: ChoiceOptions): Choice {
+  const pod = podOf(job);
+  if (!rules.optedIn(pod)) return { problem: `namespace ${job.metadata.namespace} is not opted in` };
+  const parsed = rules.parse(pod);
+  if (!parsed.ok) return { problem: parsed.problems.map(({ message }) => message).join("; ") };
+  const { placement } = parsed;
+  const selection: Rule = {
+    refusal: (candidate) => {
+      const message = placementExcludes(placement, candidate) ?? unread?.(candidate.name);
+      return message === undefined ? undefined : { reason: "NotSelected", message };
+    },
+  };
+  const { policy, wishes } = rules.of(pod, placement);
+  const input = { requests: podRequests(pod), rules: [selection, ...policy, ...wishes], candidates };
+  return { input, ranking: rank(input) };
+}
+
+/** Returns the members that may have the Job, best first. It may wait in one without room: its pods do not all run at once anyway. */
+export function mayHave({ fitting, full }: Ranking): readonly string[] {
+  return [...fitting, ...full];
+}
+
+/** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */
+export function podOf({ metadata, spec }: Stored<Job>): Stored<Pod> {
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
+  const { labels = {} } = spec?.template.metadata ?? {};
+  return {
+    metadata: { ...metadata, labels, annotations },
+    ...(spec?.template.spec === undefined ? {} : { spec: spec.template.spec }),
+  };
+}

@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import { planText } from "../../../../src/cli/plan/text.ts";
+import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
+import { recordedSession } from "../session.ts";
+import { host } from "../simulation/host.ts";
+import { plan, planWith } from "./plan-with.ts";
+
+const { terminal } = recordedSession();
+const WHOLE = "legation.dev/whole";
+const MEMBERS = { east: { labels: { region: "us" } }, west: { labels: { region: "eu" } } };
+
+function template(cpu = "1"): object {
+  const containers = [{ name: "main", image: "sum:1", resources: { requests: { cpu } } }];
+  return { spec: { containers, restartPolicy: "Never" } };
+}
+
+function job(annotations: Readonly<Record<string, string>> = {}, cpu?: string): WrittenObject {
+  return {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name: "sum", annotations: { [WHOLE]: "true", ...annotations } },
+    spec: { completions: 1000, parallelism: 100, template: template(cpu) },
+  };
+}
+
+const NOT_SENT = [
+  "",
+  "not checked:",
+  "  quotas and policies of this cluster for Job team/sum: a whole Job is not sent by dry-run",
+];
+
+describe("the plan of a whole Job", () => {
+  test("names its member, and why each other does not get it", async () => {
+    const planned = await plan(host(MEMBERS), job({ "legation.dev/cluster-selector": "region=eu" }));
+    expect(planned).toMatchObject({
+      fits: true,
+      workloads: [{ outcome: "fits", pods: [], whole: { cluster: "west" } }],
+    });
+    expect(planText(planned, terminal).split("\n")).toEqual([
+      "Job team/sum: runs whole, in west",
+      "  CLUSTER  WHY NOT",
+      expect.stringMatching(/^ {2}east {5}.*cluster-selector/),
+      ...NOT_SENT,
+    ]);
+  });
+
+  test("names the member that is better", async () => {
+    const planned = await plan(host(MEMBERS), job());
+    expect(planned.workloads[0]?.whole).toMatchObject({
+      cluster: "east",
+      others: [{ cluster: "west", reason: "LessPreferred", message: "is as good as east" }],
+    });
+  });
+
+  test("has it wait where no member may have it, and does not fit", async () => {
+    const planned = await plan(host(MEMBERS), job({ "legation.dev/cluster-selector": "region=mars" }));
+    expect(planned).toMatchObject({ fits: false, workloads: [{ outcome: "waits" }] });
+    expect(planText(planned, terminal).split("\n").slice(0, 4)).toEqual([
+      "Job team/sum: whole, would wait",
+      "  CLUSTER  WHY NOT",
+      expect.stringMatching(/^ {2}east .*region=mars/),
+      expect.stringMatching(/^ {2}west .*region=mars/),
+    ]);
+  });
+
+  test("gives it to a member without room, where it waits", async () => {
+    const planned = await plan(host({ west: {} }), job({}, "64"));
+    expect(planned.fits).toBe(true);
+    expect(planText(planned, terminal).split("\n").slice(0, 2)).toEqual([
+      "Job team/sum: runs whole, in west",
+      expect.stringMatching(/^ {2}waits there for room: cpu: 64 requested/),
+    ]);
+  });
+
+  test("is refused with annotations that place single pods", async () => {
+    const planned = await plan(host(MEMBERS), job({ "legation.dev/group": "a" }));
+    expect(planned.workloads[0]).toMatchObject({ outcome: "refused", message: expect.stringContaining("single pods") });
+  });
+
+  test("keeps the member that it has", async () => {
+    const labels = { [WHOLE]: "true" };
+    const metadata = { name: "sum", labels, annotations: { [WHOLE]: "true", "legation.dev/cluster": "west" } };
+    const existing = { stored: { ...job(), metadata }, pods: [] };
+    const planned = await planWith(host(MEMBERS), [job()], { existing });
+    expect(planned.workloads[0]?.notes).toEqual([
+      "is there already (in west): what runs a Job, and where, never changes",
+    ]);
+    expect(planned.workloads[0]?.whole).toBeUndefined();
+  });
+
+  test("is refused for a Job that is there, and does not run whole", async () => {
+    const existing = { stored: { ...job(), metadata: { name: "sum" } }, pods: [] };
+    const planned = await planWith(host(MEMBERS), [job()], { existing });
+    expect(planned.workloads[0]).toMatchObject({
+      outcome: "refused",
+      message: expect.stringContaining("create it anew"),
+    });
+  });
+
+  test("is for one run of a CronJob", async () => {
+    const jobTemplate = { metadata: { annotations: { [WHOLE]: "true", "legation.dev/clusters": "west" } } };
+    const cronJob = {
+      apiVersion: "batch/v1",
+      kind: "CronJob",
+      metadata: { name: "nightly" },
+      spec: { schedule: "0 0 * * *", jobTemplate: { ...jobTemplate, spec: { template: template() } } },
+    };
+    const planned = await plan(host(MEMBERS), cronJob);
+    expect(planned.workloads[0]).toMatchObject({ whole: { cluster: "west" }, notes: ["for one run of it"] });
+  });
+});
