@@ -624,7 +624,12 @@ describe("legation uninstall", () => {
     ]);
     expect(left[0].status).toMatchObject({ succeeded: 1 });
     for (const { metadata } of left.slice(0, 2)) {
-      expect([metadata.finalizers, metadata.labels, metadata.annotations]).toEqual([undefined, undefined, annotations]);
+      // The API server gives a Job the labels of its template.
+      expect([metadata.finalizers, metadata.labels, metadata.annotations]).toEqual([
+        undefined,
+        { app: "web" },
+        annotations,
+      ]);
     }
     expect(left[2].spec.jobTemplate.spec.managedBy).toBeUndefined();
     expect(await traces(host)).toEqual([]);
