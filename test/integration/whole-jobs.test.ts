@@ -5,6 +5,7 @@ import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, jobs, pods } from "../../src/kube/resources.ts";
 import { ends, stays, template } from "../support/builders/workload.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -26,7 +27,9 @@ const WEST = { "legation.dev/clusters": "west" };
 
 function newNamespace(): Promise<string> {
   const labels = { [DELEGATION_LABEL]: "annotated" };
-  return freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  // Concurrent tests share vitest's own hook: the first to end would empty the others' namespaces.
+  return freshNamespace(all, { labels, onFinished: afterFile });
 }
 
 /** Creates a Job as its author writes it. */
