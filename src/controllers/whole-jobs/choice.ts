@@ -37,9 +37,13 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   return { input, ranking: rank(input) };
 }
 
-/** Returns the members that may have the Job, best first. It may wait in one without room: its pods do not all run at once anyway. */
-export function mayHave({ fitting, full }: Ranking): readonly string[] {
-  return [...fitting, ...full];
+/**
+ * Returns the members that may have the Job, best first. It may wait in one without room, since its pods do not all run at once
+ * anyway, and not in one whose nodes are all too small for a pod.
+ */
+export function mayHave({ fitting, full, refusals }: Ranking): readonly string[] {
+  const tooSmall = new Set(refusals.filter(({ reason }) => reason === "TooLarge").map(({ cluster }) => cluster));
+  return [...fitting, ...full.filter((member) => !tooSmall.has(member))];
 }
 
 /** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */
