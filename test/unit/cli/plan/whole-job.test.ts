@@ -64,12 +64,19 @@ describe("the plan of a whole Job", () => {
   });
 
   test("gives it to a member without room, where it waits", async () => {
-    const planned = await plan(host({ west: {} }), job({}, "64"));
+    const west = { status: { allocatable: { cpu: "2", memory: "64Gi", pods: "220" } } };
+    const planned = await plan(host({ west }), job({}, "4"));
     expect(planned.fits).toBe(true);
     expect(planText(planned, terminal).split("\n").slice(0, 2)).toEqual([
       "Job team/sum: runs whole, in west",
-      expect.stringMatching(/^ {2}waits there for room: cpu: 64 requested/),
+      expect.stringMatching(/^ {2}waits there for room: cpu: 4 requested/),
     ]);
+  });
+
+  test("gives it to no member whose nodes are all too small for a pod", async () => {
+    const planned = await plan(host({ west: {} }), job({}, "64"));
+    expect(planned.fits).toBe(false);
+    expect(planText(planned, terminal)).toContain("64 requested");
   });
 
   test("is refused with annotations that place single pods", async () => {
