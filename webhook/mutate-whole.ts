@@ -110,7 +110,11 @@ function problemsOf(job: JobLike): string[] {
     manager === undefined || manager === WHOLE_MANAGED_BY
       ? []
       : [`annotation ${WHOLE_KEY}: ${manager} manages the Job (spec.managedBy); remove one of the two`];
-  return [...problems, ...ofPods, ...overrideProblems(placement, podSpecOf(job)), ...ofManager];
+  const ofSelector =
+    isJsonObject(job.spec) && job.spec.manualSelector === true
+      ? [`annotation ${WHOLE_KEY}: the member chooses the Job's selector; remove spec.manualSelector and spec.selector`]
+      : [];
+  return [...problems, ...ofSelector, ...ofPods, ...overrideProblems(placement, podSpecOf(job)), ...ofManager];
 }
 
 function withMarks(job: JobLike): JobLike {

@@ -1,4 +1,4 @@
-import { CLUSTER_ANNOTATION, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
+import { CLUSTER_ANNOTATION, GROUP, WHOLE_KEY, WHOLE_VALUE } from "../api/keys.ts";
 import type { Job, Stored } from "../api/kubernetes.ts";
 import { jobs } from "../kube/resources.ts";
 import type { CopiedKind, Fields } from "./kind.ts";
@@ -34,28 +34,72 @@ export function isFinished({ status }: Job): boolean {
   return status?.conditions?.some(({ type, status: is }) => isFinal(type) && is === "True") ?? false;
 }
 
-/** Reports whether a member has run the Job, as far as its status on the host says. */
+/** Reports whether a member has had the Job, as far as its status on the host says. A suspended Job may lose its start time. */
 export function hasStarted({ status }: Job): boolean {
-  return status?.startTime !== undefined;
+  const { startTime, conditions = [], active = 0, succeeded = 0, failed = 0 } = status ?? {};
+  return startTime !== undefined || conditions.length > 0 || active + succeeded + failed > 0;
 }
 
-/** Returns the status of a Job that failed for a reason of the member's. `now` is RFC 3339. */
-export function failedStatus(
+/** Why Legation itself ended a Job as failed. */
+export type LossReason = "ClusterRemoved" | "DeletedInMember";
+const LOSSES: ReadonlySet<string> = new Set<LossReason>(["ClusterRemoved", "DeletedInMember"]);
+
+/** Reports whether Legation ended the Job: a copy that turns up is not wanted any more. */
+export function isLost({ status }: Job): boolean {
+  const failed = status?.conditions?.find(({ type }) => type === "Failed");
+  return failed?.status === "True" && LOSSES.has(failed.reason ?? "");
+}
+
+/**
+ * Returns the host's status for the copy's: the same, but for what the host's API server refuses. It wants a reason before each final
+ * condition, which members before 1.31 do not write, and keeps the start time of a Job that is not suspended
+ * (pkg/apis/batch/validation, validateJobStatus and ValidateJobUpdateStatus).
+ */
+export function statusOnHost({ spec, status: before }: Job, status: JobStatus): JobStatus {
+  const keepsStart = before?.startTime !== undefined && spec?.suspend !== true;
+  const conditions = status.conditions && withCriteria(status.conditions);
+  return {
+    ...status,
+    ...(keepsStart ? { startTime: before.startTime } : {}),
+    ...(conditions === undefined ? {} : { conditions }),
+  };
+}
+
+/**
+ * Returns the status of a Job whose copy is lost. One that had met its success criteria is complete, since the API server refuses
+ * that it fails. `now` is RFC 3339.
+ */
+export function lostStatus(
   { status }: Stored<Job>,
   { reason, message, now }: { readonly reason: string; readonly message: string; readonly now: string },
 ): JobStatus {
   const condition = { status: "True", reason, message, lastProbeTime: now, lastTransitionTime: now };
-  const others = status?.conditions?.filter(({ type }) => type !== "FailureTarget" && type !== "Failed") ?? [];
-  return {
+  const conditions = status?.conditions?.filter(({ type }) => type !== "FailureTarget" && !isFinal(type)) ?? [];
+  const isMet = conditions.some(({ type, status: is }) => type === "SuccessCriteriaMet" && is === "True");
+  const ended = {
     ...status,
     startTime: status?.startTime ?? now,
     active: 0,
     terminating: 0,
     ready: 0,
     uncountedTerminatedPods: {},
-    // The API server wants both (pkg/apis/batch/validation, validateJobStatus).
-    conditions: [...others, { type: "FailureTarget", ...condition }, { type: "Failed", ...condition }],
   };
+  if (isMet) return { ...ended, completionTime: now, conditions: [...conditions, { type: "Complete", ...condition }] };
+  const failed = [
+    { type: "FailureTarget", ...condition },
+    { type: "Failed", ...condition },
+  ];
+  return { ...ended, conditions: [...conditions, ...failed] };
+}
+
+const CRITERIA: Readonly<Record<string, string>> = { Complete: "SuccessCriteriaMet", Failed: "FailureTarget" };
+
+function withCriteria(conditions: NonNullable<JobStatus["conditions"]>): NonNullable<JobStatus["conditions"]> {
+  const has = (type: string): boolean => conditions.some((one) => one.type === type && one.status === "True");
+  return conditions.flatMap((condition) => {
+    const criterion = condition.status === "True" ? CRITERIA[condition.type] : undefined;
+    return criterion === undefined || has(criterion) ? [condition] : [{ ...condition, type: criterion }, condition];
+  });
 }
 
 function isFinal(type: string): boolean {
@@ -64,10 +108,13 @@ function isFinal(type: string): boolean {
 
 /** Leaves out what the host's API server generated, what keeps the host's controller away, and the TTL: the host deletes the Job. */
 function specInMember(spec: JobSpec | undefined): JobSpec {
-  const { managedBy: _, ttlSecondsAfterFinished: __, selector, template = {}, ...rest } = spec ?? { template: {} };
-  if (rest.manualSelector === true) return { ...rest, ...(selector === undefined ? {} : { selector }), template };
-  const labels = Object.entries(template.metadata?.labels ?? {}).filter(([key]) => !GENERATED_LABELS.includes(key));
-  return { ...rest, template: { ...template, metadata: { ...template.metadata, labels: Object.fromEntries(labels) } } };
+  const { managedBy: _, ttlSecondsAfterFinished: __, selector: ___, template = {}, ...rest } = spec ?? { template: {} };
+  const { labels, annotations, ...metadata } = template.metadata ?? {};
+  const kept = {
+    ...(labels === undefined ? {} : { labels: without(labels, (key) => GENERATED_LABELS.includes(key)) }),
+    ...(annotations === undefined ? {} : { annotations: without(annotations, () => false) }),
+  };
+  return { ...rest, template: { ...template, metadata: { ...metadata, ...kept } } };
 }
 
 /** Returns the fields that the API server lets a running Job change (pkg/apis/batch/validation, validateJobSpecUpdate). */
@@ -79,4 +126,9 @@ function changeable(spec: JobSpec | undefined): Fields {
     "/spec/backoffLimit": spec?.backoffLimit,
     "/spec/activeDeadlineSeconds": spec?.activeDeadlineSeconds,
   };
+}
+
+/** Leaves out Legation's own keys, too: no pod of the Job may pose as a delegate. */
+function without(map: Readonly<Record<string, string>>, isLeftOut: (key: string) => boolean): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`) && !isLeftOut(key)));
 }

@@ -117,6 +117,12 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: true }));
     await eventuallyPasses(async () => expect((await client.list(pods, { namespace })).items).toEqual([]));
     await hostJob(namespace, "Suspended");
+    await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: false }));
+    await eventuallyPasses(async () => {
+      const { status } = (await find(host, namespace)) ?? {};
+      expect(status).toMatchObject({ active: 3 });
+      expect(conditionsOf({ status: status ?? {} })).toEqual([]);
+    });
   });
 
   test("fails as it fails in its member", async () => {
@@ -327,6 +333,32 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     await eventually(
       async () => (await find(clients().host, namespace))?.metadata.annotations?.["legation.dev/cluster"],
     );
+    await kubectl(hostCluster(), ["patch", "cronjob", "nightly", "--type=merge", "-p", annotated, ...as]);
+    await kubectl(hostCluster(), ["delete", "rolebinding", "edit", "-n", namespace]);
+    const spec = { jobTemplate: { spec: { template: { spec: { hostNetwork: true } } } } };
+    await eventually(async () => {
+      const patch = [
+        "patch",
+        "cronjob",
+        "nightly",
+        "--type=merge",
+        "-p",
+        JSON.stringify({ spec }),
+        ...as,
+        "--dry-run=server",
+      ];
+      const refusal = await kubectl(hostCluster(), patch).catch(String);
+      return refusal.includes("may not have Jobs run in other clusters");
+    });
+    await kubectl(hostCluster(), [
+      "patch",
+      "cronjob",
+      "nightly",
+      "--type=merge",
+      "-p",
+      '{"spec":{"suspend":true}}',
+      ...as,
+    ]);
     for (const [change, words] of [
       ["legation.dev/cluster=elsewhere", "changed by Legation's controller alone"],
       [`${WHOLE_KEY}-`, "delete the Job, and create it anew"],

@@ -32,7 +32,10 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
   const { ref, source, use, idleSince, drift, leaving, held, refusedUntil, keptUntil = 0 } = observed;
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   const remove: Action<T> = { type: "delete", ref, copy };
-  if (source.state === "missing" && use.outlivesSource !== true) return { actions: [remove], outcome: "Removing" };
+  if (source.state === "missing" && use.outlivesSource !== true) {
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
+    return { actions: [remove], outcome: "Removing" };
+  }
   if (use.demand === "unused") {
     const removeAt = idleSince + LINGER_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };

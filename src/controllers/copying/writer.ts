@@ -128,7 +128,8 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
   if (there === undefined) return false;
   if (isCopy(there, hostId)) return ownerOf(there)?.uid === ownerOf(object)?.uid;
   if (!hasLostMarks(there, object, hostId)) return false;
-  await markAgain(wanted, there);
+  const marked = await markAgain(wanted, there);
+  if (marked.type === "refused") throw marked.error;
   return true;
 }
 

@@ -1,9 +1,10 @@
-import { placementExcludes } from "../../api/annotations.ts";
-import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import { placementExcludes, type RequestedPlacement } from "../../api/annotations.ts";
+import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
+import { overrideSpec } from "../../pods/overrides.ts";
 import type { PodRules } from "../delegation/placement/pod-rules.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */
@@ -28,7 +29,8 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   const { placement } = parsed;
   const selection: Rule = {
     refusal: (candidate) => {
-      const message = placementExcludes(placement, candidate) ?? unread?.(candidate.name);
+      const message =
+        placementExcludes(placement, candidate) ?? unread?.(candidate.name) ?? misfit(pod, placement, candidate);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };
@@ -44,6 +46,13 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
 export function mayHave({ fitting, full, refusals }: Ranking): readonly string[] {
   const tooSmall = new Set(refusals.filter(({ reason }) => reason === "TooLarge").map(({ cluster }) => cluster));
   return [...fitting, ...full.filter((member) => !tooSmall.has(member))];
+}
+
+/** Returns why the author's overrides do not fit the member. */
+function misfit({ spec }: Pod, { overrides }: RequestedPlacement, candidate: Candidate): string | undefined {
+  if (spec === undefined || overrides === undefined) return undefined;
+  const overridden = overrideSpec(spec, overrides, candidate);
+  return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
 }
 
 /** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */

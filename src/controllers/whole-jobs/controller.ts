@@ -1,6 +1,8 @@
+import { jsonEqual } from "../../api/json.ts";
+import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { hasStarted, isFinished, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, isLost, memberOfJob, statusOnHost, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { explain } from "../../placement/rank.ts";
@@ -16,7 +18,7 @@ import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { choiceFor, type JobRules, mayHave, podOf } from "./choice.ts";
 import { decide } from "./decide.ts";
-import { Executor, STATUS } from "./execute.ts";
+import { Executor, LOSS, STATUS, statusContent } from "./execute.ts";
 import type { Action, Observed, Place } from "./model.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
@@ -39,10 +41,10 @@ export class WholeJobController {
   readonly #copier: Copier<Job>;
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** When each Job's status was last written, by uid; epoch ms. Losing it costs one write. */
-  readonly #statusWrittenAt = new Map<string, number>();
-  /** Jobs with overrides, by source and member. */
-  readonly #overridden = new WeakMap<Stored<Job>, Map<string, Source<Job>>>();
+  /** The status of each Job that was last sent. Losing it costs one write. */
+  readonly #statusSent = new Map<ObjectKey, NonNullable<Observed["statusSent"]>>();
+  /** Jobs with overrides for the member that has them, by source. */
+  readonly #overridden = new WeakMap<Stored<Job>, Stored<Job>>();
 
   constructor(options: WholeJobOptions) {
     this.#options = options;
@@ -61,9 +63,10 @@ export class WholeJobController {
         anyNeeds: () => true,
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
         onCopy: (_member, name) => this.#loop.enqueue(objectKey(name)),
-        onSource: (_kind, job) => this.#onJob(job),
+        onSource: (_kind, { metadata }) => this.#loop.enqueue(objectKey(metadata)),
         onSources: () => this.#onRead(),
         onMember: (member) => this.#onMember(member),
+        onMemberState: (member) => this.#enqueueOf(member.name),
       },
       indexes: { [MEMBER_INDEX]: (job) => [memberOfJob(job) ?? ""] },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
@@ -75,7 +78,7 @@ export class WholeJobController {
       recorder,
       guard: this.#guard,
       clock,
-      onStatus: (uid) => this.#statusWrittenAt.set(uid, clock.now()),
+      onStatus: (key, status) => this.#statusSent.set(key, { at: clock.now(), status }),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -109,12 +112,6 @@ export class WholeJobController {
     await this.#loop.stop();
   }
 
-  #onJob(job: Stored<Job>): void {
-    const { uid, deletionTimestamp, finalizers = [] } = job.metadata;
-    if (deletionTimestamp !== undefined && finalizers.length === 0) this.#statusWrittenAt.delete(uid);
-    this.#loop.enqueue(objectKey(job.metadata));
-  }
-
   #onRead(): void {
     for (const member of this.#options.registry.members()) this.#copier.onMember(member);
     this.#enqueueOf("");
@@ -138,22 +135,25 @@ export class WholeJobController {
   #sourceFor(member: Member, source: Source<Job>): Source<Job> {
     if (source.state !== "present") return source;
     const job = source.object;
-    if (memberOfJob(job) !== member.name || job.metadata.deletionTimestamp !== undefined) return { state: "missing" };
-    const known = this.#overridden.get(job) ?? new Map<string, Source<Job>>();
-    this.#overridden.set(job, known);
-    const given = known.get(member.name) ?? this.#overriddenFor(member, job);
-    known.set(member.name, given);
+    if (!isWantedIn(job, member.name)) return { state: "missing" };
+    const given = this.#overriddenFor(member, job);
+    if (given.state !== "present" || given.object === job) return given;
+    // The copier compares each object once.
+    const before = this.#overridden.get(job);
+    if (before !== undefined && jsonEqual(before.spec, given.object.spec)) return { state: "present", object: before };
+    this.#overridden.set(job, given.object);
     return given;
   }
 
   #overriddenFor(member: Member, job: Stored<Job>): Source<Job> {
     const parsed = this.#options.rules.parse(podOf(job));
     const written = job.spec?.template.spec;
-    if (!parsed.ok || parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
+    if (!parsed.ok) return { state: "unknown", message: parsed.problems.map(({ message }) => message).join("; ") };
+    if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
       return { state: "present", object: job };
     }
     const overridden = overrideSpec(written, parsed.placement.overrides, member.candidate());
-    if ("problem" in overridden) return { state: "unknown", message: overridden.problem };
+    if ("problem" in overridden) return { state: "unknown", message: `${OVERRIDES_ANNOTATION}: ${overridden.problem}` };
     const template = { ...job.spec.template, spec: overridden.spec };
     return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
   }
@@ -162,20 +162,27 @@ export class WholeJobController {
     const { name, namespace = "" } = objectRef(key);
     const source = this.#copier.sources.of({ kind: KIND, namespace, name });
     if (source.state !== "present") {
-      if (source.state === "missing") this.#guard.forget(key);
+      if (source.state === "missing") {
+        this.#guard.forget(key);
+        this.#statusSent.delete(key);
+      }
       return undefined;
     }
     const job = source.object;
     const place = this.#placeOf(job, { kind: KIND, namespace, name });
     const isPlaced = place !== undefined && place.refusal === undefined;
-    const statusWrittenAt = this.#statusWrittenAt.get(job.metadata.uid);
-    const statusHeldUntil = this.#guard.heldUntil(key, STATUS, JSON.stringify(place?.copy?.status));
+    const statusSent = this.#statusSent.get(key);
+    const status = place?.copy?.status;
+    const wanted = status && statusContent(statusOnHost(job, status));
+    const statusHeldUntil = this.#guard.heldUntil(key, STATUS, wanted);
+    const lossHeldUntil = this.#guard.heldUntil(key, LOSS);
     return {
       job,
       ...(place === undefined ? {} : { place }),
       ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job) }),
-      ...(statusWrittenAt === undefined ? {} : { statusWrittenAt }),
+      ...(statusSent === undefined ? {} : { statusSent }),
       ...(statusHeldUntil === undefined ? {} : { statusHeldUntil }),
+      ...(lossHeldUntil === undefined ? {} : { lossHeldUntil }),
     };
   }
 
@@ -188,14 +195,18 @@ export class WholeJobController {
       return { member: recorded, state: registry.cluster(recorded) === undefined ? "gone" : "silent" };
     }
     const copy = this.#copier.copies.of(member, KIND, name.namespace, name.name);
-    const { refusal, refusedUntil } = this.#copier.standing(member, name);
+    const { refusal, refusedUntil, held } = this.#copier.standing(member, name);
+    const given = this.#copier.sourceFor(member, name);
+    // Another version of the Job is sent at once, whatever was refused before.
+    const isRefused = held === "Refused" && refusal?.isUncertain === false;
     return {
       member: recorded,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
-      ...(refusal === undefined || refusal.isUncertain || refusedUntil === undefined
-        ? {}
-        : { refusal: { message: refusal.message, until: refusedUntil } }),
+      ...(given.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
+      ...(isRefused && refusedUntil !== undefined
+        ? { refusal: { message: refusal.message, until: refusedUntil } }
+        : {}),
     };
   }
 
@@ -228,7 +239,10 @@ export class WholeJobController {
       await restoredHost.confirm(member.name, jobs.plural, signal);
       return undefined;
     }
-    const isWanted = found.metadata.uid === ownerOf(copy)?.uid && found.metadata.deletionTimestamp === undefined;
-    return isWanted && memberOfJob(found) === member.name ? KEPT_MS : undefined;
+    return found.metadata.uid === ownerOf(copy)?.uid && isWantedIn(found, member.name) ? KEPT_MS : undefined;
   }
+}
+
+function isWantedIn(job: Stored<Job>, member: string): boolean {
+  return memberOfJob(job) === member && job.metadata.deletionTimestamp === undefined && !isLost(job);
 }

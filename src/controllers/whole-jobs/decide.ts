@@ -1,7 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import { hasStarted, isFinished, type JobStatus } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, type JobStatus, type LossReason, statusOnHost } from "../../copies/jobs.ts";
 import type { JobDecision, Observed } from "./model.ts";
 
 type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
@@ -14,7 +14,7 @@ const MOVES_BEFORE_MS = 10_000;
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
 /** A whole Job's life, from top to bottom. The first phase that answers decides. */
-const PHASES: readonly Phase[] = [end, rest, place, failRemoved, move, failVanished, follow];
+const PHASES: readonly Phase[] = [end, rest, place, failRemoved, move, failVanished, tell, follow];
 
 export function decide(observed: Observed, now: number, wall: number): JobDecision {
   for (const phase of PHASES) {
@@ -46,9 +46,10 @@ function place({ job, place, choice }: Observed, now: number): JobDecision | und
 }
 
 /** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
-function failRemoved({ job, place }: Observed): JobDecision | undefined {
+function failRemoved(observed: Observed): JobDecision | undefined {
+  const { place } = observed;
   if (place?.state !== "gone") return undefined;
-  return fail(job, place.member, "ClusterRemoved", `Cluster ${place.member}, which had the Job, was removed`);
+  return fail(observed, place.member, "ClusterRemoved", `Cluster ${place.member}, which had the Job, was removed`);
 }
 
 /** Gives a Job that its member does not take to another. */
@@ -62,27 +63,38 @@ function move({ job, place, choice }: Observed, now: number): JobDecision | unde
 }
 
 /** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
-function failVanished({ job, place }: Observed): JobDecision | undefined {
+function failVanished(observed: Observed): JobDecision | undefined {
+  const { job, place } = observed;
   if (place?.state !== "usable" || place.copy !== undefined || !hasStarted(job)) return undefined;
-  return fail(job, place.member, "DeletedInMember", `a client of ${place.member} deleted the Job there`);
+  return fail(observed, place.member, "DeletedInMember", `a client of ${place.member} deleted the Job there`);
+}
+
+/** Tells the author why nothing is created in the member. */
+function tell({ job, place }: Observed, now: number): JobDecision | undefined {
+  if (place?.problem === undefined || place.copy !== undefined) return undefined;
+  const message = `${place.member}: ${place.problem}`;
+  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
 }
 
 /** Writes the copy's status to the Job. */
 function follow(
-  { job, place, statusWrittenAt = 0, statusHeldUntil }: Observed,
+  { job, place, statusSent, statusHeldUntil }: Observed,
   now: number,
   wall: number,
 ): JobDecision | undefined {
-  const status = place?.copy?.status;
-  if (place?.state !== "usable" || status === undefined || jsonEqual(status, job.status ?? {})) return undefined;
+  const inMember = place?.copy?.status;
+  if (place?.state !== "usable" || inMember === undefined) return undefined;
+  const status = statusOnHost(job, inMember);
+  if (jsonEqual(status, job.status ?? {})) return undefined;
   if (statusHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: statusHeldUntil };
-  const dueAt = isUrgent(job, status) ? now : statusWrittenAt + pauseMs(status, wall);
+  const isUrgent = isNews(statusSent?.status ?? job.status, status);
+  const dueAt = isUrgent ? now : (statusSent?.at ?? 0) + pauseMs(status, wall);
   if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
   return { actions: [{ type: "status", job, status }], outcome: "Following" };
 }
 
 /** Reports whether more than counters differ. */
-function isUrgent({ status: before }: Job, status: JobStatus): boolean {
+function isNews(before: JobStatus | undefined, status: JobStatus): boolean {
   return before?.startTime !== status.startTime || !jsonEqual(before?.conditions ?? [], status.conditions ?? []);
 }
 
@@ -91,7 +103,8 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
   return Math.min(Math.max(age * COUNTERS.shareOfAge, COUNTERS.leastMs), COUNTERS.mostMs);
 }
 
-function fail(job: Stored<Job>, member: string, reason: string, message: string): JobDecision {
+function fail({ job, lossHeldUntil }: Observed, member: string, reason: LossReason, message: string): JobDecision {
+  if (lossHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: lossHeldUntil };
   return { actions: [{ type: "fail", job, member, reason, message }], outcome: "Failing" };
 }
 

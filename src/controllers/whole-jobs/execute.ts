@@ -1,10 +1,11 @@
 import { CLUSTER_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { failedStatus, type JobStatus, WHOLE_JOB } from "../../copies/jobs.ts";
+import { type JobStatus, lostStatus, WHOLE_JOB } from "../../copies/jobs.ts";
 import { toCopy } from "../../copies/kind.ts";
 import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
 import { jobs } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -22,12 +23,13 @@ export interface ExecutorOptions {
   readonly recorder: Pick<EventRecorder, "record">;
   readonly guard: WriteGuard<ObjectKey>;
   readonly clock: Pick<Clock, "wall">;
-  /** Called with the uid of a Job whose status was written. */
-  readonly onStatus: (uid: string) => void;
+  /** Called when a status was sent, whether the host took it or not. */
+  readonly onStatus: (key: ObjectKey, status: JobStatus) => void;
 }
 
-/** The write of a status, to the write guard. */
+/** The writes of a status, and of the end of a Job that is lost, to the write guard. */
 export const STATUS = "status";
+export const LOSS = "loss";
 const CONTESTED_FOR_MS = 10 * 60_000;
 
 type Done = Promise<Expectation<Observed> | undefined>;
@@ -48,7 +50,7 @@ export class Executor {
       case "record":
         return this.#record(action, context);
       case "status":
-        return this.#writeStatus(action.job, action.status, context);
+        return this.#writeStatus(action.job, { status: action.status, write: STATUS }, context);
       case "fail":
         return this.#fail(action, context);
       case "release":
@@ -69,9 +71,15 @@ export class Executor {
     return changedSince(job);
   }
 
-  async #writeStatus(job: Stored<Job>, status: JobStatus, { key, signal, log }: Context): Done {
+  async #writeStatus(
+    job: Stored<Job>,
+    { status, write }: { readonly status: JobStatus; readonly write: typeof STATUS | typeof LOSS },
+    { key, signal, log }: Context,
+  ): Done {
     const { guard, onStatus } = this.#options;
-    const version = JSON.stringify(status);
+    const version = statusContent(status);
+    // Each end of a lost Job has another time, and any is refused.
+    const content = write === STATUS ? { content: version } : {};
     const body = [
       { op: "test", path: "/metadata/uid", value: job.metadata.uid },
       { op: "add", path: "/status", value: status },
@@ -80,14 +88,13 @@ export class Executor {
       await this.#patch(job, { type: "json", body }, { signal, subresource: "status" });
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
-      const message = `this cluster refuses the status that the Job has in its member: ${error.detail}`;
-      if (guard.refuse(key, STATUS, { message, dedupe: message }, { content: version })) {
-        this.#tell(job, "StatusRefused", message);
-      }
+      onStatus(key, status);
+      const message = `this cluster refuses the Job's status: ${error.detail}`;
+      if (guard.refuse(key, write, { message, dedupe: message }, content)) this.#tell(job, "StatusRefused", message);
       return () => true;
     }
-    onStatus(job.metadata.uid);
-    if (guard.written(key, STATUS, { version }, { holdMs: CONTESTED_FOR_MS })) {
+    onStatus(key, status);
+    if (guard.written(key, write, { version }, { holdMs: CONTESTED_FOR_MS })) {
       const message = "another manager keeps changing the Job's status: it is left as it is for ten minutes";
       log.warn(message);
       this.#tell(job, "StatusContested", message);
@@ -98,7 +105,7 @@ export class Executor {
   async #fail({ job, member, reason, message }: ActionOf<"fail">, context: Context): Done {
     if (await this.#hasCopy(job, member, context.signal)) return undefined;
     const now = `${new Date(this.#options.clock.wall()).toISOString().slice(0, -5)}Z`;
-    return this.#writeStatus(job, failedStatus(job, { reason, message, now }), context);
+    return this.#writeStatus(job, { status: lostStatus(job, { reason, message, now }), write: LOSS }, context);
   }
 
   async #release({ job, member }: ActionOf<"release">, { signal }: Context): Done {
@@ -133,14 +140,22 @@ export class Executor {
       return true;
     } catch (error) {
       if (isKubeError(error, "Conflict", "NotFound")) return false;
+      const isStatus = options.subresource !== undefined;
+      if (isLastingRefusal(error) && !isStatus)
+        this.#tell(job, "Refused", `this cluster refuses a change: ${error.detail}`);
       throw error;
     }
   }
 
   #tell(job: Stored<Job>, reason: string, message: string, type: "Normal" | "Warning" = "Warning"): void {
-    const dedupe = `${job.metadata.uid}/${message}`;
+    const dedupe = `${job.metadata.uid}/${withoutAmounts(message)}`;
     this.#options.recorder.record(referenceTo(jobs, job), { reason, message, type, dedupe });
   }
+}
+
+/** Returns a status as the write guard knows it. */
+export function statusContent(status: JobStatus): string {
+  return JSON.stringify(status);
 }
 
 function changedSince({ metadata: { resourceVersion } }: Stored<Job>): Expectation<Observed> {

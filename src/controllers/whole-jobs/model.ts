@@ -1,5 +1,5 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import type { JobStatus } from "../../copies/jobs.ts";
+import type { JobStatus, LossReason } from "../../copies/jobs.ts";
 
 /** The member that a Job was given to. */
 export interface Place {
@@ -8,6 +8,8 @@ export interface Place {
   readonly state: "usable" | "silent" | "gone";
   /** The copy, made for this very Job. */
   readonly copy?: Stored<Job>;
+  /** Why there is nothing to create: the author's overrides do not fit, say. */
+  readonly problem?: string;
   /** Why the member surely did not take the Job; `until` is when it may be sent again, epoch ms. */
   readonly refusal?: { readonly message: string; readonly until: number };
 }
@@ -18,10 +20,12 @@ export interface Observed {
   readonly place?: Place;
   /** Members that may have the Job, best first, and why the others may not. Absent while none is looked for. */
   readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
-  /** When the status was last written; epoch ms. */
-  readonly statusWrittenAt?: number;
+  /** The status that was last sent, and when; epoch ms. */
+  readonly statusSent?: { readonly at: number; readonly status: JobStatus };
   /** The host refuses the status, or another manager keeps changing it: until when it is left so; epoch ms. */
   readonly statusHeldUntil?: number;
+  /** The host refuses that the Job ends as lost: until when it is not tried again; epoch ms. */
+  readonly lossHeldUntil?: number;
 }
 
 /** A write on the host. Each has the Job's resourceVersion or uid as its precondition. */
@@ -34,7 +38,7 @@ export type Action =
       readonly type: "fail";
       readonly job: Stored<Job>;
       readonly member: string;
-      readonly reason: string;
+      readonly reason: LossReason;
       readonly message: string;
     }
   /** Lets the Job go, after its member was asked for the copy. */

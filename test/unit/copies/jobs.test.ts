@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../src/api/kubernetes.ts";
-import { failedStatus, isFinished, WHOLE_JOB } from "../../../src/copies/jobs.ts";
+import { hasStarted, isFinished, isLost, lostStatus, statusOnHost, WHOLE_JOB } from "../../../src/copies/jobs.ts";
 import { driftOf, toCopy } from "../../../src/copies/kind.ts";
 
 const HOST = { id: "host-id", name: "host" };
@@ -43,10 +43,13 @@ describe("the copy of a whole Job", () => {
     expect(metadata?.annotations).not.toHaveProperty("legation.dev/whole");
   });
 
-  test("keeps a selector that its author wrote", () => {
-    const selector = { matchLabels: { app: "sum" } };
-    const { spec } = toCopy(WHOLE_JOB, job({ manualSelector: true, selector }), HOST);
-    expect(spec).toMatchObject({ manualSelector: true, selector, template: { metadata: { labels: GENERATED } } });
+  test("has no key of Legation's in its pod template", () => {
+    const metadata = {
+      labels: { app: "sum", "legation.dev/host": "x" },
+      annotations: { a: "b", "legation.dev/owner": "{}" },
+    };
+    const { spec } = toCopy(WHOLE_JOB, job({ template: { metadata } }), HOST);
+    expect(spec?.template.metadata).toEqual({ labels: { app: "sum" }, annotations: { a: "b" } });
   });
 
   test("is changed when the parallelism differs", () => {
@@ -59,18 +62,54 @@ describe("the copy of a whole Job", () => {
   });
 });
 
-test("a Job that failed in its member keeps its counters and other conditions", () => {
-  const status = {
-    startTime: "2026-01-01T00:00:00Z",
-    active: 2,
-    succeeded: 3,
-    conditions: [{ type: "Suspended", status: "False" }],
-  };
-  const failed = failedStatus(
-    { ...job(), status },
-    { reason: "DeletedInMember", message: "gone", now: "2026-01-02T00:00:00Z" },
-  );
-  expect(failed).toMatchObject({ startTime: status.startTime, active: 0, ready: 0, succeeded: 3 });
-  expect(failed.conditions?.map(({ type }) => type)).toEqual(["Suspended", "FailureTarget", "Failed"]);
-  expect([isFinished({ status }), isFinished({ status: failed })]).toEqual([false, true]);
+const AT = "2026-01-01T00:00:00Z";
+const LATER = "2026-01-02T00:00:00Z";
+const LOST = { reason: "DeletedInMember", message: "gone", now: LATER };
+const MET = { type: "SuccessCriteriaMet", status: "True" };
+
+function typesOf({ conditions = [] }: NonNullable<Job["status"]>): string[] {
+  return conditions.map(({ type }) => type);
+}
+
+describe("a Job whose copy is lost", () => {
+  test("fails, and keeps its counters and other conditions", () => {
+    const conditions = [{ type: "Suspended", status: "False" }];
+    const status = { startTime: AT, active: 2, succeeded: 3, conditions };
+    const failed = lostStatus({ ...job(), status }, LOST);
+    expect(failed).toMatchObject({ startTime: AT, active: 0, ready: 0, succeeded: 3 });
+    expect(typesOf(failed)).toEqual(["Suspended", "FailureTarget", "Failed"]);
+    expect([isFinished({ status }), isFinished({ status: failed })]).toEqual([false, true]);
+    expect([isLost({ status }), isLost({ status: failed })]).toEqual([false, true]);
+  });
+
+  test("is complete when it had met its success criteria", () => {
+    const complete = lostStatus({ ...job(), status: { startTime: AT, conditions: [MET] } }, LOST);
+    expect(typesOf(complete)).toEqual(["SuccessCriteriaMet", "Complete"]);
+    expect(complete.completionTime).toBe(LATER);
+  });
+});
+
+describe("the status of a copy", () => {
+  test.each([
+    ["Complete", "SuccessCriteriaMet"],
+    ["Failed", "FailureTarget"],
+  ])("gets the reason that the host wants before %s", (final, reason) => {
+    const conditions = [{ type: final, status: "True", message: "m" }];
+    const status = statusOnHost(job(), { startTime: AT, conditions });
+    expect(status.conditions).toEqual([{ type: reason, status: "True", message: "m" }, ...conditions]);
+    expect(statusOnHost(job(), status)).toEqual(status);
+  });
+
+  test("keeps the start time that the host has, unless the Job is suspended", () => {
+    const started = { ...job(), status: { startTime: AT } };
+    expect(statusOnHost(started, { startTime: LATER })).toEqual({ startTime: AT });
+    expect(statusOnHost({ ...job({ suspend: true }), status: { startTime: AT } }, {})).toEqual({});
+    expect(statusOnHost(job(), { startTime: LATER })).toEqual({ startTime: LATER });
+  });
+
+  test("says that the Job had started, also without a start time", () => {
+    expect(hasStarted(job())).toBe(false);
+    expect(hasStarted({ status: { succeeded: 1 } })).toBe(true);
+    expect(hasStarted({ status: { conditions: [{ type: "Suspended", status: "True" }] } })).toBe(true);
+  });
 });

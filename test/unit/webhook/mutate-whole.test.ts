@@ -48,6 +48,7 @@ describe("a Job that runs whole", () => {
       { object: job(WHOLE, { managedBy: "kueue.x-k8s.io/multikueue" }) },
       "multikueue manages the Job",
     ],
+    ["a selector of its own", { object: job(WHOLE, { manualSelector: true }) }, "remove spec.manualSelector"],
     ["a value that is no flag", { object: job({ "legation.dev/whole": "yes" }) }, 'neither "true" nor "false"'],
     ["a cluster list without a name", { object: job({ ...WHOLE, "legation.dev/clusters": "" }) }, "names no cluster"],
     [

@@ -80,6 +80,16 @@ describe("a whole Job", () => {
       ["InStep"],
     ],
     [
+      "whose end the host refuses is not ended again and again",
+      { job: job(RUNNING), place: place({ state: "gone" }), lossHeldUntil: NOW + 5_000 },
+      ["StatusHeld", "in 5000 ms"],
+    ],
+    [
+      "whose overrides do not fit its member says so",
+      { place: place({ problem: "no such path" }) },
+      ["Waiting", "report west: no such path", "in 30000 ms"],
+    ],
+    [
       "whose Cluster was removed fails",
       { job: job(RUNNING), place: place({ state: "gone" }) },
       ["Failing", "fail ClusterRemoved"],
@@ -115,18 +125,30 @@ describe("the status of a whole Job is written", () => {
     ["when the Job starts", { place: place({ copy: copy(RUNNING) }) }, ["Following", "status"]],
     [
       "at once when a condition differs",
-      { job: job(RUNNING), place: place({ copy: copy(COMPLETE) }), statusWrittenAt: NOW - 1 },
+      { job: job(RUNNING), place: place({ copy: copy(COMPLETE) }), statusSent: { at: NOW - 1, status: RUNNING } },
       ["Following", "status"],
     ],
     [
       "after a fifth of the Job's age when counters alone differ",
-      { job: job(RUNNING), place: place({ copy: copy({ ...RUNNING, active: 1 }) }), statusWrittenAt: NOW - 1_000 },
+      {
+        job: job(RUNNING),
+        place: place({ copy: copy({ ...RUNNING, active: 1 }) }),
+        statusSent: { at: NOW - 1_000, status: RUNNING },
+      },
       ["Coalescing", "in 19000 ms"],
     ],
     [
       "not while the host refuses it",
       { job: job(RUNNING), place: place({ copy: copy(COMPLETE) }), statusHeldUntil: NOW + 5_000 },
       ["StatusHeld", "in 5000 ms"],
+    ],
+    [
+      "after the pause, too, when the host refused the last one",
+      {
+        place: place({ copy: copy({ ...RUNNING, active: 1 }) }),
+        statusSent: { at: NOW - 1_000, status: RUNNING },
+      },
+      ["Coalescing", "in 19000 ms"],
     ],
     ["not when it is as in the member", { job: job(RUNNING), place: place({ copy: copy(RUNNING) }) }, ["InStep"]],
     [
