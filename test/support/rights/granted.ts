@@ -4,8 +4,8 @@ import { loadManifests } from "../../../src/cli/shared/manifests.ts";
 import { MANIFESTS } from "../harness/installed.ts";
 import { type Account, describeRight } from "./used.ts";
 
-// A role for people: no account of Legation's has it.
-const FOR_PEOPLE = "legation-viewer";
+/** Roles for people, which no account of Legation has. */
+const FOR_PEOPLE: ReadonlySet<string> = new Set(["legation-authors", "legation-viewer"]);
 
 const rulesSchema = z.looseObject({
   kind: z.enum(["Role", "ClusterRole"]),
@@ -35,7 +35,7 @@ async function grants(folder: string): Promise<{ readonly right: string; readonl
   const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))];
   return manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
-    if (!parsed.success || parsed.data.metadata.name === FOR_PEOPLE) return [];
+    if (!parsed.success || FOR_PEOPLE.has(parsed.data.metadata.name)) return [];
     const { metadata, rules } = parsed.data;
     const account: Account =
       metadata.name === "legation-controller"
