@@ -1,5 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
-import { isJsonObject, type JsonObject } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   API_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -111,22 +111,24 @@ function problemsOf(job: JobLike): string[] {
       ? []
       : [`annotation ${WHOLE_KEY}: ${manager} manages the Job (spec.managedBy); remove one of the two`];
   const ofSelector =
-    isJsonObject(job.spec) && job.spec.manualSelector === true
+    valueAt(job, ["spec", "manualSelector"]) === true
       ? [`annotation ${WHOLE_KEY}: the member chooses the Job's selector; remove spec.manualSelector and spec.selector`]
       : [];
-  return [...problems, ...ofSelector, ...ofPods, ...overrideProblems(placement, podSpecOf(job)), ...ofManager];
+  return [
+    ...problems,
+    ...ofSelector,
+    ...ofPods,
+    ...overrideProblems(placement, valueAt(job, ["spec", "template", "spec"])),
+    ...ofManager,
+  ];
 }
 
 function withMarks(job: JobLike): JobLike {
   return { ...job, spec: { ...(isJsonObject(job.spec) ? job.spec : {}), managedBy: WHOLE_MANAGED_BY } };
 }
 
-function managerOf({ spec }: JobLike): unknown {
-  return isJsonObject(spec) ? (spec.managedBy ?? undefined) : undefined;
-}
-
-function podSpecOf({ spec }: JobLike): unknown {
-  return isJsonObject(spec) && isJsonObject(spec.template) ? spec.template.spec : undefined;
+function managerOf(job: JobLike): unknown {
+  return valueAt(job, ["spec", "managedBy"]) ?? undefined;
 }
 
 function notForKind(kind: string): string {

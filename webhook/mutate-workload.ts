@@ -2,7 +2,7 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
-import { isJsonObject, type JsonObject } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import { lastApplied } from "../src/api/last-applied.ts";
 import { isOverflowMode } from "../src/api/overflow.ts";
@@ -224,13 +224,6 @@ function rooted(
   if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
   else if (!isJsonObject(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
-}
-
-/** Returns the value at a path of fields. */
-function valueAt(object: JsonObject, path: readonly string[]): unknown {
-  let value: unknown = object;
-  for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
-  return value;
 }
 
 /** Returns the annotations at a path, empty if there are none. Undefined if they are no map of strings. */

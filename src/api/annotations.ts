@@ -82,6 +82,11 @@ export type ParsedPlacement =
   | { readonly ok: true; readonly placement: RequestedPlacement }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
+/** Returns all problems as one text. */
+export function problemsText({ problems }: { readonly problems: readonly Problem[] }): string {
+  return problems.map(({ message }) => message).join("; ");
+}
+
 export type Annotations = Readonly<Record<string, string>>;
 
 // The prefix of every key of Legation.

@@ -21,6 +21,13 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
+/** Returns the value at a path of fields. */
+export function valueAt(object: JsonObject, path: readonly string[]): unknown {
+  let value: unknown = object;
+  for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
+  return value;
+}
+
 /** Returns the value without null fields, which an API server treats as absent. */
 export function withoutNulls<T>(value: T): T {
   if (Array.isArray(value)) return value.map(withoutNulls) as T;

@@ -14,6 +14,9 @@ const GENERATED_LABELS = [
   "job-name",
 ];
 
+/** Selects the host's Jobs that run whole. */
+export const WHOLE_SELECTOR: string = `${WHOLE_KEY}=${WHOLE_VALUE}`;
+
 /** A Job that runs whole in a member. Its pod template never changes there: the API server refuses that once it has started. */
 export const WHOLE_JOB: CopiedKind<Job> = {
   resource: jobs,
@@ -21,8 +24,13 @@ export const WHOLE_JOB: CopiedKind<Job> = {
   propagationPolicy: "Background",
   body: (source) => ({ spec: specInMember(source.spec) }),
   content: ({ spec }) => changeable(spec),
-  sources: { labelSelector: `${WHOLE_KEY}=${WHOLE_VALUE}` },
+  sources: { labelSelector: WHOLE_SELECTOR },
 };
+
+/** Reports whether admission has marked a Job, or the Job template of a CronJob, to run whole. */
+export function isMarkedWhole(labels: Readonly<Record<string, string>> | undefined): boolean {
+  return labels?.[WHOLE_KEY] === WHOLE_VALUE;
+}
 
 /** Returns the member that the host's Job was given to. */
 export function memberOfJob({ metadata }: Job): string | undefined {
@@ -40,14 +48,14 @@ export function hasStarted({ status }: Job): boolean {
   return startTime !== undefined || conditions.length > 0 || active + succeeded + failed > 0;
 }
 
+const LOSS_REASONS = ["ClusterRemoved", "DeletedInMember"] as const;
 /** Why Legation itself ended a Job as failed. */
-export type LossReason = "ClusterRemoved" | "DeletedInMember";
-const LOSSES: ReadonlySet<string> = new Set<LossReason>(["ClusterRemoved", "DeletedInMember"]);
+export type LossReason = (typeof LOSS_REASONS)[number];
 
 /** Reports whether Legation ended the Job: a copy that turns up is not wanted any more. */
 export function isLost({ status }: Job): boolean {
   const failed = status?.conditions?.find(({ type }) => type === "Failed");
-  return failed?.status === "True" && LOSSES.has(failed.reason ?? "");
+  return failed?.status === "True" && LOSS_REASONS.some((reason) => reason === failed.reason);
 }
 
 /**
@@ -92,18 +100,22 @@ export function lostStatus(
   return { ...ended, conditions: [...conditions, ...failed] };
 }
 
-const CRITERIA: Readonly<Record<string, string>> = { Complete: "SuccessCriteriaMet", Failed: "FailureTarget" };
+/** The condition that the API server wants before each final one. */
+const CRITERIA: ReadonlyMap<string, string> = new Map([
+  ["Complete", "SuccessCriteriaMet"],
+  ["Failed", "FailureTarget"],
+]);
 
 function withCriteria(conditions: NonNullable<JobStatus["conditions"]>): NonNullable<JobStatus["conditions"]> {
   const has = (type: string): boolean => conditions.some((one) => one.type === type && one.status === "True");
   return conditions.flatMap((condition) => {
-    const criterion = condition.status === "True" ? CRITERIA[condition.type] : undefined;
+    const criterion = condition.status === "True" ? CRITERIA.get(condition.type) : undefined;
     return criterion === undefined || has(criterion) ? [condition] : [{ ...condition, type: criterion }, condition];
   });
 }
 
 function isFinal(type: string): boolean {
-  return type === "Complete" || type === "Failed";
+  return CRITERIA.has(type);
 }
 
 /** Leaves out what the host's API server generated, what keeps the host's controller away, and the TTL: the host deletes the Job. */
@@ -111,8 +123,8 @@ function specInMember(spec: JobSpec | undefined): JobSpec {
   const { managedBy: _, ttlSecondsAfterFinished: __, selector: ___, template = {}, ...rest } = spec ?? { template: {} };
   const { labels, annotations, ...metadata } = template.metadata ?? {};
   const kept = {
-    ...(labels === undefined ? {} : { labels: without(labels, (key) => GENERATED_LABELS.includes(key)) }),
-    ...(annotations === undefined ? {} : { annotations: without(annotations, () => false) }),
+    ...(labels === undefined ? {} : { labels: withoutKeys(labels, GENERATED_LABELS) }),
+    ...(annotations === undefined ? {} : { annotations: withoutKeys(annotations) }),
   };
   return { ...rest, template: { ...template, metadata: { ...metadata, ...kept } } };
 }
@@ -129,6 +141,6 @@ function changeable(spec: JobSpec | undefined): Fields {
 }
 
 /** Leaves out Legation's own keys, too: no pod of the Job may pose as a delegate. */
-function without(map: Readonly<Record<string, string>>, isLeftOut: (key: string) => boolean): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`) && !isLeftOut(key)));
+function withoutKeys(map: Readonly<Record<string, string>>, keys: readonly string[] = []): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`) && !keys.includes(key)));
 }

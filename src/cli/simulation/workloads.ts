@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import type { Job, KubeObject, ObjectMeta, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { isMarkedWhole } from "../../copies/jobs.ts";
 import { apiVersionOf, cronJobs, deployments, jobs, pods, type Resource } from "../../kube/resources.ts";
 import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
@@ -173,12 +173,12 @@ export function wholeJobOf(
   const stored = { namespace, uid: `whole/${namespace}/${name}`, resourceVersion: "" };
   if (kind === "Job") {
     const { labels = {}, annotations = {} } = object.metadata;
-    if (labels[WHOLE_KEY] !== WHOLE_VALUE) return undefined;
+    if (!isMarkedWhole(labels)) return undefined;
     const { template } = readFields(jobFields, object).spec;
     return { metadata: { ...stored, name, labels, annotations }, spec: { template } };
   }
   const { metadata, spec } = readFields(cronJobFields, object).spec.jobTemplate;
-  return metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE
+  return isMarkedWhole(metadata.labels)
     ? { metadata: { ...stored, name: `${name}-*`, ...metadata }, spec: { template: spec.template } }
     : undefined;
 }

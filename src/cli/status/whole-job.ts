@@ -1,8 +1,8 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { virtualNodeName, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import { virtualNodeName } from "../../api/keys.ts";
 import type { Job, KubeEvent, KubeNode, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import { hasStarted, isFinished, memberOfJob } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, isMarkedWhole, memberOfJob } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, jobs, nodes } from "../../kube/resources.ts";
@@ -55,7 +55,7 @@ export interface WholeJobFacts {
 
 /** Reports whether admission has marked the workload as a Job that runs whole. */
 export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "metadata">): boolean {
-  return kind === "Job" && metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE;
+  return kind === "Job" && isMarkedWhole(metadata.labels);
 }
 
 /** Reads a whole Job, its events and its member. Rejects with `Failure` when the host has no such Job, else with KubeError. */

@@ -1,6 +1,5 @@
-import { WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished, memberOfJob } from "../../copies/jobs.ts";
+import { isFinished, memberOfJob, WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
@@ -12,7 +11,7 @@ const POLL_MS = 2000;
 
 /** Lists the whole Jobs that the member has and that have not finished. */
 export async function unfinishedJobs(host: ClusterClient, member: string, signal: AbortSignal): Promise<Stored<Job>[]> {
-  const whole = await listAll(host, jobs, { labelSelector: `${WHOLE_KEY}=${WHOLE_VALUE}`, signal });
+  const whole = await listAll(host, jobs, { labelSelector: WHOLE_SELECTOR, signal });
   return whole.filter((job) => memberOfJob(job) === member && !isFinished(job));
 }
 

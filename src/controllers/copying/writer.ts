@@ -123,19 +123,17 @@ export async function outlast<Key extends string, Answer>(
 
 /** Reports whether the member has the source's copy. A copy that lost some of its marks gets them back. Rejects with KubeError. */
 export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "namespaces">): Promise<boolean> {
-  const { member, hostId, resource, ref, object, signal } = wanted;
+  const { member, resource, ref, object, signal } = wanted;
   const there = await findByList(member.client, resource, ref, signal);
   if (there === undefined) return false;
-  if (isCopy(there, hostId)) return ownerOf(there)?.uid === ownerOf(object)?.uid;
-  if (!hasLostMarks(there, object, hostId)) return false;
-  const marked = await markAgain(wanted, there);
-  if (marked.type === "refused") throw marked.error;
-  return true;
+  const known = await recognize(wanted, there);
+  if (known.type === "refused") throw known.error;
+  return known.type === "made" || (known.type === "found" && ownerOf(there)?.uid === ownerOf(object)?.uid);
 }
 
 /** Rejects with KubeError unless the outcome is certain. */
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
-  const { member, namespaces, hostId, resource, ref, object, signal } = spec;
+  const { member, namespaces, resource, ref, object, signal } = spec;
   // The response carries no content, of a Secret least of all.
   const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
   try {
@@ -147,12 +145,17 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     // An earlier create whose response was lost may have made the copy, and filled the quota that refuses this one.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined) {
-      if (isCopy(there, hostId)) return { type: "found", uid: there.metadata.uid };
-      return hasLostMarks(there, object, hostId) ? await markAgain(spec, there) : { type: "foreign" };
+      return await recognize(spec, there);
     }
     if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", error };
   }
+}
+
+/** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
+async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
+  if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
+  return hasLostMarks(there, spec.object, spec.hostId) ? await markAgain(spec, there) : { type: "foreign" };
 }
 
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {

@@ -1,10 +1,10 @@
-import { placementExcludes, type RequestedPlacement } from "../../api/annotations.ts";
+import { placementExcludes, problemsText, type RequestedPlacement } from "../../api/annotations.ts";
 import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION } from "../../api/keys.ts";
-import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { overrideSpec } from "../../pods/overrides.ts";
+import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import type { PodRules } from "../delegation/placement/pod-rules.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */
@@ -25,7 +25,7 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   const pod = podOf(job);
   if (!rules.optedIn(pod)) return { problem: `namespace ${job.metadata.namespace} is not opted in` };
   const parsed = rules.parse(pod);
-  if (!parsed.ok) return { problem: parsed.problems.map(({ message }) => message).join("; ") };
+  if (!parsed.ok) return { problem: problemsText(parsed) };
   const { placement } = parsed;
   const selection: Rule = {
     refusal: (candidate) => {
@@ -48,11 +48,15 @@ export function mayHave({ fitting, full, refusals }: Ranking): readonly string[]
   return [...fitting, ...full.filter((member) => !tooSmall.has(member))];
 }
 
-/** Returns why the author's overrides do not fit the member. */
-function misfit({ spec }: Pod, { overrides }: RequestedPlacement, candidate: Candidate): string | undefined {
-  if (spec === undefined || overrides === undefined) return undefined;
+/** Returns the template's spec with the author's overrides for the member, or why they do not fit. */
+export function podSpecIn(spec: PodSpec, { overrides = [] }: RequestedPlacement, candidate: Candidate): OverriddenSpec {
   const overridden = overrideSpec(spec, overrides, candidate);
-  return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
+  return "problem" in overridden ? { problem: `${OVERRIDES_ANNOTATION}: ${overridden.problem}` } : overridden;
+}
+
+function misfit({ spec }: Pod, placement: RequestedPlacement, candidate: Candidate): string | undefined {
+  const given = spec && podSpecIn(spec, placement, candidate);
+  return given !== undefined && "problem" in given ? given.problem : undefined;
 }
 
 /** Returns a pod of the Job's template, as rules judge it. The Job's annotations count, not those of its pods. */

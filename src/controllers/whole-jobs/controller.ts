@@ -1,13 +1,12 @@
+import { problemsText } from "../../api/annotations.ts";
 import { jsonEqual } from "../../api/json.ts";
-import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { hasStarted, isFinished, isLost, memberOfJob, statusOnHost, WHOLE_JOB } from "../../copies/jobs.ts";
+import { hasStarted, isFinished, isLost, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { overrideSpec } from "../../pods/overrides.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -16,9 +15,9 @@ import type { CopyRef, Source } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
-import { choiceFor, type JobRules, mayHave, podOf } from "./choice.ts";
+import { choiceFor, type JobRules, mayHave, podOf, podSpecIn } from "./choice.ts";
 import { decide } from "./decide.ts";
-import { Executor, LOSS, STATUS, statusContent } from "./execute.ts";
+import { Executor } from "./execute.ts";
 import type { Action, Observed, Place } from "./model.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
@@ -148,13 +147,13 @@ export class WholeJobController {
   #overriddenFor(member: Member, job: Stored<Job>): Source<Job> {
     const parsed = this.#options.rules.parse(podOf(job));
     const written = job.spec?.template.spec;
-    if (!parsed.ok) return { state: "unknown", message: parsed.problems.map(({ message }) => message).join("; ") };
+    if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
     if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
       return { state: "present", object: job };
     }
-    const overridden = overrideSpec(written, parsed.placement.overrides, member.candidate());
-    if ("problem" in overridden) return { state: "unknown", message: `${OVERRIDES_ANNOTATION}: ${overridden.problem}` };
-    const template = { ...job.spec.template, spec: overridden.spec };
+    const given = podSpecIn(written, parsed.placement, member.candidate());
+    if ("problem" in given) return { state: "unknown", message: given.problem };
+    const template = { ...job.spec.template, spec: given.spec };
     return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
   }
 
@@ -172,17 +171,13 @@ export class WholeJobController {
     const place = this.#placeOf(job, { kind: KIND, namespace, name });
     const isPlaced = place !== undefined && place.refusal === undefined;
     const statusSent = this.#statusSent.get(key);
-    const status = place?.copy?.status;
-    const wanted = status && statusContent(statusOnHost(job, status));
-    const statusHeldUntil = this.#guard.heldUntil(key, STATUS, wanted);
-    const lossHeldUntil = this.#guard.heldUntil(key, LOSS);
+    const held = this.#guard.of(key);
     return {
       job,
       ...(place === undefined ? {} : { place }),
       ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job) }),
       ...(statusSent === undefined ? {} : { statusSent }),
-      ...(statusHeldUntil === undefined ? {} : { statusHeldUntil }),
-      ...(lossHeldUntil === undefined ? {} : { lossHeldUntil }),
+      ...(held === undefined ? {} : { held }),
     };
   }
 
@@ -196,14 +191,14 @@ export class WholeJobController {
     }
     const copy = this.#copier.copies.of(member, KIND, name.namespace, name.name);
     const { refusal, refusedUntil, held } = this.#copier.standing(member, name);
-    const given = this.#copier.sourceFor(member, name);
+    const given = copy === undefined ? this.#copier.sourceFor(member, name) : undefined;
     // Another version of the Job is sent at once, whatever was refused before.
     const isRefused = held === "Refused" && refusal?.isUncertain === false;
     return {
       member: recorded,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
-      ...(given.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
+      ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
       ...(isRefused && refusedUntil !== undefined
         ? { refusal: { message: refusal.message, until: refusedUntil } }
         : {}),

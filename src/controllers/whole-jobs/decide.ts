@@ -2,7 +2,8 @@ import { jsonEqual } from "../../api/json.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason, statusOnHost } from "../../copies/jobs.ts";
-import type { JobDecision, Observed } from "./model.ts";
+import { heldUntil } from "../../runtime/held-writes.ts";
+import { type JobDecision, LOSS, type Observed, STATUS, statusContent } from "./model.ts";
 
 type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
 
@@ -46,10 +47,11 @@ function place({ job, place, choice }: Observed, now: number): JobDecision | und
 }
 
 /** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
-function failRemoved(observed: Observed): JobDecision | undefined {
+function failRemoved(observed: Observed, now: number): JobDecision | undefined {
   const { place } = observed;
   if (place?.state !== "gone") return undefined;
-  return fail(observed, place.member, "ClusterRemoved", `Cluster ${place.member}, which had the Job, was removed`);
+  const message = `Cluster ${place.member}, which had the Job, was removed`;
+  return fail(observed, now, { member: place.member, reason: "ClusterRemoved", message });
 }
 
 /** Gives a Job that its member does not take to another. */
@@ -63,10 +65,11 @@ function move({ job, place, choice }: Observed, now: number): JobDecision | unde
 }
 
 /** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
-function failVanished(observed: Observed): JobDecision | undefined {
+function failVanished(observed: Observed, now: number): JobDecision | undefined {
   const { job, place } = observed;
   if (place?.state !== "usable" || place.copy !== undefined || !hasStarted(job)) return undefined;
-  return fail(observed, place.member, "DeletedInMember", `a client of ${place.member} deleted the Job there`);
+  const message = `a client of ${place.member} deleted the Job there`;
+  return fail(observed, now, { member: place.member, reason: "DeletedInMember", message });
 }
 
 /** Tells the author why nothing is created in the member. */
@@ -77,16 +80,13 @@ function tell({ job, place }: Observed, now: number): JobDecision | undefined {
 }
 
 /** Writes the copy's status to the Job. */
-function follow(
-  { job, place, statusSent, statusHeldUntil }: Observed,
-  now: number,
-  wall: number,
-): JobDecision | undefined {
+function follow({ job, place, statusSent, held }: Observed, now: number, wall: number): JobDecision | undefined {
   const inMember = place?.copy?.status;
   if (place?.state !== "usable" || inMember === undefined) return undefined;
   const status = statusOnHost(job, inMember);
   if (jsonEqual(status, job.status ?? {})) return undefined;
-  if (statusHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: statusHeldUntil };
+  const until = held && heldUntil(held, { write: STATUS, content: statusContent(status), now });
+  if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
   const isUrgent = isNews(statusSent?.status ?? job.status, status);
   const dueAt = isUrgent ? now : (statusSent?.at ?? 0) + pauseMs(status, wall);
   if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
@@ -103,9 +103,14 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
   return Math.min(Math.max(age * COUNTERS.shareOfAge, COUNTERS.leastMs), COUNTERS.mostMs);
 }
 
-function fail({ job, lossHeldUntil }: Observed, member: string, reason: LossReason, message: string): JobDecision {
-  if (lossHeldUntil !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: lossHeldUntil };
-  return { actions: [{ type: "fail", job, member, reason, message }], outcome: "Failing" };
+function fail(
+  { job, held }: Observed,
+  now: number,
+  loss: { readonly member: string; readonly reason: LossReason; readonly message: string },
+): JobDecision {
+  const until = heldUntil(held, { write: LOSS, now });
+  if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
+  return { actions: [{ type: "fail", job, ...loss }], outcome: "Failing" };
 }
 
 function give(

@@ -1,5 +1,5 @@
 import { CLUSTER_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
-import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import type { Job, ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type JobStatus, lostStatus, WHOLE_JOB } from "../../copies/jobs.ts";
 import { toCopy } from "../../copies/kind.ts";
@@ -13,8 +13,8 @@ import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
-import { findCopy } from "../copying/writer.ts";
-import type { Action, Observed } from "./model.ts";
+import { findCopy, inMember } from "../copying/writer.ts";
+import { type Action, LOSS, type Observed, STATUS, statusContent } from "./model.ts";
 
 export interface ExecutorOptions {
   readonly host: ClusterClient;
@@ -27,9 +27,6 @@ export interface ExecutorOptions {
   readonly onStatus: (key: ObjectKey, status: JobStatus) => void;
 }
 
-/** The writes of a status, and of the end of a Job that is lost, to the write guard. */
-export const STATUS = "status";
-export const LOSS = "loss";
 const CONTESTED_FOR_MS = 10 * 60_000;
 
 type Done = Promise<Expectation<Observed> | undefined>;
@@ -118,25 +115,19 @@ export class Executor {
 
   /** Asks the member itself: a create whose response was lost may have been done since. */
   async #hasCopy(job: Stored<Job>, name: string, signal: AbortSignal): Promise<boolean> {
-    const member = this.#options.registry.member(name);
-    if (member === undefined) return false;
-    try {
-      const { identity } = this.#options;
-      const { namespace = "", name: jobName } = job.metadata;
-      const object = toCopy(WHOLE_JOB, job, identity);
-      const ref = { namespace, name: jobName };
-      return await findCopy({ member, resource: jobs, ref, object, hostId: identity.id, signal });
-    } catch (error) {
-      member.noteFailure(error);
-      throw error;
-    }
+    const { identity, registry } = this.#options;
+    const object = toCopy(WHOLE_JOB, job, identity);
+    const ref = refOf(job);
+    const has = await inMember(registry, name, (member) =>
+      findCopy({ member, resource: jobs, ref, object, hostId: identity.id, signal }),
+    );
+    return has ?? false;
   }
 
   /** Returns false if the Job has changed since, or is gone, which is an event. */
   async #patch(job: Stored<Job>, patch: Patch, options: WriteOptions): Promise<boolean> {
-    const ref = objectRef(objectKey(job.metadata));
     try {
-      await this.#options.host.patch(jobs, ref, patch, { ...options, metadataOnly: true });
+      await this.#options.host.patch(jobs, refOf(job), patch, { ...options, metadataOnly: true });
       return true;
     } catch (error) {
       if (isKubeError(error, "Conflict", "NotFound")) return false;
@@ -153,9 +144,11 @@ export class Executor {
   }
 }
 
-/** Returns a status as the write guard knows it. */
-export function statusContent(status: JobStatus): string {
-  return JSON.stringify(status);
+function refOf({ metadata: { namespace = "", name } }: Stored<Job>): {
+  readonly namespace: string;
+  readonly name: string;
+} {
+  return { namespace, name };
 }
 
 function changedSince({ metadata: { resourceVersion } }: Stored<Job>): Expectation<Observed> {

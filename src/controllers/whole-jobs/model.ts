@@ -1,5 +1,15 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import type { JobStatus, LossReason } from "../../copies/jobs.ts";
+import type { HeldWrites } from "../../runtime/held-writes.ts";
+
+/** The writes of a status, and of the end of a Job that is lost, to the write guard. */
+export const STATUS = "status";
+export const LOSS = "loss";
+
+/** Returns a status as the write guard knows it. */
+export function statusContent(status: JobStatus): string {
+  return JSON.stringify(status);
+}
 
 /** The member that a Job was given to. */
 export interface Place {
@@ -22,10 +32,8 @@ export interface Observed {
   readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
   /** The status that was last sent, and when; epoch ms. */
   readonly statusSent?: { readonly at: number; readonly status: JobStatus };
-  /** The host refuses the status, or another manager keeps changing it: until when it is left so; epoch ms. */
-  readonly statusHeldUntil?: number;
-  /** The host refuses that the Job ends as lost: until when it is not tried again; epoch ms. */
-  readonly lossHeldUntil?: number;
+  /** Writes that the host refuses, or that another manager undoes. */
+  readonly held?: HeldWrites;
 }
 
 /** A write on the host. Each has the Job's resourceVersion or uid as its precondition. */

@@ -1,4 +1,4 @@
-import { type ApiMode, placementExcludes, type RequestedPlacement } from "../../../api/annotations.ts";
+import { type ApiMode, placementExcludes, problemsText, type RequestedPlacement } from "../../../api/annotations.ts";
 import { jsonEqual } from "../../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
@@ -167,8 +167,7 @@ export class Eligibilities {
     if (!this.#options.podRules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     if (isBound(proxy)) return { excludes: () => undefined };
     const parsed = this.#options.podRules.parse(proxy);
-    if (!parsed.ok)
-      return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
+    if (!parsed.ok) return { excludes: () => undefined, invalid: problemsText(parsed) };
     const { preferences, ...undivided } = parsed.placement;
     // An overflowing workload leaves pods on the host, and some schedulers choose a member per pod: neither is divided.
     const isDivided = !asksHostFirst(proxy) && undivided.virtualNode?.selected === undefined;

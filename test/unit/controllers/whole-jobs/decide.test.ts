@@ -81,7 +81,7 @@ describe("a whole Job", () => {
     ],
     [
       "whose end the host refuses is not ended again and again",
-      { job: job(RUNNING), place: place({ state: "gone" }), lossHeldUntil: NOW + 5_000 },
+      { job: job(RUNNING), place: place({ state: "gone" }), held: { loss: { reason: "Refused", until: NOW + 5_000 } } },
       ["StatusHeld", "in 5000 ms"],
     ],
     [
@@ -139,7 +139,11 @@ describe("the status of a whole Job is written", () => {
     ],
     [
       "not while the host refuses it",
-      { job: job(RUNNING), place: place({ copy: copy(COMPLETE) }), statusHeldUntil: NOW + 5_000 },
+      {
+        job: job(RUNNING),
+        place: place({ copy: copy(COMPLETE) }),
+        held: { status: { reason: "Refused", until: NOW + 5_000 } },
+      },
       ["StatusHeld", "in 5000 ms"],
     ],
     [
