@@ -14,6 +14,7 @@ const FORGETTING = 1 / 1000;
 const PATIENCE_MS = 1_500;
 
 interface Sent {
+  /** Epoch ms. */
   readonly sentAt: number;
   /** No response came. Until the member answers something, it counts as in flight. */
   isLost?: boolean;

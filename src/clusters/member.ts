@@ -222,6 +222,7 @@ export class Member {
     return this.#probed.reachable && this.mistaken === undefined && this.delegates.watched;
   }
 
+  /** When the member last became reachable; epoch ms. */
   get reachableSince(): number {
     return this.#reachability.since;
   }

@@ -1,6 +1,7 @@
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Failing } from "../runtime/reflector.ts";
 
+/** The watches of one member at a moment; times are epoch ms. */
 export interface WatchState {
   readonly pods: Failing | undefined;
   /** Only until the nodes were read once: their capacity stays valid. */
@@ -13,6 +14,7 @@ export interface WatchState {
   readonly patienceMs: number;
 }
 
+/** Starts of failures that count; epoch ms. */
 interface CountedFailures {
   readonly pods?: number | undefined;
   readonly nodes?: number | undefined;

@@ -22,7 +22,7 @@ export interface CopiedKind<T extends KubeObject> {
   readonly carried?: (source: Stored<T>) => Stored<T>;
   /** A copy of an earlier source of the same name is replaced: it stands for a run, which no other source continues. */
   readonly isOneRun?: boolean;
-  /** What becomes of the objects that the copy owns when it is deleted. Default: the API server's. */
+  /** The deletion policy for objects that the copy owns. Default: the API server's. */
   readonly propagationPolicy?: "Foreground" | "Background" | "Orphan";
   /** Labels and annotations matter to users: none starts with a copy that differs in them. */
   readonly metadataMatters?: boolean;

@@ -13,6 +13,7 @@ export interface Usage {
 
 export interface ContainerUsage {
   readonly name: string;
+  /** Epoch ms. */
   readonly startedAt: number;
   readonly usage: Usage;
 }

@@ -93,7 +93,7 @@ export function specInMember(member: MemberLabels, written: PodSpec): SpecInMemb
   return { spec: copy, ...said };
 }
 
-/** Its name, and labels that no node of the member has. */
+/** Returns the member's name, and labels that none of its nodes has. */
 function labelsFor({ name, labels, nodesHave }: MemberLabels, spec: PodSpec): Labels {
   const answered: Record<string, string> = { [VIRTUAL_NODE_LABEL]: name };
   if (nodesHave === undefined) return answered;

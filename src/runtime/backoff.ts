@@ -32,6 +32,7 @@ export class Backoff {
     return this.#attempts;
   }
 
+  /** Delay before the next attempt, in milliseconds. */
   next(): number {
     const step = backoffMs(this.#attempts, this.#limits);
     this.#attempts += 1;

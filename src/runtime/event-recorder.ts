@@ -33,6 +33,7 @@ export interface NewEvent {
 
 interface Pending {
   readonly event: KubeEvent;
+  /** Time when it happened; epoch ms. */
   readonly since: number;
   readonly backoff: Backoff;
 }

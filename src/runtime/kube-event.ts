@@ -25,6 +25,7 @@ export interface EventParts {
   /** The command that shows the whole message. */
   readonly seeAlso?: string | undefined;
   readonly suffix: string;
+  /** Epoch ms. */
   readonly at: number;
 }
 

@@ -3,6 +3,7 @@ export type Wanted = Readonly<Record<string, string>>;
 
 interface Repeated {
   readonly wanted: Wanted;
+  /** Epoch ms. */
   readonly at: readonly number[];
 }
 

@@ -16,6 +16,7 @@ import { type Action, creationIn, MARKS, type Observed, SIZE, sizeContent } from
 export interface ClaimDecision {
   readonly actions: readonly Action[];
   readonly outcome: string;
+  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 

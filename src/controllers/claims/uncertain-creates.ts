@@ -67,6 +67,7 @@ export class UncertainCreates {
     this.#known.delete(key);
   }
 
+  /** Returns when the last uncertain request failed, at the latest; epoch ms. Undefined if there is none. */
   #lastAt(key: ObjectKey, uid: string, member: string): number | undefined {
     const failed = this.#failed.get(key);
     if (isOf(failed, uid, member)) return failed?.lastAt;

@@ -4,6 +4,7 @@ import type { Action, Observed } from "./model.ts";
 export interface CopyDecision<T extends KubeObject> {
   readonly actions: readonly Action<T>[];
   readonly outcome: string;
+  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 

@@ -71,6 +71,7 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
+  /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
   constructor(options: ExecutorOptions<T>) {
@@ -89,6 +90,7 @@ export class CopyExecutor<T extends KubeObject> {
     return this.#guard.get(key, COPY)?.refusal?.why;
   }
 
+  /** Returns when a refused copy may be tried again; epoch ms. */
   refusedUntil(key: CopyKey): number | undefined {
     const entry = this.#guard.get(key, COPY);
     return entry?.refusal === undefined ? undefined : entry.until;
@@ -107,6 +109,7 @@ export class CopyExecutor<T extends KubeObject> {
     return storedUntil === undefined ? undefined : { reason: "NoEffect", until: storedUntil };
   }
 
+  /** Returns until when the copy stays for users that the host does not know; epoch ms. */
   keptUntil(key: CopyKey): number | undefined {
     const until = this.#kept.get(key);
     return until !== undefined && this.#options.clock.now() < until ? until : undefined;

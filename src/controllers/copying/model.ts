@@ -51,6 +51,7 @@ export interface Observed<T extends KubeObject> {
   readonly usable: boolean;
   readonly source: Source<T>;
   readonly use: Use;
+  /** When the copy was first seen without users; epoch ms. */
   readonly idleSince: number;
   readonly copy?: Stored<T>;
   readonly drift?: Drift;

@@ -263,7 +263,7 @@ export class HomeApiController {
     this.#options.recorder.record({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
-  /** Its author is told once, and again when that event is old. */
+  /** Tells the author once, and again when that event is old. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     this.#guard.hold(key, TOKEN, "Refused", { holdMs: TOKEN_HOLD_MS });
     if (this.#options.refusedWrites.tell(key, proxyUid, TOKEN, { reason: "NoToken", message })) log.warn(message);

@@ -10,6 +10,7 @@ export interface Observed {
   /** Undefined if the credentials are no such token: the operator renews them. */
   readonly claims: TokenClaims | undefined;
   readonly reachable: boolean;
+  /** Time of the last request; epoch ms. */
   readonly renewedAt?: number;
 }
 

@@ -11,6 +11,7 @@ import type { FindPod } from "../delegation/placement/groups.ts";
 const FRESH_MS = 3000;
 
 interface Reading {
+  /** End of the read; epoch ms. */
   readonly at: number;
   readonly ids: ReadonlySet<string>;
   readonly pods: ReadonlyMap<string, Stored<Pod>>;

@@ -37,6 +37,7 @@ export class EventFollower {
   #version: string | undefined;
   /** The server may have been restored since. */
   #doubted = false;
+  /** Earlier events have been passed on; epoch ms. */
   #toldUntil: number;
   #lastProblem: string | undefined;
 

@@ -16,6 +16,7 @@ const OFF_IN_UPDATE = 1;
 export interface PreferencesDecision {
   readonly actions: readonly Action[];
   readonly outcome: "Moving" | "Ordering" | "Changing" | "Divided";
+  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 

@@ -56,6 +56,7 @@ export interface Observed {
   readonly nodePods: NodePods;
   /** The host has nodes of its own that the node lifecycle controller counts. Undefined: not read yet. */
   readonly hostNodes: boolean | undefined;
+  /** Times of this controller's last writes; epoch ms. */
   readonly renewedAt: number;
   readonly heartbeatAt: number;
   readonly reportedAt: number;

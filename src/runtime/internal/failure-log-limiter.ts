@@ -12,6 +12,7 @@ const ANY_OTHER = Symbol("any other reason");
 /** Rate limit for log lines about a recurring failure: each new reason at once, and hourly while it lasts. */
 export class FailureLogLimiter {
   readonly #clock: Pick<Clock, "now">;
+  /** When each reason was last logged; epoch ms. */
   readonly #told = new Map<string | typeof ANY_OTHER, number>();
   #workingSince: number | undefined;
   #owed = false;

@@ -8,6 +8,7 @@ export interface Batch {
 
 export interface Taken<Key> {
   readonly key: Key;
+  /** When the key was enqueued; epoch ms. */
   readonly since: number;
   readonly batch?: Batch;
 }

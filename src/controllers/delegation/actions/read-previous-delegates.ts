@@ -47,6 +47,7 @@ interface Asked {
 }
 
 interface Listing {
+  /** Epoch ms. */
   readonly begunAt: number;
   readonly unshown: Answer<Unshown>;
 }

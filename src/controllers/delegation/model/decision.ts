@@ -13,6 +13,7 @@ export type Phase = (view: PodView, now: number) => DelegationDecision | undefin
 export interface DelegationDecision {
   readonly actions: readonly Action[];
   readonly outcome: Outcome;
+  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 

@@ -72,12 +72,14 @@ export interface Memory {
 
 export interface Told {
   readonly message: string;
+  /** Epoch ms. */
   readonly at?: number;
   /** Absent where it is no reason to wait. */
   readonly reason?: string;
   readonly refusals?: readonly MemberReason[];
 }
 
+/** How long a write is held; ms. */
 export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";

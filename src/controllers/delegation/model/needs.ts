@@ -54,7 +54,7 @@ export function refusalIn(preparation: Preparation = "prepared"): string | undef
   return typeof preparation === "object" ? preparation.refused : undefined;
 }
 
-/** One refusal is enough. */
+/** Returns a refusal if there is any: the pod needs all of them. */
 export function leastPrepared(all: readonly Preparation[]): Preparation {
   const refused = all.find((preparation) => typeof preparation === "object");
   return refused ?? (all.includes("unprepared") ? "unprepared" : "prepared");

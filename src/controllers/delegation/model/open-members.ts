@@ -18,7 +18,7 @@ function isRuledOut(view: View, name: string, now: number): boolean {
   return attempt.nodesVersion === member?.nodesVersion;
 }
 
-/** One that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
+/** A member that did not preempt in time waits for its whole backoff, else the pod would move back and forth between two. */
 export function preemptable({ preemptable: names }: Ranking, view: View, now: number): string[] {
   return names.filter((name) => {
     const { refusal, until = 0 } = view.memory.attempts[name] ?? {};
@@ -56,6 +56,7 @@ export function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Ref
   return [...refusals.filter(({ cluster }) => cluster !== refusal.cluster), refusal];
 }
 
+/** Returns when the next member may be tried again; epoch ms. */
 export function nextRetry({ memory, members }: View, now: number): number | undefined {
   const own = Object.values(memory.attempts).map(({ until }) => until ?? 0);
   const others = members.map(({ refusedBefore }) => refusedBefore?.until ?? 0);

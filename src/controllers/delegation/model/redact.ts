@@ -5,6 +5,7 @@ import type { View } from "./view.ts";
 
 /** A view and the decision that was made on it, as a log line carries them. */
 export interface DecisionRecord {
+  /** Epoch ms. */
   readonly now: number;
   readonly view: View;
   readonly decision: DelegationDecision;

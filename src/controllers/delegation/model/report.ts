@@ -15,6 +15,7 @@ const NOT_READY = "ClusterNotReady";
 
 export interface Report {
   readonly actions: readonly Action[];
+  /** Epoch ms. */
   readonly againAt?: number;
 }
 
@@ -67,11 +68,13 @@ function isDue(why: WaitReason, { proxy, memory: { told }, members }: PodView, n
   return novelty === "news" || (novelty === "little" && now >= (told.at ?? 0) + REPORT_AGAIN_MS);
 }
 
+/** Returns when the next report may be due; epoch ms. */
 function nextReportAt({ proxy, memory: { told } }: PodView, now: number): number | undefined {
   if (told?.at === undefined) return undefined;
   return soonest(...[told.at + REPORT_AGAIN_MS, repeatAt(proxy, told.at)].filter((at) => now < at));
 }
 
+/** Returns when a report is repeated, before the API server forgets its event; epoch ms. */
 function repeatAt({ metadata: { uid } }: Stored<Pod>, at: number): number {
   // The first digits of a uid are random enough.
   const random = Number.parseInt(uid.slice(0, 8), 16);

@@ -89,6 +89,7 @@ export function hasProxy(view: View): view is PodView {
   return view.proxy !== undefined;
 }
 
+/** Returns the machine's wall time; epoch ms. */
 export function wallTime({ wallOffsetMs = 0 }: Pick<View, "wallOffsetMs">, now: number): number {
   return now + wallOffsetMs;
 }

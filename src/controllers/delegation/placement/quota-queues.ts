@@ -43,6 +43,7 @@ class QuotaQueue {
   readonly #member: string;
   readonly #options: QuotaQueueOptions;
   readonly #pods = new Map<string, Waiting>();
+  /** When a pod there last ended; epoch ms. */
   #endedAt = Number.NEGATIVE_INFINITY;
   #turn: { readonly uid: string; readonly since: number } | undefined;
   #timer: Timer | undefined;

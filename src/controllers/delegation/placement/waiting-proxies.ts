@@ -42,6 +42,7 @@ export class WaitingProxies {
     this.#since.delete(key);
   }
 
+  /** Returns since when the proxy waits for a member; epoch ms. */
   since(key: ObjectKey): number | undefined {
     return this.#since.get(key);
   }

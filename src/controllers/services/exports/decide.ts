@@ -15,6 +15,7 @@ export interface ObservedCopy {
   /** The member answers, and the copy stays there. */
   readonly usable: boolean;
   readonly exported: ExportSource;
+  /** When the member is to have the ServiceExport next; epoch ms. */
   readonly due: number;
 }
 
@@ -31,6 +32,7 @@ export type ExportAction =
 export interface ExportDecision<Action> {
   readonly actions: readonly Action[];
   readonly outcome: string;
+  /** Epoch ms. */
   readonly requeueAt?: number;
 }
 

@@ -48,6 +48,7 @@ export class Exports {
     this.#guard = new WriteGuard({ clock: options.clock, forgetFailureMs: FORGET_FAILURE_MS });
   }
 
+  /** Returns when the ServiceExport is to be made again; epoch ms. */
   due(key: CopyKey, copyUid: string): number {
     const made = this.#made.get(key);
     return made?.copyUid === copyUid ? made.due : 0;
