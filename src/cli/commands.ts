@@ -42,4 +42,9 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "show the member clusters, one pod's way, or a workload's division",
     load: async () => equipped((await import("./status/command.ts")).statusCommand),
   },
+  {
+    name: "logs",
+    summary: "show the logs of all pods of a Job, in all members that have it",
+    load: async () => equipped((await import("./logs/command.ts")).logsCommand),
+  },
 ];

@@ -16,6 +16,8 @@ export interface LoadOptions {
   readonly kubeconfig?: string | undefined;
   /** Context to use instead of the current one. */
   readonly context?: string | undefined;
+  /** Context to use when `context` is absent and the kubeconfig has one of this name. */
+  readonly preferredContext?: string | undefined;
   readonly env: Environment;
   /** Folder of the pod's service account; replaced in tests. */
   readonly serviceAccountFolder?: string;
@@ -70,7 +72,10 @@ export function credentialsFromKubeconfigText(text: string, options: TextOptions
   return contextCredentials(config, { context, source, mayActHere, env });
 }
 
-function fromFiles(paths: readonly string[], { context, env, onPluginStderr }: LoadOptions): ClusterCredentials {
+function fromFiles(
+  paths: readonly string[],
+  { context: chosen, preferredContext, env, onPluginStderr }: LoadOptions,
+): ClusterCredentials {
   const configs = paths.map((path) => {
     let text: string;
     try {
@@ -87,6 +92,7 @@ function fromFiles(paths: readonly string[], { context, env, onPluginStderr }: L
     "current-context": configs.map((config) => config["current-context"]).find((name) => name !== undefined),
   };
   const source = paths.join(delimiter);
+  const context = chosen ?? merged.contexts.find(({ name }) => name === preferredContext)?.name;
   return contextCredentials(merged, { context, source, mayActHere: true, env, onPluginStderr });
 }
 

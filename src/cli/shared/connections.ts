@@ -27,9 +27,9 @@ export class Connections {
   }
 
   /** Opens the cluster that the user chose. */
-  open({ kubeconfig, context, impersonate }: ClusterChoice, as: string): Promise<Connection> {
+  open({ kubeconfig, context, preferredContext, impersonate }: ClusterChoice, as: string): Promise<Connection> {
     const onPluginStderr = this.#audience?.onPluginStderr;
-    const credentials = loadKubeConfig({ kubeconfig, context, env: this.#env, onPluginStderr });
+    const credentials = loadKubeConfig({ kubeconfig, context, preferredContext, env: this.#env, onPluginStderr });
     return this.#connect(impersonate === undefined ? credentials : impersonating(credentials, impersonate), as);
   }
 

@@ -11,6 +11,8 @@ export interface ClusterChoice {
   readonly kubeconfig?: string | undefined;
   /** Default: the kubeconfig's current context. */
   readonly context?: string | undefined;
+  /** Context to use, without one of the user's choice, if the kubeconfig has it. */
+  readonly preferredContext?: string | undefined;
   /** User to act as, e.g. `system:serviceaccount:legation-system:legation-controller`. */
   readonly impersonate?: string | undefined;
 }

@@ -2,7 +2,7 @@ import { styleText } from "node:util";
 
 /** A stream of the process, as commands see it. */
 export interface Stream {
-  write(text: string): unknown;
+  write(text: string | Buffer): unknown;
   readonly isTTY?: boolean;
   readonly columns?: number;
 }
@@ -26,8 +26,8 @@ export class Terminal {
     this.#out.write(`${line}\n`);
   }
 
-  /** Writes text to standard output without a line break. */
-  write(text: string): void {
+  /** Writes text or bytes to standard output without a line break. */
+  write(text: string | Buffer): void {
     this.#out.write(text);
   }
 

@@ -115,7 +115,7 @@ export async function legation(
 class Written {
   text = "";
 
-  write(text: string): void {
+  write(text: string | Buffer): void {
     this.text += text;
   }
 }

@@ -15,7 +15,7 @@ export function recordedSession(options: Partial<Session> & { readonly isTTY?: b
   const { isTTY = false, env = {}, ...rest } = options;
   const stream = (lines: string[]): ConstructorParameters<typeof Terminal>[0] => ({
     isTTY,
-    write: (text) => lines.push(text),
+    write: (text) => lines.push(String(text)),
   });
   const unreachable = (): never => {
     throw new Error("this test has no clusters");

@@ -79,6 +79,16 @@ describe("the sources of credentials", () => {
     expect([east.server, east.identity()]).toEqual(["https://east", { authorization: "Bearer three" }]);
   });
 
+  test.each([
+    ["is used when the file has it", {}, "https://east"],
+    ["is left alone when the file lacks it", { preferredContext: "north" }, "https://10.0.0.1:6443"],
+    ["gives way to the user's own choice", { context: "west" }, "https://10.0.0.1:6443"],
+  ])("a preferred context %s", (_case, options, server) => {
+    const other = write("other", config({ name: "east", cluster: { server: "https://east" } }));
+    const env = { KUBECONFIG: `${write("first", config())}:${other}` };
+    expect(loadKubeConfig({ env, preferredContext: "east", ...options }).server).toBe(server);
+  });
+
   test("include ~/.kube/config when there is no KUBECONFIG", () => {
     mkdirSync(join(folder, ".kube"));
     write(".kube/config", config({ context: { namespace: "team" } }));

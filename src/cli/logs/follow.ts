@@ -1,0 +1,92 @@
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import { isFinished } from "../../copies/jobs.ts";
+import { jobs } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import { Failure } from "../shared/failure.ts";
+import { asksForSeveralPods } from "./containers.ts";
+import { FollowedCluster, Places, SILENT } from "./followed-cluster.ts";
+import type { LogOptions, LogOutput } from "./show.ts";
+import { isRunOf, type LogSource, placesOf } from "./sources.ts";
+
+/** The logs to follow, and the means to follow them. */
+export interface FollowOptions extends LogOptions {
+  /** Streams that are open at a time. */
+  readonly maxStreams: number;
+}
+
+export interface FollowContext extends LogOutput {
+  readonly host: LogSource;
+  /** Opens one of `placesOf`. Rejects with `Failure`. */
+  readonly open: (place: string) => Promise<LogSource>;
+  readonly clock: Clock;
+}
+
+/** Prints the logs of a Job in all its clusters as they grow, until the Job is over and they are all read. */
+export async function followLogs(job: Stored<Job>, options: FollowOptions, context: FollowContext): Promise<void> {
+  const { host, open, gaps, printer, signal, clock } = context;
+  const { namespace = "", name, uid } = job.metadata;
+  const over = Promise.withResolvers<void>();
+  const places = new Places(options.maxStreams);
+  const podUids = new Set<string>();
+  printer.isPrefixed = asksForSeveralPods(job);
+  const onPod = (podUid: string): void => {
+    podUids.add(podUid);
+    if (podUids.size > 1) printer.isPrefixed = true;
+  };
+  const clusters = new Map<string, Promise<FollowedCluster | undefined>>();
+  const begin = async (place: string): Promise<FollowedCluster | undefined> => {
+    try {
+      const cluster = new FollowedCluster(await open(place), job, options, { ...context, places, onPod });
+      cluster.start();
+      return cluster;
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      gaps.addFailure(place, error);
+      return undefined;
+    }
+  };
+  const see = (seen: Stored<Job>): void => {
+    if (!isRunOf(seen, job)) return;
+    const found = placesOf(seen);
+    if (found.length === 0)
+      gaps.note(`Job ${namespace}/${name} has no member yet; \`legation status job/${name}\` says why`);
+    for (const place of found) {
+      if (clusters.has(place)) continue;
+      const beginning = begin(place);
+      clusters.set(place, beginning);
+      beginning.catch(over.reject);
+    }
+    if (isFinished(seen) || seen.metadata.deletionTimestamp !== undefined) over.resolve();
+  };
+  const watch: Reflector<Job> = new Reflector({
+    client: host.client,
+    resource: jobs,
+    namespace,
+    fieldSelector: `metadata.name=${name}`,
+    clock,
+    log: SILENT,
+    onEvent: ({ type, object }) => {
+      if (type !== "deleted") see(object);
+      else if (object.metadata.uid === uid) over.resolve();
+    },
+    onState: () => {
+      if (watch.failing !== undefined)
+        gaps.note(`the host does not answer, and is asked again: ${watch.failing.reason}`);
+      if (watch.store.synced && watch.store.size === 0) over.resolve();
+    },
+  });
+  const interrupted = (): void => over.reject(signal.reason);
+  signal.addEventListener("abort", interrupted, { once: true });
+  try {
+    see(job);
+    watch.start();
+    await over.promise;
+    await Promise.all([...clusters.values()].map(async (cluster) => (await cluster)?.finish()));
+  } finally {
+    signal.removeEventListener("abort", interrupted);
+    await watch.stop();
+    const started = await Promise.allSettled(clusters.values());
+    for (const each of started) if (each.status === "fulfilled") await each.value?.stop();
+  }
+}

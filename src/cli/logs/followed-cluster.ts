@@ -1,0 +1,283 @@
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { jobs, pods } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import { createLogger, type Logger } from "../../telemetry/logger.ts";
+import { chosenContainers, type LogState, logStateOf } from "./containers.ts";
+import { LineReader } from "./lines.ts";
+import { type LogOptions, type LogOutput, logsOf, type NamedLog, namedLog } from "./show.ts";
+import { findJobIn, isRunOf, type LogSource, listPodsOf, podSelector } from "./sources.ts";
+import { openLog, readLog, type StreamEnd } from "./stream.ts";
+
+/** A semaphore: at most so many streams at a time, first come, first served. */
+export class Places {
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(most: number) {
+    this.#free = most;
+  }
+
+  get isFull(): boolean {
+    return this.#free === 0;
+  }
+
+  async take(): Promise<void> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  }
+
+  release(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.#free += 1;
+    else next();
+  }
+}
+
+/** The logger of reflectors whose failures the user is told of by `Gaps`. */
+export const SILENT: Logger = createLogger({ level: "silent" });
+
+/** The means to follow one cluster, shared with the other clusters of the Job. */
+export interface FollowedClusterContext extends LogOutput {
+  readonly clock: Clock;
+  readonly places: Places;
+  readonly onPod: (uid: string) => void;
+}
+
+interface FollowedLog extends NamedLog {
+  readonly lines: LineReader;
+  /** Lines of the past to begin with. Undefined, of a pod that started later: all. */
+  readonly tail: number | undefined;
+  /** Ends the present stream. */
+  attached: AbortController | undefined;
+  isRead: boolean;
+}
+
+/** The result of one stream of a log. */
+type Attempt = StreamEnd & { readonly printed: boolean };
+
+const PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 10_000;
+// A followed stream whose container has ended and that has not ended is cut somewhere: the rest is read anew.
+const ENDING_MS = 10_000;
+// Time that the pods of a Job that is over have to end, and a member to answer. Streams of the rest are ended.
+const LAST_PODS_MS = 30_000;
+const LAST_PODS_POLL_MS = 1_000;
+const FINAL_ATTEMPTS = 5;
+
+/** Follows the logs of a Job's pods in one cluster. */
+export class FollowedCluster {
+  readonly #source: LogSource;
+  readonly #job: Stored<Job>;
+  readonly #options: LogOptions;
+  readonly #context: FollowedClusterContext;
+  readonly #beganAt: number;
+  readonly #stopped = new AbortController();
+  readonly #signal: AbortSignal;
+  readonly #runs: Reflector<Job>;
+  #podWatch: { readonly jobUid: string; readonly reflector: Reflector<Pod> } | undefined;
+  /** The latest state of each pod. */
+  readonly #pods = new Map<string, Stored<Pod>>();
+  readonly #logs = new Map<string, FollowedLog>();
+  readonly #reading = new Set<Promise<void>>();
+  /** No log grows any more, whatever the pods' states say. */
+  #isGivenUp = false;
+
+  constructor(source: LogSource, job: Stored<Job>, options: LogOptions, context: FollowedClusterContext) {
+    const { clock, signal } = context;
+    const { namespace = "", name } = job.metadata;
+    this.#source = source;
+    this.#job = job;
+    this.#options = options;
+    this.#context = context;
+    this.#beganAt = clock.now();
+    this.#signal = AbortSignal.any([signal, this.#stopped.signal]);
+    this.#runs = new Reflector({
+      client: source.client,
+      resource: jobs,
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      clock,
+      log: SILENT,
+      onEvent: ({ type, object }) => {
+        if (type !== "deleted" && isRunOf(object, job)) this.#watchPodsOf(object);
+      },
+      onState: () => this.#tellFailure(this.#runs),
+    });
+  }
+
+  start(): void {
+    this.#runs.start();
+  }
+
+  /** Resolves once every log is read to its end, after the host's Job is over. */
+  async finish(): Promise<void> {
+    const { clock, gaps } = this.#context;
+    const endsAt = clock.now() + LAST_PODS_MS;
+    for (;;) {
+      const isLate = clock.now() >= endsAt;
+      if (isLate) this.#giveUp();
+      try {
+        const found = await findJobIn(this.#source, this.#job, this.#signal);
+        const listed = found === undefined ? [] : await listPodsOf(this.#source, found, this.#signal);
+        this.#replace(listed);
+        if ([...this.#logs.values()].every(({ isRead }) => isRead)) {
+          for (const pod of listed) logsOf(this.#source, pod, this.#options, gaps);
+          return;
+        }
+      } catch (error) {
+        if (!isKubeError(error) || this.#signal.aborted) throw error;
+        if (isLate) {
+          gaps.add(this.#source.name, `the ends of its logs are missing: ${error.message}`);
+          return;
+        }
+      }
+      await clock.sleep(LAST_PODS_POLL_MS, this.#signal);
+    }
+  }
+
+  /** Ends all streams and watches. */
+  async stop(): Promise<void> {
+    this.#stopped.abort(new Error("stopped"));
+    await Promise.all([this.#runs.stop(), this.#podWatch?.reflector.stop(), ...this.#reading]);
+  }
+
+  #watchPodsOf(run: Stored<Job>): void {
+    const { uid, namespace = "" } = run.metadata;
+    if (this.#podWatch?.jobUid === uid || this.#signal.aborted) return;
+    void this.#podWatch?.reflector.stop();
+    const reflector: Reflector<Pod> = new Reflector({
+      client: this.#source.client,
+      resource: pods,
+      namespace,
+      labelSelector: podSelector(run),
+      clock: this.#context.clock,
+      log: SILENT,
+      onEvent: ({ type, object }) => {
+        if (type === "deleted") this.#forget(object);
+        else this.#see(object);
+      },
+      onState: () => this.#tellFailure(reflector),
+    });
+    this.#podWatch = { jobUid: uid, reflector };
+    reflector.start();
+  }
+
+  #tellFailure({ failing }: Reflector<Job> | Reflector<Pod>): void {
+    if (failing === undefined) return;
+    this.#context.gaps.note(`${this.#source.name} does not answer, and is asked again: ${failing.reason}`);
+  }
+
+  #replace(listed: readonly Stored<Pod>[]): void {
+    const uids = new Set(listed.map(({ metadata }) => metadata.uid));
+    for (const pod of this.#pods.values()) if (!uids.has(pod.metadata.uid)) this.#forget(pod);
+    for (const pod of listed) this.#see(pod);
+  }
+
+  #see(pod: Stored<Pod>): void {
+    const { uid } = pod.metadata;
+    if (!this.#pods.has(uid)) this.#context.onPod(uid);
+    this.#pods.set(uid, pod);
+    for (const container of chosenContainers(pod, this.#options)) {
+      const key = `${uid}/${container}`;
+      const log = this.#logs.get(key);
+      const state = logStateOf(pod, container);
+      if (log !== undefined) this.#endSoon(log);
+      else if (state === "growing" || state === "complete") this.#begin(key, pod, container);
+    }
+  }
+
+  #forget({ metadata }: Stored<Pod>): void {
+    this.#pods.delete(metadata.uid);
+    for (const log of this.#logs.values()) if (log.pod.metadata.uid === metadata.uid) this.#endSoon(log);
+  }
+
+  #begin(key: string, pod: Stored<Pod>, container: string): void {
+    const isNew = this.#podWatch?.reflector.store.synced === true;
+    const log: FollowedLog = {
+      ...namedLog({ source: this.#source, pod, container }, this.#options),
+      tail: isNew ? undefined : this.#options.tail,
+      lines: new LineReader(this.#options.timestamps ? "kept" : "removed"),
+      attached: undefined,
+      isRead: false,
+    };
+    this.#logs.set(key, log);
+    const reading = this.#read(log).finally(() => {
+      log.isRead = true;
+      this.#reading.delete(reading);
+    });
+    this.#reading.add(reading);
+  }
+
+  /** Reads a log to its end, in as many streams as that takes. */
+  async #read(log: FollowedLog): Promise<void> {
+    const { places, gaps, clock } = this.#context;
+    if (places.isFull)
+      gaps.note("more containers run than are followed at a time: the others wait; see --max-log-requests");
+    await places.take();
+    let pauseMs = PAUSE_MS;
+    let finalAttempts = 0;
+    try {
+      while (!this.#signal.aborted) {
+        const isFinal = this.#stateOf(log) !== "growing";
+        const attempt = await this.#attempt(log, !isFinal);
+        if (this.#signal.aborted || attempt.end === "gone" || (isFinal && attempt.end === "complete")) return;
+        if (isFinal) finalAttempts += 1;
+        const isForbidden = attempt.end === "refused" && attempt.status === 403;
+        if (isForbidden || finalAttempts === FINAL_ATTEMPTS) {
+          gaps.add(log.name, "message" in attempt ? attempt.message : "the log has no end");
+          return;
+        }
+        pauseMs = attempt.printed ? PAUSE_MS : Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+        await clock.sleep(pauseMs, this.#signal).catch(() => undefined);
+      }
+    } finally {
+      places.release();
+    }
+  }
+
+  async #attempt(log: FollowedLog, follow: boolean): Promise<Attempt> {
+    const { printer, clock } = this.#context;
+    const { lines } = log;
+    const attached = new AbortController();
+    const signal = AbortSignal.any([this.#signal, attached.signal]);
+    log.attached = attached;
+    const { sinceMs } = this.#options;
+    const sinceSeconds = sinceMs === undefined ? undefined : Math.ceil((sinceMs + clock.now() - this.#beganAt) / 1000);
+    const from = lines.lastTime === undefined ? { tail: log.tail, sinceSeconds } : { sinceTime: lines.lastTime };
+    let printed = false;
+    const print = (line: Buffer): void => {
+      printed = true;
+      printer.print(log.name, line);
+    };
+    lines.restart();
+    try {
+      const opened = await openLog(log, { follow, timestamps: true, ...from }, signal);
+      if (!("body" in opened)) return { ...opened, printed };
+      const end = await readLog(opened.body, { follow, signal }, (chunk) => lines.take(chunk).forEach(print));
+      if (end.end === "complete" && !follow) lines.end().forEach(print);
+      return { ...end, printed };
+    } finally {
+      log.attached = undefined;
+    }
+  }
+
+  #stateOf({ pod, container }: FollowedLog): LogState {
+    const latest = this.#pods.get(pod.metadata.uid);
+    return latest === undefined || this.#isGivenUp ? "complete" : logStateOf(latest, container);
+  }
+
+  #endSoon(log: FollowedLog): void {
+    const { attached } = log;
+    if (attached === undefined || this.#stateOf(log) === "growing") return;
+    this.#context.clock.after(ENDING_MS, () => attached.abort());
+  }
+
+  /** Ends the streams of logs that grow, to read each once more. */
+  #giveUp(): void {
+    if (this.#isGivenUp) return;
+    this.#isGivenUp = true;
+    for (const { attached } of this.#logs.values()) attached?.abort();
+  }
+}

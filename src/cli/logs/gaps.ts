@@ -1,0 +1,36 @@
+import type { Failure } from "../shared/failure.ts";
+
+/** Tells on standard error what the shown logs lack, each thing once. */
+export class Gaps {
+  readonly #tell: (line: string) => void;
+  readonly #told = new Set<string>();
+  readonly #lacking = new Set<string>();
+
+  constructor(tell: (line: string) => void) {
+    this.#tell = tell;
+  }
+
+  /** The clusters and pods of which logs are missing. */
+  get lacking(): readonly string[] {
+    return [...this.#lacking];
+  }
+
+  /** Tells of logs that are missing, so that the command fails in the end. */
+  add(subject: string, problem: string, remedy?: string): void {
+    this.#lacking.add(subject);
+    this.note(`${subject}: ${problem}${remedy === undefined ? "" : `\n  ${remedy}`}`);
+  }
+
+  /** Tells of a cluster that could not be opened. The failure's message names it. */
+  addFailure(cluster: string, { message, remedy }: Failure): void {
+    this.#lacking.add(cluster);
+    this.note(remedy === undefined ? message : `${message}\n  ${remedy}`);
+  }
+
+  /** Tells of something that is no failure. */
+  note(line: string): void {
+    if (this.#told.has(line)) return;
+    this.#told.add(line);
+    this.#tell(line);
+  }
+}

@@ -1,0 +1,128 @@
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { clusters } from "../../api/resources.ts";
+import { standsFor } from "../../copies/copy-metadata.ts";
+import { isMarkedWhole, memberOfJob } from "../../copies/jobs.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { findByList, listAll } from "../../kube/list.ts";
+import { jobs, pods } from "../../kube/resources.ts";
+import { memberOf } from "../../pods/proxy.ts";
+import { credentialsSecretName } from "../member/access.ts";
+import { storedConnection } from "../member/credentials.ts";
+import { Failure } from "../shared/failure.ts";
+import { readable } from "../shared/reading.ts";
+import type { Connection, Session } from "../shared/session.ts";
+import { hostContext } from "../shared/session.ts";
+
+/** A cluster that has pods of the Job: a member that has a copy of it, or the host, whose virtual nodes serve the logs of proxies. */
+export interface LogSource {
+  /** The member's name, or `host`. */
+  readonly name: string;
+  readonly client: ClusterClient;
+  readonly isHost: boolean;
+}
+
+/** The user's way to members. Without a kubeconfig: the credentials that the host has of them. */
+export interface MemberAccess {
+  readonly host: Connection;
+  readonly memberKubeconfig?: string | undefined;
+  readonly session: Session;
+}
+
+// Deadline of each request that finds the Job's pods.
+const LIST_TIMEOUT_MS = 10_000;
+
+/** Returns the clusters that have the Job's pods: the host's own for a Job that is not whole. */
+export function placesOf(job: Job): readonly string[] {
+  if (!isMarkedWhole(job.metadata?.labels)) return [HOST];
+  return memberOfJob(job)?.split(",") ?? [];
+}
+
+const HOST = "host";
+
+/** Opens one of `placesOf`. Rejects with `Failure` if the user has no way into the member. */
+export async function openSource(name: string, access: MemberAccess): Promise<LogSource> {
+  const { host, memberKubeconfig: kubeconfig, session } = access;
+  if (name === HOST) return { name, client: host.client, isHost: true };
+  const connection =
+    kubeconfig === undefined
+      ? await withStoredCredentials(name, access)
+      : await session.connect({ kubeconfig, preferredContext: name }, name);
+  return { name, client: connection.client, isHost: false };
+}
+
+async function withStoredCredentials(name: string, { host, session }: MemberAccess): Promise<Connection> {
+  const { client } = host;
+  const { signal } = session;
+  const own = `give a kubeconfig of your own with a context ${name}: --member-kubeconfig FILE; there you need the role view in the Job's namespace`;
+  let connection: Connection | undefined;
+  try {
+    const cluster = await readable(client.find(clusters, { name }, { signal }));
+    connection = await storedConnection(hostContext(host, session), name, cluster);
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    const problem = `you may not read the host's credentials for it (${error.verb} ${error.target}), which are for all of its namespaces`;
+    throw new Failure("failure", { object: name, problem, remedy: own, cause: error });
+  }
+  if (connection !== undefined) return connection;
+  const problem = `the host has no usable credentials for it, such as the Secret ${SYSTEM_NAMESPACE}/${credentialsSecretName(name)}`;
+  throw new Failure("failure", {
+    object: name,
+    problem,
+    remedy: `\`legation status\` says whether it left; or ${own}`,
+  });
+}
+
+/** Returns the Job that the pods in this cluster belong to: the copy in a member. Undefined for one of another host or an earlier Job. */
+export async function findJobIn(
+  { client }: LogSource,
+  job: Stored<Job>,
+  signal: AbortSignal,
+): Promise<Stored<Job> | undefined> {
+  const { namespace = "", name } = job.metadata;
+  const found = await findByList(client, jobs, { namespace, name }, signal);
+  return found !== undefined && isRunOf(found, job) ? found : undefined;
+}
+
+/** Reports whether a Job of some cluster is the host's Job itself or its copy. */
+export function isRunOf(found: Stored<Job>, job: Stored<Job>): boolean {
+  return found.metadata.uid === job.metadata.uid || standsFor(found, job);
+}
+
+/** Returns the selector of a Job's pods. */
+export function podSelector({ spec }: Job): string {
+  const labels = Object.entries(spec?.selector?.matchLabels ?? {});
+  return labels.map(([key, value]) => `${key}=${value}`).join(",");
+}
+
+/** Lists the pods of a Job in one cluster, oldest first. */
+export async function listPodsOf(
+  { client }: LogSource,
+  found: Stored<Job>,
+  signal: AbortSignal,
+): Promise<Stored<Pod>[]> {
+  const { namespace = "" } = found.metadata;
+  const listed = await listAll(client, pods, {
+    namespace,
+    labelSelector: podSelector(found),
+    dropManagedFields: true,
+    timeoutMs: LIST_TIMEOUT_MS,
+    signal,
+  });
+  return listed.sort((a, b) => compare(ageKey(a), ageKey(b)));
+}
+
+/** Returns the name of a pod's log: `west/sweep-x7k2p`. */
+export function logName({ name, isHost }: LogSource, pod: Stored<Pod>): string {
+  const cluster = isHost ? (memberOf(pod) ?? name) : name;
+  return `${cluster}/${pod.metadata.name}`;
+}
+
+function ageKey({ metadata }: Stored<Pod>): string {
+  return `${metadata.creationTimestamp} ${metadata.name}`;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : 1;
+}

@@ -1,0 +1,85 @@
+import type { Readable } from "node:stream";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { pods } from "../../kube/resources.ts";
+import { statusMessage } from "../../kubelet/access-problem.ts";
+import type { LogSource } from "./sources.ts";
+
+/** A container whose log is read. */
+export interface LogTarget {
+  readonly source: LogSource;
+  readonly pod: Stored<Pod>;
+  readonly container: string;
+}
+
+/** The part of a log to read. */
+export interface LogQuery {
+  readonly follow: boolean;
+  readonly timestamps: boolean;
+  readonly tail?: number | undefined;
+  readonly sinceSeconds?: number | undefined;
+  /** RFC 3339; the API server cuts it to the second. */
+  readonly sinceTime?: string | undefined;
+}
+
+/** The end of a stream. `cut`: the connection failed. `gone`: there is no such pod. */
+export type StreamEnd =
+  | { readonly end: "complete" | "gone" }
+  | { readonly end: "refused"; readonly status: number; readonly message: string }
+  | { readonly end: "cut"; readonly message: string };
+
+// Deadline of a log that is not followed: of its first byte, and between two chunks.
+const SILENCE_MS = 30_000;
+
+/** Opens a log. A log that is not followed has to answer within 30 s. */
+export async function openLog(
+  { source, pod, container }: LogTarget,
+  { follow, timestamps, tail, sinceSeconds, sinceTime }: LogQuery,
+  signal: AbortSignal,
+): Promise<{ readonly body: Readable } | StreamEnd> {
+  const query = new URLSearchParams({ container });
+  if (follow) query.set("follow", "true");
+  if (timestamps) query.set("timestamps", "true");
+  if (tail !== undefined) query.set("tailLines", String(tail));
+  if (sinceTime !== undefined) query.set("sinceTime", sinceTime);
+  else if (sinceSeconds !== undefined) query.set("sinceSeconds", String(sinceSeconds));
+  const { namespace = "", name } = pod.metadata;
+  try {
+    const answer = await source.client.stream(pods, { namespace, name }, "log", {
+      query,
+      signal,
+      ...(follow ? {} : { timeoutMs: SILENCE_MS }),
+    });
+    if (answer.body !== undefined) return { body: answer.body };
+    if (answer.status === 404) return { end: "gone" };
+    return { end: "refused", status: answer.status, message: statusMessage(answer.text) ?? answer.text };
+  } catch (error) {
+    if (!isKubeError(error)) throw error;
+    return { end: "cut", message: error.detail };
+  }
+}
+
+/** Passes on a log's chunks until the stream ends, is aborted, or is silent for too long though it is not followed. */
+export async function readLog(
+  body: Readable,
+  { follow, signal }: { readonly follow: boolean; readonly signal: AbortSignal },
+  take: (chunk: Buffer) => void,
+): Promise<StreamEnd> {
+  const abort = (): void => void body.destroy(new Error("given up"));
+  const late = (): void => void body.destroy(new Error(`nothing came for ${SILENCE_MS / 1000} s`));
+  const timer = follow ? undefined : setTimeout(late, SILENCE_MS);
+  if (signal.aborted) abort();
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    for await (const chunk of body) {
+      if (Buffer.isBuffer(chunk)) take(chunk);
+      timer?.refresh();
+    }
+    return { end: "complete" };
+  } catch (error) {
+    return { end: "cut", message: error instanceof Error ? error.message : String(error) };
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,191 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { pods } from "../../../src/kube/resources.ts";
+import { kubeconfigText } from "../../support/clusters/kubeconfig.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventually } from "../../support/harness/wait.ts";
+import { runCli } from "../../support/legation/cli.ts";
+import { legationOn } from "../../support/legation/process.ts";
+
+const LINES = "for i in 1 2 3; do echo line $i of $JOB_COMPLETION_INDEX; sleep 0.2; done";
+
+onRealNodes((realNodes) => {
+  let host: Place;
+  let west: Place;
+
+  beforeAll(async () => {
+    host = (await realNodes().places({ onFinished: afterFile })).delegating;
+    west = realNodes().inMember(host);
+  });
+
+  /** Creates a Job whose pods have an index. */
+  async function create(
+    name: string,
+    script: string,
+    {
+      whole = true,
+      ...spec
+    }: { readonly whole?: boolean; readonly completions?: number; readonly parallelism?: number } = {},
+  ): Promise<void> {
+    const containers = [{ name: "main", image: "localhost/busybox:1", command: ["sh", "-c", script] }];
+    const job = {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { name, annotations: whole ? { "legation.dev/whole": "true" } : {} },
+      spec: {
+        completionMode: "Indexed",
+        completions: 3,
+        parallelism: 2,
+        template: {
+          spec: {
+            restartPolicy: "Never",
+            terminationGracePeriodSeconds: 1,
+            automountServiceAccountToken: false,
+            containers,
+          },
+        },
+        ...spec,
+      },
+    };
+    await kubectl(host.cluster, ["-n", host.namespace, "apply", "-f", "-"], { input: JSON.stringify(job) });
+  }
+
+  function logs(name: string, ...args: readonly string[]): ReturnType<typeof legationOn> {
+    return legationOn(host.cluster, "logs", `job/${name}`, "-n", host.namespace, ...args);
+  }
+
+  /** Returns the logs of a Job's pods as kubectl prints them in the cluster that runs them. */
+  async function printedBy({ cluster, namespace }: Place, name: string, ...args: readonly string[]): Promise<string[]> {
+    const all = ["-l", `batch.kubernetes.io/job-name=${name}`, "--prefix", "--tail=-1", ...args];
+    const text = await kubectl(cluster, ["-n", namespace, "logs", ...all]);
+    return lines(text.replaceAll(/^\[pod\/([^/]+)\/[^\]]+\]/gm, "[west/$1]"));
+  }
+
+  function lines(text: string): string[] {
+    return text
+      .split("\n")
+      .filter((line) => line !== "")
+      .sort();
+  }
+
+  async function complete(name: string): Promise<void> {
+    const wait = ["-n", host.namespace, "wait", `job/${name}`, "--for=condition=Complete", "--timeout=100s"];
+    await kubectl(host.cluster, wait, { timeoutMs: 110_000 });
+  }
+
+  describe("a whole Job", () => {
+    test("has its pods' logs followed from before its first pod until it is finished, each line once", async () => {
+      await create("followed", LINES);
+      const { code, stdout, stderr } = await logs("followed", "-f");
+      expect({ code, stderr: stderr.replace(/^Job .* has no member yet.*\n/, "") }).toEqual({ code: 0, stderr: "" });
+      expect(lines(stdout)).toHaveLength(9);
+      expect(lines(stdout)).toEqual(await printedBy(west, "followed"));
+    });
+
+    test("has the same logs as in its member, whichever part is asked for", async () => {
+      await create("ended", LINES);
+      await complete("ended");
+      for (const args of [[], ["--tail=1"], ["--timestamps"]]) {
+        const { code, stdout, stderr } = await logs("ended", ...args);
+        expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+        expect(lines(stdout)).toEqual(await printedBy(west, "ended", ...args));
+      }
+      const all = await logs("ended", "--all-containers", "--since=1h");
+      expect(all.stdout).toMatch(/^\[west\/ended-0-\w+\/main\] line 1 of 0\n/);
+    });
+
+    test("has the log of its only pod as it is, byte by byte", async () => {
+      await create("bytes", "printf '\\377\\001 a\\n\\nno end'", { completions: 1, parallelism: 1 });
+      await complete("bytes");
+      const { items } = await west.client.list(pods, {
+        namespace: west.namespace,
+        labelSelector: "batch.kubernetes.io/job-name=bytes",
+      });
+      const there = await kubectl(west.cluster, ["-n", west.namespace, "logs", items[0]?.metadata.name ?? ""]);
+      expect((await logs("bytes")).stdout).toBe(there);
+    });
+
+    test("goes on being followed when the member's connections are cut", async () => {
+      const script = "for i in $(seq 20); do echo line $i; sleep 0.5; done";
+      await create("cut", script, { completions: 1, parallelism: 1 });
+      const following = logs("cut", "-f");
+      await eventually(
+        async () => {
+          const { items } = await west.client.list(pods, {
+            namespace: west.namespace,
+            labelSelector: "batch.kubernetes.io/job-name=cut",
+          });
+          return items[0]?.status?.phase === "Running";
+        },
+        { what: "a running pod", timeoutMs: 60_000 },
+      );
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      await west.cluster.proxy.reset();
+      const { code, stdout } = await following;
+      expect(code).toBe(0);
+      expect(stdout).toBe(Array.from({ length: 20 }, (_, index) => `line ${index + 1}\n`).join(""));
+    }, 120_000);
+
+    test("is read with the reader's own rights in the member, when the host's credentials are not theirs to read", async () => {
+      await create("own", LINES);
+      await complete("own");
+      const [there, here] = [await reader(west, "west"), await reader(host, "host")];
+      const asked = ["logs", "job/own", "-n", host.namespace, `--kubeconfig=${here}`];
+      const refused = await runCli(asked);
+      expect(refused.code).toBe(1);
+      expect(refused.stdout).toBe("");
+      expect(refused.stderr).toMatch(
+        /^west: you may not read the host's credentials for it \(get secrets legation-system\/member-west\).*\n {2}give a kubeconfig of your own with a context west/,
+      );
+      const { code, stdout, stderr } = await runCli([...asked, `--member-kubeconfig=${there}`]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(lines(stdout)).toEqual(await printedBy(west, "own"));
+    });
+
+    test("names a member that cannot be reached", async () => {
+      await create("away", LINES);
+      await complete("away");
+      await west.cluster.proxy.cut();
+      try {
+        const { code, stderr } = await logs("away");
+        expect(code).toBe(1);
+        expect(stderr).toMatch(/^west: west: list jobs .*\n/);
+        expect(stderr).toContain("logs are missing, as told above: west");
+      } finally {
+        await west.cluster.mend();
+      }
+    });
+  });
+
+  test("a Job whose pods are delegated one by one has its logs by way of the host", async () => {
+    await create("proxies", LINES, { whole: false });
+    const { code, stdout, stderr } = await logs("proxies", "-f");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(lines(stdout)).toEqual(await printedBy(west, "proxies"));
+  });
+
+  /** Makes a service account that may view one namespace, and returns its kubeconfig. */
+  async function reader({ cluster, namespace }: Place, context: string): Promise<string> {
+    await kubectl(cluster, ["-n", namespace, "create", "serviceaccount", "reader"]);
+    await kubectl(cluster, [
+      "-n",
+      namespace,
+      "create",
+      "rolebinding",
+      "reader",
+      "--clusterrole=view",
+      `--serviceaccount=${namespace}:reader`,
+    ]);
+    const token = (await kubectl(cluster, ["-n", namespace, "create", "token", "reader"])).trim();
+    const folder = mkdtempSync(join(tmpdir(), "legation-reader-"));
+    afterFile(async () => rmSync(folder, { recursive: true }));
+    const file = join(folder, "kubeconfig");
+    const { server, caData } = cluster;
+    writeFileSync(file, kubeconfigText({ name: context, server, caData, user: "reader", token }), { mode: 0o600 });
+    return file;
+  }
+});

@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { isRunOf, openSource, placesOf, podSelector } from "../../../../src/cli/logs/sources.ts";
+import type { ClusterChoice, Connection } from "../../../../src/cli/shared/session.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { kubeError } from "../../../support/builders/kube-error.ts";
+import { fakeClient } from "../client.ts";
+import { MemoryCluster } from "../join/memory-cluster.ts";
+import { recordedSession } from "../session.ts";
+import { copyOf, job } from "./fake-cluster.ts";
+
+function connection(client: ClusterClient): Connection {
+  return { client, server: "https://it", skipsTlsVerify: false, namespace: "default" };
+}
+
+const SECRET = {
+  metadata: { name: "member-west", namespace: "legation-system" },
+  data: { kubeconfig: btoa("its kubeconfig") },
+};
+
+describe("the way to a member's logs", () => {
+  test("is the user's own kubeconfig, of which the member's context is preferred", async () => {
+    const chosen: ClusterChoice[] = [];
+    const west = fakeClient({ cluster: "west" });
+    const session = recordedSession({
+      connect: async (choice) => {
+        chosen.push(choice);
+        return connection(west);
+      },
+    });
+    const source = await openSource("west", {
+      host: connection(fakeClient({})),
+      memberKubeconfig: "own.yaml",
+      session,
+    });
+    expect(source).toEqual({ name: "west", client: west, isHost: false });
+    expect(chosen).toEqual([{ kubeconfig: "own.yaml", preferredContext: "west" }]);
+  });
+
+  test("is the host's stored credentials without one", async () => {
+    const host = new MemoryCluster("host", "uid");
+    host.put({ plural: "secrets" }, SECRET);
+    const texts: string[] = [];
+    const session = recordedSession({
+      connectText: async (text) => {
+        texts.push(text);
+        return connection(fakeClient({ cluster: "west" }));
+      },
+    });
+    const source = await openSource("west", { host: connection(host.client), session });
+    expect(source.client.cluster).toBe("west");
+    expect(texts).toEqual(["its kubeconfig"]);
+  });
+
+  test("is refused with the remedy to who may not read these", async () => {
+    const find = async (): Promise<never> => {
+      throw kubeError("Forbidden", "no", {
+        verb: "get",
+        resource: "secrets",
+        namespace: "legation-system",
+        objectName: "member-west",
+      });
+    };
+    const opening = openSource("west", { host: connection(fakeClient({ find })), session: recordedSession() });
+    await expect(opening).rejects.toMatchObject({
+      message:
+        "west: you may not read the host's credentials for it (get secrets legation-system/member-west), which are for all of its namespaces",
+      remedy: expect.stringMatching(/a context west: --member-kubeconfig FILE; .* role view/),
+    });
+  });
+
+  test("is refused when the host has none", async () => {
+    const host = new MemoryCluster("host", "uid");
+    const opening = openSource("west", { host: connection(host.client), session: recordedSession() });
+    await expect(opening).rejects.toThrow(
+      "no usable credentials for it, such as the Secret legation-system/member-west",
+    );
+  });
+
+  test("is the host itself for a Job whose pods are proxies", async () => {
+    const host = connection(fakeClient({}));
+    expect(await openSource("host", { host, session: recordedSession() })).toEqual({
+      name: "host",
+      client: host.client,
+      isHost: true,
+    });
+  });
+});
+
+describe("the places of a Job's pods", () => {
+  test.each([
+    ["the member of a whole Job", job({ member: "west" }), ["west"]],
+    ["every member of a divided Job", job({ member: "east,west" }), ["east", "west"]],
+    ["none before it has a member", job(), []],
+    ["the host, of another Job", job({ whole: false }), ["host"]],
+  ])("are %s", (_case, of, places) => {
+    expect(placesOf(of)).toEqual(places);
+  });
+
+  test("hold the Job itself or its copy, and no other Job of that name", () => {
+    const of = job();
+    expect(isRunOf(of, of)).toBe(true);
+    expect(isRunOf(copyOf(of), of)).toBe(true);
+    expect(isRunOf(copyOf(job({ uid: "earlier" })), of)).toBe(false);
+  });
+
+  test("have pods by the Job's own selector", () => {
+    expect(podSelector(job({ uid: "u" }))).toBe("batch.kubernetes.io/controller-uid=u");
+  });
+});
