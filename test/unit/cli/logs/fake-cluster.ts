@@ -5,7 +5,7 @@ import { kubeError } from "../../../support/builders/kube-error.ts";
 import { containerStatus, pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../client.ts";
 
-export const SHOP = { name: "sweep", namespace: "shop" } as const;
+const SHOP = { name: "sweep", namespace: "shop" } as const;
 
 /** The host's Job, and its copy in a member. */
 export function job(
