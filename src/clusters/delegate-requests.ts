@@ -44,7 +44,7 @@ export class DelegateRequests {
   }
 
   /** Returns the reservation for a proxy whose delegate the watch has not shown yet. */
-  keptFor(proxyUid: string): Amounts | undefined {
+  reservedFor(proxyUid: string): Amounts | undefined {
     return this.#reserved.get(proxyUid)?.requests;
   }
 

@@ -46,7 +46,7 @@ export class MemberNodes {
   #totals: NodeTotals | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
   #version = nextVersion();
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #emittedAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
   constructor({ client, budget, clock, log, onChange, onState }: MemberNodesOptions) {
@@ -122,7 +122,7 @@ export class MemberNodes {
   #onNode(event: ReflectorEvent<KubeNode>): void {
     if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
     if (this.#timer !== undefined) return;
-    const waitMs = this.#toldAt + CHANGES_EVERY_MS - this.#clock.now();
+    const waitMs = this.#emittedAt + CHANGES_EVERY_MS - this.#clock.now();
     if (waitMs <= 0) this.#tell();
     else this.#timer = this.#clock.after(waitMs, () => this.#tell());
   }
@@ -130,7 +130,7 @@ export class MemberNodes {
   /** Reports the first change at once, and those of the next second together. */
   #tell(): void {
     this.#timer = undefined;
-    this.#toldAt = this.#clock.now();
+    this.#emittedAt = this.#clock.now();
     this.#totals = undefined;
     this.#fits.forget();
     this.#labelled.clear();

@@ -71,7 +71,7 @@ export class Member {
   readonly #watchHealth: WatchHealth;
   readonly #events: Pick<Events<MemberEvents>, "emit">;
   #probed: ProbeResult = NOT_PROBED;
-  #toldState = "";
+  #emittedState = "";
   #stopped = false;
   #cluster: Stored<Cluster>;
   #virtualNode: VirtualNode | undefined;
@@ -233,7 +233,7 @@ export class Member {
   }
 
   /** The first lists of delegates and nodes are pending, and nothing indicates that they will fail. */
-  get settling(): boolean {
+  get syncing(): boolean {
     if (this.read && this.nodesRead) return false;
     const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
     if (podsProblem !== undefined || nodesProblem !== undefined) return false;
@@ -317,7 +317,7 @@ export class Member {
       foreign: this.#foreign.sum ?? recordedForeignUsage(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.requests.usedIn(namespace),
-      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
+      reservedFor: (proxyUid) => this.requests.reservedFor(proxyUid),
       preemptible: (priority) => this.requests.below(priority),
       nodesFor: this.#nodes.fitting,
       nodesHave: (key) => this.#nodes.have(key),
@@ -383,9 +383,9 @@ export class Member {
     const found = this.unreadable;
     this.#watchHealth.reported(found);
     const { dueAt: _dueAt, ...problems } = found;
-    const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.settling, problems]);
-    if (state === this.#toldState) return;
-    this.#toldState = state;
+    const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.syncing, problems]);
+    if (state === this.#emittedState) return;
+    this.#emittedState = state;
     this.#events.emit("connection", this);
   }
 }

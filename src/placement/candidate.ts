@@ -24,7 +24,7 @@ export interface Candidate {
   /** Includes delegates that wait for larger nodes. Undefined: `used` is all that is known. */
   readonly usedIn?: (namespace?: string) => Amounts;
   /** The part reserved for a proxy that has no delegate there yet. */
-  readonly keptFor?: (proxyUid: string) => Amounts | undefined;
+  readonly reservedFor?: (proxyUid: string) => Amounts | undefined;
   /** Room that preemption may make. Undefined if not known. */
   readonly preemptible?: (priority: number) => Amounts;
   /** Returns undefined if not known. */

@@ -7,7 +7,7 @@ import type { Candidate } from "./candidate.ts";
 
 export type MemberFacts = Pick<
   Candidate,
-  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor" | "nodesHave"
+  "allocatable" | "largestNode" | "used" | "usedIn" | "reservedFor" | "preemptible" | "nodesFor" | "nodesHave"
 > & {
   readonly cluster: Cluster;
   readonly closed: Candidate["closed"];

@@ -38,7 +38,7 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   // Skips labels with more values than kinds are allowed, before any work.
   let fewest = keys.filter((key) => (values.get(key)?.size ?? 0) > MOST_KINDS).length;
   const groups = merged(open.map((node) => groupOf(node, new Set(keys.slice(0, fewest)))));
-  const told = (leftOut: number): NodeKind[] | undefined => {
+  const kindsWithout = (leftOut: number): NodeKind[] | undefined => {
     const unlisted = new Set(keys.slice(0, leftOut));
     const fewer = merged(groups.map((group) => ({ ...group, labels: without(group.labels, unlisted) })));
     if (fewer.length > MOST_KINDS) return undefined;
@@ -46,13 +46,13 @@ export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
     return JSON.stringify(kinds).length <= MOST_BYTES ? kinds : undefined;
   };
   // Fewer labels make fewer kinds: finds the least number to leave out by bisection.
-  let kinds = told(fewest);
+  let kinds = kindsWithout(fewest);
   if (kinds !== undefined) return { kinds, unlistedLabels: keys.slice(0, fewest).sort() };
   let most = keys.length;
-  kinds = told(most);
+  kinds = kindsWithout(most);
   while (kinds !== undefined && most - fewest > 1) {
     const half = Math.floor((fewest + most) / 2);
-    const better = told(half);
+    const better = kindsWithout(half);
     if (better === undefined) fewest = half;
     else {
       most = half;
@@ -141,11 +141,11 @@ function without(labels: Readonly<Record<string, string>>, keys: ReadonlySet<str
 }
 
 function kindOf({ count, labels, taints, allocatable }: Group): NodeKind {
-  const told = taints.map(({ key, value = "", effect }) => ({ key, ...(value === "" ? {} : { value }), effect }));
+  const listed = taints.map(({ key, value = "", effect }) => ({ key, ...(value === "" ? {} : { value }), effect }));
   return {
     count,
     ...(Object.keys(labels).length === 0 ? {} : { labels }),
-    ...(told.length === 0 ? {} : { taints: told }),
+    ...(listed.length === 0 ? {} : { taints: listed }),
     allocatable: formatAmounts(allocatable),
   };
 }

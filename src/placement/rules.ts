@@ -81,13 +81,13 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
   const { namespace = "", uid } = pod.metadata;
   return {
     refusal: (candidate) => {
-      const { limits, used, usedIn, keptFor } = candidate;
+      const { limits, used, usedIn, reservedFor } = candidate;
       if (limits === undefined) return undefined;
       const { requests } = inMember(candidate);
-      const kept = keptFor?.(uid) ?? {};
+      const reserved = reservedFor?.(uid) ?? {};
       return (
-        excess(requests, { limits: limits.total, used: usedIn?.() ?? used, kept }) ??
-        excess(requests, { limits: limits.perNamespace, used: usedIn?.(namespace) ?? {}, kept, namespace })
+        excess(requests, { limits: limits.total, used: usedIn?.() ?? used, reserved }) ??
+        excess(requests, { limits: limits.perNamespace, used: usedIn?.(namespace) ?? {}, reserved, namespace })
       );
     },
   };
@@ -96,16 +96,16 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
 interface Limited {
   readonly limits: Amounts;
   readonly used: Amounts;
-  /** The part of `used` that is kept for the pod itself. */
-  readonly kept: Amounts;
+  /** The part of `used` that is reserved for the pod itself. */
+  readonly reserved: Amounts;
   readonly namespace?: string;
 }
 
-function excess(requests: Amounts, { limits, used, kept, ...of }: Limited): Why | undefined {
+function excess(requests: Amounts, { limits, used, reserved, ...of }: Limited): Why | undefined {
   for (const resource in limits) {
     const wanted = requests[resource] ?? 0;
     const limit = limits[resource] ?? 0;
-    const left = limit - ((used[resource] ?? 0) - (kept[resource] ?? 0));
+    const left = limit - ((used[resource] ?? 0) - (reserved[resource] ?? 0));
     if (wanted > 0 && exceeds(wanted, left)) return overLimit({ resource, wanted, left, limit, ...of });
   }
   return undefined;

@@ -106,11 +106,11 @@ function conditionsFrom(
   { generationOf, gone }: { readonly generationOf: HostGeneration; readonly gone: boolean },
 ): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
-  const told = delegate.status?.conditions ?? [];
+  const reported = delegate.status?.conditions ?? [];
   const followed = followedConditions(proxy, delegate, gone);
   for (const type of [...withdrawnGates(proxy, delegate), ...followed.withdrawn]) result.delete(type);
   // Deduplicates by type: a member may report one type many times.
-  for (const [type, condition] of new Map(told.map((condition) => [condition.type, condition]))) {
+  for (const [type, condition] of new Map(reported.map((condition) => [condition.type, condition]))) {
     if (isHostsGate(proxy, delegate, type) || followed.isHosts(type) || type === REFUSED_CONDITION) continue;
     // The host's own eviction may have set the condition; a member's False does not end that.
     if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
@@ -127,7 +127,7 @@ function conditionsFrom(
     result.set(condition.type, shown);
   }
   for (const type of KUBELET_TEMPORARY_CONDITIONS) {
-    if (!result.has(type) || told.some((condition) => condition.type === type)) continue;
+    if (!result.has(type) || reported.some((condition) => condition.type === type)) continue;
     // A refusal of a resize stays until the member is asked again.
     if (type === RESIZE_PENDING && !isTerminal(delegate) && resizeNeeded(proxy, delegate) !== undefined) continue;
     result.delete(type);
@@ -201,20 +201,20 @@ export function shownStatuses(
 
 /** Drops devices that the proxy did not request: the host's API server refuses a status with them (core/validation). */
 function withOwnDevices(status: ContainerStatus, { resources = {} }: Described): ContainerStatus {
-  const { allocatedResourcesStatus: told, ...rest } = status;
-  if (told === undefined) return status;
+  const { allocatedResourcesStatus: reported, ...rest } = status;
+  if (reported === undefined) return status;
   const claims = (resources.claims ?? []).map(({ name, request = "" }) => `claim:${name}${request && `/${request}`}`);
   const own = new Set([...Object.keys(resources.requests ?? {}), ...claims]);
-  const shown = told.filter(({ name }) => own.has(name));
+  const shown = reported.filter(({ name }) => own.has(name));
   return shown.length === 0 ? rest : { ...rest, allocatedResourcesStatus: shown };
 }
 
 /** Renames mounts by path: each cluster's admission names its token volume anew. */
 function withOwnMounts(status: ContainerStatus, { volumeMounts = [] }: Described): ContainerStatus {
-  const { volumeMounts: told, ...rest } = status;
-  if (told === undefined) return status;
+  const { volumeMounts: reported, ...rest } = status;
+  if (reported === undefined) return status;
   const names = new Map(volumeMounts.map(({ mountPath, name }) => [mountPath, name]));
-  const shown = told.flatMap((mount) => {
+  const shown = reported.flatMap((mount) => {
     const name = names.get(mount.mountPath);
     return name === undefined ? [] : [{ ...mount, name }];
   });

@@ -21,16 +21,16 @@ export function conditionsToRecord(
   delegate: Stored<Pod>,
 ): { readonly conditions: readonly string[]; readonly isNews: boolean } {
   const recorded = recordedOn(delegate);
-  const told = typesOf(delegate);
+  const reported = typesOf(delegate);
   const isOther = otherConditions(proxy);
   if (recorded === undefined) {
-    const conditions = [...told].filter(isOther).slice(0, MOST_FOLLOWED);
+    const conditions = [...reported].filter(isOther).slice(0, MOST_FOLLOWED);
     return { conditions, isNews: conditions.length > 0 };
   }
   const ours = typesOf(proxy);
   const earlier = new Set(recorded);
-  const conditions = [...new Set([...recorded, ...told])]
-    .filter((type) => isOther(type) && (earlier.has(type) ? ours.has(type) || told.has(type) : !ours.has(type)))
+  const conditions = [...new Set([...recorded, ...reported])]
+    .filter((type) => isOther(type) && (earlier.has(type) ? ours.has(type) || reported.has(type) : !ours.has(type)))
     .slice(0, MOST_FOLLOWED);
   return { conditions, isNews: !jsonEqual(conditions, recorded) };
 }
@@ -41,11 +41,11 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
   const isLast = gone || isTerminal(delegate);
   const followed = new Set(isLast ? conditionsToRecord(proxy, delegate).conditions : recorded);
   const isOther = otherConditions(proxy);
-  const told = typesOf(delegate);
+  const reported = typesOf(delegate);
   return {
     isHosts: (type) => isOther(type) && !followed.has(type),
     // A terminal delegate's record is final, so new conditions of the proxy may be the host's.
-    withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isOther(type) && !told.has(type)),
+    withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isOther(type) && !reported.has(type)),
   };
 }
 

@@ -23,8 +23,8 @@ export interface HeldWrite<Words extends RefusalWords = RefusalWords> {
 export interface Refusal<Words extends RefusalWords = RefusalWords> {
   readonly why: Words;
   /** The words of the last event, and when it was recorded; epoch ms. */
-  readonly told: Words;
-  readonly toldAt: number;
+  readonly reported: Words;
+  readonly reportedAt: number;
   /** When the write was first refused; epoch ms. */
   readonly since: number;
 }
@@ -36,6 +36,9 @@ export type HeldWrites<Words extends RefusalWords = RefusalWords> = Readonly<Rec
  * earlier.
  */
 export const REPEAT_EVENT_AFTER_MS: number = 50 * 60_000;
+
+/** How long a write is held unless its controller says otherwise; ms. */
+export const HOLD_MS: number = 5 * 60_000;
 
 export function heldWrite<Words extends RefusalWords>(
   held: HeldWrites<Words> | undefined,
@@ -54,15 +57,15 @@ export function heldUntil(
   return entry.content === undefined || entry.content === content ? entry.until : undefined;
 }
 
-/** `toldAt` of the result is `now` if the author is to be told. */
+/** `reportedAt` of the result is `now` if the author is to be told. */
 export function refusedAgain<Words extends RefusalWords>(
   before: Refusal<Words> | undefined,
   why: Words,
   now: number,
 ): Refusal<Words> {
-  if (before === undefined) return { why, told: why, toldAt: now, since: now };
-  const isTold = dedupeKey(before.told) === dedupeKey(why) && now < before.toldAt + REPEAT_EVENT_AFTER_MS;
-  return { ...before, why, ...(isTold ? {} : { told: why, toldAt: now }) };
+  if (before === undefined) return { why, reported: why, reportedAt: now, since: now };
+  const isReported = dedupeKey(before.reported) === dedupeKey(why) && now < before.reportedAt + REPEAT_EVENT_AFTER_MS;
+  return { ...before, why, ...(isReported ? {} : { reported: why, reportedAt: now }) };
 }
 
 function dedupeKey({ message, dedupe = message }: RefusalWords): string {

@@ -195,7 +195,7 @@ export class Reflector<T extends KubeObject> {
   /** Returns the delay before discovery is repeated. */
   async #notServed(signal: AbortSignal): Promise<number> {
     const nothing = new StagedList<T>(this.#options.budget);
-    this.#charges.settle(nothing);
+    this.#charges.commit(nothing);
     this.#listed = undefined;
     this.#failing = undefined;
     await this.#replaceAll(nothing.objects, signal);
@@ -209,7 +209,7 @@ export class Reflector<T extends KubeObject> {
     let resourceVersion: string;
     try {
       resourceVersion = await this.#readPages(resource, staged, signal);
-      this.#charges.settle(staged);
+      this.#charges.commit(staged);
     } finally {
       staged.release();
     }

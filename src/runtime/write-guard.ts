@@ -2,6 +2,7 @@ import { isKubeError, isLastingRefusal, type KubeError, mayBeStarting } from "..
 import { backoffMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import {
+  HOLD_MS,
   type HeldWrite,
   type HeldWrites,
   type HoldReason,
@@ -12,12 +13,12 @@ import {
 } from "./held-writes.ts";
 import { UndoneWrites, type Wanted } from "./undone-writes.ts";
 
-/** The verdict on a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
+/** The class of a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
 export type Failure = "transient" | "lasting" | "refused";
 
 export interface WriteGuardOptions {
   readonly clock: Pick<Clock, "now">;
-  /** How long a write is held unless the caller says otherwise; default five minutes. */
+  /** How long a write is held unless the caller says otherwise; default `HOLD_MS`. */
   readonly holdMs?: number;
   /** A failure after this pause is a new one. Must exceed the pause between two attempts; default two minutes. */
   readonly forgetFailureMs?: number;
@@ -31,7 +32,6 @@ export interface Hold {
   readonly maxHoldMs?: number;
 }
 
-const HOLD_MS = 5 * 60_000;
 const FORGET_FAILURE_MS = 2 * 60_000;
 // A transient failure counts as lasting after this long. Most webhooks and starting API servers answer sooner.
 const LASTING_AFTER_MS = 10_000;
@@ -83,7 +83,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
     const before = this.get(object, write)?.refusal;
     const refusal = refusedAgain(before, why, this.#options.clock.now());
     this.#hold(object, write, { reason: "Refused", refusal }, hold);
-    return refusal.told !== before?.told || refusal.toldAt !== before.toldAt;
+    return refusal.reported !== before?.reported || refusal.reportedAt !== before.reportedAt;
   }
 
   /**

@@ -54,8 +54,8 @@ async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {
   }
 }
 
-/** The API server's verdict on a pod. */
-interface PodVerdict {
+/** The answer of the API server about a workload's pod. */
+interface PodAnswer {
   readonly admitted?: Pick<WorkloadPods, "metadata" | "spec">;
   readonly refused?: string;
   readonly notChecked?: string;
@@ -75,7 +75,7 @@ export async function dryRun(
   pod: Stored<Pod>,
   hasPods: boolean,
   { ask, changed, created }: DryRunContext,
-): Promise<PodVerdict> {
+): Promise<PodAnswer> {
   const checks = "defaults, LimitRanges, quotas, Pod Security, policies and webhooks";
   if (changed.has(namespace)) {
     return { notChecked: `${checks} in namespace ${namespace}: the manifest creates or changes the namespace` };

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type ObjectKey, objectKey, type PersistentVolumeClaim, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { amounts } from "../../api/quantity.ts";
 import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
-import type { Needs } from "../../controllers/delegation/model/needs.ts";
+import type { Needs } from "../../controllers/delegation/decision/needs.ts";
 import { clusterOf } from "../../copies/claims.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 

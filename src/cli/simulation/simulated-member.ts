@@ -15,7 +15,7 @@ export class SimulatedMember implements PlacementMember {
   readonly name: string;
   // No connection fills gaps later.
   readonly read = true;
-  readonly settling = false;
+  readonly syncing = false;
   readonly roomVersion = "";
   /** Requests of the proxies there, and of pods that a simulation adds. */
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
@@ -66,7 +66,7 @@ export class SimulatedMember implements PlacementMember {
       foreign: status.requestedByOthers === undefined ? undefined : parseAmounts(status.requestedByOthers),
       nodeTaints: this.#node?.spec?.taints ?? [],
       usedIn: (namespace) => this.requests.usedIn(namespace),
-      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
+      reservedFor: (proxyUid) => this.requests.reservedFor(proxyUid),
       preemptible: (priority) => this.requests.below(priority),
       ...this.#nodesFor(),
     });

@@ -2,9 +2,9 @@ import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api
 import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import { decide } from "../../controllers/delegation/decide.ts";
-import { type Needs, needsState, preparationIn } from "../../controllers/delegation/model/needs.ts";
-import { allRefusals } from "../../controllers/delegation/model/open-members.ts";
-import type { MemberView, View } from "../../controllers/delegation/model/view.ts";
+import { type Needs, needsState, preparationIn } from "../../controllers/delegation/decision/needs.ts";
+import { allRefusals } from "../../controllers/delegation/decision/open-members.ts";
+import type { MemberView, View } from "../../controllers/delegation/decision/view.ts";
 import { placementFacts, rankInput } from "../../controllers/delegation/placement/eligibility.ts";
 import { PlacementState } from "../../controllers/delegation/placement/placement-state.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";

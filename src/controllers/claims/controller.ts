@@ -18,7 +18,7 @@ import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { Copies } from "../copying/copies.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { REFUSED_FOR_MS } from "../copying/writer.ts";
-import type { Needs, Preparation } from "../delegation/model/needs.ts";
+import type { Needs, Preparation } from "../delegation/decision/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";

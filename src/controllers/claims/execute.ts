@@ -121,7 +121,7 @@ export class Executor {
     const write = { object: key, write: creationIn(member.name), member };
     const made = await outlast(this.#guard, write, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
-      this.#settle(key, uid, member.name, true);
+      this.#resolve(key, uid, member.name, true);
       return shows(member, made.uid);
     }
     if (made.type === "gone") return () => true;
@@ -137,15 +137,15 @@ export class Executor {
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     }
     const there = made.type === "failing" ? await this.#find(member, { uid, message }, context) : undefined;
-    this.#settle(key, uid, member.name, there !== undefined);
+    this.#resolve(key, uid, member.name, there !== undefined);
     if (there !== undefined) return shows(member, there);
     log.info(message);
     this.#options.onRefusal(key, uid, member.name, message);
     return () => true;
   }
 
-  #settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
-    this.#uncertain.settle(key, uid, member, isThere);
+  #resolve(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
+    this.#uncertain.resolve(key, uid, member, isThere);
     this.#guard.done(key, uncertainCreationIn(member));
   }
 

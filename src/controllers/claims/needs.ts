@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../copies/claims.ts";
-import { leastPrepared, type Needs, type Preparation } from "../delegation/model/needs.ts";
+import { leastPrepared, type Needs, type Preparation } from "../delegation/decision/needs.ts";
 
 export function claimKeys(proxy: Pod): ObjectKey[] {
   const { namespace = "" } = proxy.metadata ?? {};

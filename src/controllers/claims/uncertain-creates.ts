@@ -3,7 +3,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { leavesUncertain } from "../api-refusal.ts";
 import { isOfNamespace } from "../copying/writer.ts";
-import { CREATE_ENDS_MS } from "../delegation/model/memory.ts";
+import { CREATE_ENDS_MS } from "../delegation/decision/memory.ts";
 
 interface Given {
   readonly uid: string;
@@ -51,13 +51,13 @@ export class UncertainCreates {
     return (known?.isThere === true && isOf(known, uid, member)) || this.#lastAt(key, uid, member) !== undefined;
   }
 
-  /** Reports the same for a member that shows none: earlier requests have settled after a while. */
+  /** Reports the same for a member that shows none: earlier requests have ended after a while. */
   mayHaveUnseen(key: ObjectKey, uid: string, member: string): boolean {
     const lastAt = this.#lastAt(key, uid, member);
     return lastAt !== undefined && this.#clock.now() < lastAt + CREATE_ENDS_MS;
   }
 
-  settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
+  resolve(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
     this.#failed.delete(key);
     this.#known.set(key, { uid, member, isThere });
   }

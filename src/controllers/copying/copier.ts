@@ -93,7 +93,7 @@ export class Copier<T extends KubeObject> {
   /** The source that each copy was last compared with: each waiting user asks for the drift. */
   readonly #drifts = new WeakMap<object, { readonly source: object; readonly drift: Drift }>();
   /** Epoch ms. */
-  readonly #idleSince = new Map<CopyKey, number>();
+  readonly #unusedSince = new Map<CopyKey, number>();
 
   constructor(options: CopierOptions<T>) {
     this.#options = options;
@@ -272,7 +272,7 @@ export class Copier<T extends KubeObject> {
       usable: member.reachable && member.read && this.copies.read(member),
       source,
       use,
-      idleSince: this.#noteIdle(key, use.demand === "unused"),
+      unusedSince: this.#noteUnused(key, use.demand === "unused"),
       ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       ...(copy === undefined || object === undefined ? {} : { drift: this.#driftOf(ref.kind, copy, object) }),
       ...(held === undefined ? {} : { held }),
@@ -281,19 +281,19 @@ export class Copier<T extends KubeObject> {
     };
   }
 
-  #noteIdle(key: CopyKey, isIdle: boolean): number {
+  #noteUnused(key: CopyKey, isUnused: boolean): number {
     const now = this.#options.clock.now();
-    if (!isIdle) {
-      this.#idleSince.delete(key);
+    if (!isUnused) {
+      this.#unusedSince.delete(key);
       return now;
     }
-    const since = this.#idleSince.get(key) ?? now;
-    this.#idleSince.set(key, since);
+    const since = this.#unusedSince.get(key) ?? now;
+    this.#unusedSince.set(key, since);
     return since;
   }
 
   #forget(key: CopyKey): undefined {
-    this.#idleSince.delete(key);
+    this.#unusedSince.delete(key);
     const ref = copyRef(key);
     // Users may have been told that the member refuses the copy, or that another manager deletes it.
     if (this.#executor.forget(key)) this.#options.users.onCopy(ref.member, ref);

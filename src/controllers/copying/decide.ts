@@ -30,7 +30,7 @@ function decideAbsent<T extends KubeObject>(observed: Observed<T>, now: number):
 }
 
 function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored<T>, now: number): CopyDecision<T> {
-  const { ref, source, use, idleSince, drift, leaving, held, refusedUntil, keptUntil = 0 } = observed;
+  const { ref, source, use, unusedSince, drift, leaving, held, refusedUntil, keptUntil = 0 } = observed;
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   const remove: Action<T> = { type: "delete", ref, copy };
   if (source.state === "missing" && use.outlivesSource !== true) {
@@ -38,7 +38,7 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
     return { actions: [remove], outcome: "Removing" };
   }
   if (use.demand === "unused") {
-    const removeAt = idleSince + LINGER_MS;
+    const removeAt = unusedSince + LINGER_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
     if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
     return { actions: [remove], outcome: "Removing" };

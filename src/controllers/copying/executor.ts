@@ -130,11 +130,11 @@ export class CopyExecutor<T extends KubeObject> {
 
   /** Reports whether users were told anything of the copy. */
   forget(key: CopyKey): boolean {
-    const isTold = this.#guard.get(key, COPY) !== undefined;
+    const wasReported = this.#guard.get(key, COPY) !== undefined;
     this.#guard.forget(key);
     this.#writer.forget(key);
     this.#kept.delete(key);
-    return isTold;
+    return wasReported;
   }
 
   execute(action: Action<T>, context: Context): Promise<Expectation<Observed<T>> | undefined> {

@@ -52,7 +52,7 @@ export interface Observed<T extends KubeObject> {
   readonly source: Source<T>;
   readonly use: Use;
   /** When the copy was first seen without users; epoch ms. */
-  readonly idleSince: number;
+  readonly unusedSince: number;
   readonly copy?: Stored<T>;
   readonly drift?: Drift;
   readonly leaving?: boolean;

@@ -9,7 +9,7 @@ import type { Events } from "../../runtime/event-bus.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { leastPrepared, type Needs, preparationIn } from "../delegation/model/needs.ts";
+import { leastPrepared, type Needs, preparationIn } from "../delegation/decision/needs.ts";
 import type { Preparer } from "../delegation/options.ts";
 import type { ControllerEvents, Emitter } from "../events.ts";
 

@@ -17,10 +17,10 @@ import { Executor } from "./actions/execute.ts";
 import { PodTraces } from "./actions/traces.ts";
 import { decide } from "./decide.ts";
 import { HostClasses } from "./host-classes.ts";
-import type { Action } from "./model/decision.ts";
-import { awaitsDelegate, endsUnstarted, isFor, isNewlyRecorded, isSettled } from "./model/delegates.ts";
-import { type DecisionRecord, redacted } from "./model/redact.ts";
-import type { View } from "./model/view.ts";
+import type { Action } from "./decision/decision.ts";
+import { awaitsDelegate, endsUnstarted, isFor, isNewlyRecorded, isBoundWithDelegate } from "./decision/delegates.ts";
+import { type DecisionRecord, redacted } from "./decision/redact.ts";
+import type { View } from "./decision/view.ts";
 import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions, DelegationState } from "./options.ts";
 import { PlaceTracker } from "./placement/place-tracker.ts";
@@ -237,12 +237,12 @@ export class DelegationController {
       this.#waiting.remove(key);
       if (this.placementState.remove(object)) events.emit("roomFreed");
     } else if (isBound(object)) {
-      if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
+      if (isBoundWithDelegate(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) events.emit("placesChanged");
       // In overflow mode no delegate is created before the Binding, nor in another member.
       if (!this.#leading && awaitsDelegate(object) && !asksHostFirst(object)) memories.noteInherited(uid);
-      if (type === "updated" && isNewlyRecorded(event.previous, object)) this.#settle(object);
+      if (type === "updated" && isNewlyRecorded(event.previous, object)) this.#noteBound(object);
     } else {
       this.#waiting.add(key, object);
       // Gates can only be removed, so no earlier leader has placed a gated pod.
@@ -253,10 +253,10 @@ export class DelegationController {
   }
 
   /** Ends the search of a proxy whose delegate is on record, also where the response to that write was lost. */
-  #settle(proxy: Stored<Pod>): void {
+  #noteBound(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
     if (member === undefined) return;
-    if (this.placementState.reservations.settle(proxy.metadata.uid, member, proxy))
+    if (this.placementState.reservations.noteBound(proxy.metadata.uid, member, proxy))
       this.#options.events.emit("roomFreed");
   }
 

@@ -1,7 +1,7 @@
 import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
-import { type DelegationDecision, decided, type Phase, soonest } from "./model/decision.ts";
-import { awaitsDelegate, holderOf } from "./model/delegates.ts";
-import { hasProxy, type PodView, type View } from "./model/view.ts";
+import { type DelegationDecision, decided, type Phase, soonest } from "./decision/decision.ts";
+import { awaitsDelegate, holderOf } from "./decision/delegates.ts";
+import { hasProxy, type PodView, type View } from "./decision/view.ts";
 import { adopt } from "./phases/adopt.ts";
 import { awaitPreviousLeader } from "./phases/await-previous-leader.ts";
 import { awaitBoundScheduling, awaitScheduling } from "./phases/await-scheduling.ts";
@@ -12,7 +12,7 @@ import { ended, follow } from "./phases/follow.ts";
 import { addFinalizer, record, repeatRecord } from "./phases/record.ts";
 import { createBound, recreate } from "./phases/recreate.ts";
 import { confirmEnd, release, released } from "./phases/release.ts";
-import { settleUncertain } from "./phases/settle-uncertain.ts";
+import { resolveUncertain } from "./phases/resolve-uncertain.ts";
 import { showRefusedWrites } from "./phases/show-refused-writes.ts";
 import { SWEEP_AGAIN_MS, sweep } from "./phases/sweep.ts";
 import { lostHolder, unreachable } from "./phases/unreachable.ts";
@@ -26,7 +26,7 @@ const CHOOSING: readonly Phase[] = [
   repeatBinding,
   bindDeparted,
   awaitPlacement,
-  settleUncertain,
+  resolveUncertain,
   awaitPreviousLeader,
   followGroup,
   awaitNeeds,

@@ -12,10 +12,10 @@ import { isBound, isDeleting, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { needsRanking } from "./decide.ts";
-import { holderOf, isFor } from "./model/delegates.ts";
-import { type Memory, mayHold } from "./model/memory.ts";
-import { type Needs, needsState, preparationIn } from "./model/needs.ts";
-import { hasProxy, type MemberView, type PodView, type View } from "./model/view.ts";
+import { holderOf, isFor } from "./decision/delegates.ts";
+import { type Memory, mayHold } from "./decision/memory.ts";
+import { type Needs, needsState, preparationIn } from "./decision/needs.ts";
+import { hasProxy, type MemberView, type PodView, type View } from "./decision/view.ts";
 import type { DelegationOptions } from "./options.ts";
 import { type Eligibility, placementFacts, rankInput } from "./placement/eligibility.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
@@ -70,7 +70,7 @@ export class Observer {
     if (isBound(view.proxy)) return this.#withNeeds(view, sources);
     if (!needsRanking(view, clock.now())) return view;
     const needs = preparer.needs(view.proxy);
-    const isKnown = (needs === undefined || needs.state === "there") && view.settling !== true;
+    const isKnown = (needs === undefined || needs.state === "there") && view.syncing !== true;
     // The pod's missing needs are reported first, unless it has a delegate, or may have one.
     if (!isKnown && holderOf(view) === undefined && view.memory.uncertainCreate === undefined)
       return { ...view, ...stateOf(needs) };
@@ -261,7 +261,7 @@ export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string):
     largestNode: {},
     used: {},
     usedIn: () => ({}),
-    keptFor: () => undefined,
+    reservedFor: () => undefined,
   });
 }
 

@@ -16,7 +16,7 @@ import type { Traces } from "../../telemetry/traces.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { KeptDelegates, RestoredHost } from "../restored-host.ts";
 import type { RefusedWrites } from "./actions/refused-writes.ts";
-import type { Needs } from "./model/needs.ts";
+import type { Needs } from "./decision/needs.ts";
 import type { PlacementState } from "./placement/placement-state.ts";
 import type { QuotaQueues } from "./placement/quota-queues.ts";
 import type { WaitingProxies } from "./placement/waiting-proxies.ts";

@@ -1,8 +1,8 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isGated } from "../../pods/pod-state.ts";
-import { isFor } from "./model/delegates.ts";
-import { type Memory, mayHold } from "./model/memory.ts";
+import { isFor } from "./decision/delegates.ts";
+import { type Memory, mayHold } from "./decision/memory.ts";
 import { unconnectedCandidate } from "./observe.ts";
 import type { Eligibilities } from "./placement/eligibility.ts";
 import type { Memories } from "./placement/memories.ts";

@@ -8,7 +8,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
-import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../delegation/decision/needs.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 

@@ -33,7 +33,7 @@ export class MemberTokenController {
         name: "member-token",
         observe: (name) => this.#observe(name),
         decide,
-        execute: (action, { key, signal, log: told }) => this.#renew(action, key, signal, told),
+        execute: (action, { key, signal, log: reconcileLog }) => this.#renew(action, key, signal, reconcileLog),
       },
       options,
     );

@@ -8,7 +8,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation, refusedIn } from "../delegation/decision/needs.ts";
 import { NAMESPACE_INDEX } from "../proxies.ts";
 
 interface Place {

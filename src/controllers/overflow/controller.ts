@@ -13,7 +13,7 @@ import { bindsLabels, UnmarkedPods } from "./binding-labels.ts";
 import { decide } from "./decide.ts";
 import { Executor, type OverflowOptions } from "./execute.ts";
 import { HostGroups } from "./host-groups.ts";
-import type { Action, Observed, UnsettledGroup } from "./model.ts";
+import type { Action, Observed, PendingGroup } from "./model.ts";
 import { UnschedulableSince } from "./unschedulable-since.ts";
 
 // Members change all the time: pods that wait for room are reconciled together.
@@ -44,7 +44,7 @@ export class OverflowController {
   readonly #executor: Executor;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #unschedulable = new UnschedulableSince();
-  readonly #told = new Set<string>();
+  readonly #reported = new Set<string>();
   readonly #groups: HostGroups;
   readonly #unmarked = new UnmarkedPods();
   readonly #resync: PacedResync<ObjectKey>;
@@ -75,7 +75,7 @@ export class OverflowController {
       podOf: (key) => this.#pods.store.get(key),
       groups: this.#groups,
       unmarked: this.#unmarked,
-      onTold: (uid) => this.#told.add(uid),
+      onReported: (uid) => this.#reported.add(uid),
       onRoom: () => this.#onRoom(),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -140,7 +140,7 @@ export class OverflowController {
     const { uid } = object.metadata;
     if (type === "deleted") {
       this.#unschedulable.forget(uid);
-      this.#told.delete(uid);
+      this.#reported.delete(uid);
       this.#options.placement.leave(uid);
     } else {
       this.#unschedulable.note(object, this.#options.clock.now());
@@ -160,9 +160,9 @@ export class OverflowController {
       optedIn: placement.optedIn(namespace),
       seen: this.#unschedulable.of(uid, clock.now()),
       afterMs: placement.overflowAfterSeconds(pod) * 1000,
-      told: this.#told.has(uid),
+      reported: this.#reported.has(uid),
       view: () => placement.observe(pod, find),
-      group: () => this.#unsettled(pod, find),
+      group: () => this.#pendingGroup(pod, find),
     };
   }
 
@@ -170,7 +170,7 @@ export class OverflowController {
     return this.#pods.store.byIndex(UID_INDEX, uid)[0];
   }
 
-  #unsettled(pod: Stored<Pod>, find: FindPod): UnsettledGroup | undefined {
+  #pendingGroup(pod: Stored<Pod>, find: FindPod): PendingGroup | undefined {
     const group = this.#options.placement.groupOf(pod, find);
     if (group === undefined || group.home !== undefined) return undefined;
     const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id);

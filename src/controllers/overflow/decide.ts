@@ -4,7 +4,7 @@ import { explain } from "../../placement/rank.ts";
 import { hostClaim, isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
-import { allRefusals, nextRetry, openMembers } from "../delegation/model/open-members.ts";
+import { allRefusals, nextRetry, openMembers } from "../delegation/decision/open-members.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 
 /** The reason of the event that says why a pod stays on the host. */
@@ -51,8 +51,8 @@ export function isUnplaced(pod: Pod): boolean {
  * The condition's time survives a restart, but may be older than a lifted gate: it counts within what was seen here.
  */
 export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
-  const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
-  return Math.min(Math.max(Number.isNaN(told) ? unplacedAt : told, otherwiseAt), unplacedAt);
+  const reportedAt = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
+  return Math.min(Math.max(Number.isNaN(reportedAt) ? unplacedAt : reportedAt, otherwiseAt), unplacedAt);
 }
 
 function decideMember(observed: Observed, now: number): OverflowDecision {
@@ -65,7 +65,7 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
     return { actions: tell(observed, message), outcome: "Waiting", requeueAt: now + GROUP_AGAIN_MS };
   }
   const soon = now + LOOK_AGAIN_MS;
-  if (view.follows === true || view.settling === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
+  if (view.follows === true || view.syncing === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const { ranking } = view;
   if (ranking === undefined) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const open = openMembers(ranking.fitting, view, now);
@@ -100,6 +100,6 @@ export function noRoomEither(refusals: readonly Refusal[]): string {
   return `no member cluster has room either: ${explain(refusals)}`;
 }
 
-function tell({ pod, told }: Observed, message: string): Action[] {
-  return told ? [] : [{ type: "tell", uid: pod.metadata.uid, message }];
+function tell({ pod, reported }: Observed, message: string): Action[] {
+  return reported ? [] : [{ type: "tell", uid: pod.metadata.uid, message }];
 }

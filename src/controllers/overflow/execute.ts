@@ -43,7 +43,7 @@ interface ExecutorOptions extends OverflowOptions {
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly groups: HostGroups;
   readonly unmarked: UnmarkedPods;
-  readonly onTold: (uid: string) => void;
+  readonly onReported: (uid: string) => void;
   readonly onRoom: () => void;
 }
 
@@ -189,12 +189,12 @@ export class Executor {
   }
 
   #tell({ uid, message }: ActionOf<"tell">, { key }: Context): undefined {
-    const { recorder, onTold } = this.#options;
+    const { recorder, onReported } = this.#options;
     const ref = objectRef(key);
     // The name holds for the pod's life: a restarted controller does not record the event again.
     const suffix = `overflow.${uid}`;
     recorder.record({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
-    onTold(uid);
+    onReported(uid);
   }
 }
 

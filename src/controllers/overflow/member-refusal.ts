@@ -11,7 +11,7 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
 import { isOfAllAlike, refusalOf } from "../api-refusal.ts";
 import { foreignMessage } from "../copying/executor.ts";
-import type { SharedBy } from "../delegation/model/decision.ts";
+import type { SharedBy } from "../delegation/decision/decision.ts";
 import { NEEDED } from "../dependencies/controller.ts";
 import { isUntryable } from "../try-delegate.ts";
 

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
-import type { View as PlacementObserved } from "../delegation/model/view.ts";
+import type { View as PlacementObserved } from "../delegation/decision/view.ts";
 
 /** Times at which this controller saw the pod schedulable or not; epoch ms by its own clock. */
 export interface Seen {
@@ -10,7 +10,7 @@ export interface Seen {
   readonly unplacedAt: number;
 }
 
-export interface UnsettledGroup {
+export interface PendingGroup {
   readonly text: string;
   /** The group has pods on the host's own nodes. Absent: not known. */
   readonly onHost?: boolean;
@@ -24,11 +24,11 @@ export interface Observed {
   readonly seen: Seen;
   readonly afterMs: number;
   /** The pod's author was told why it is not delegated. */
-  readonly told: boolean;
+  readonly reported: boolean;
   /** Returns the view for placement. Called only when the pod is due. */
   readonly view: () => PlacementObserved;
   /** Returns its group, unless that is in a member already. Called after `view`. */
-  readonly group?: () => UnsettledGroup | undefined;
+  readonly group?: () => PendingGroup | undefined;
 }
 
 export type Action =

@@ -38,14 +38,14 @@ export class EventFollower {
   /** The server may have been restored since. */
   #doubted = false;
   /** Earlier events have been passed on; epoch ms. */
-  #toldUntil: number;
+  #mirroredUntil: number;
   #lastProblem: string | undefined;
 
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
     this.#pause = new InterruptibleSleep(options.clock);
-    this.#toldUntil = options.clock.wall();
+    this.#mirroredUntil = options.clock.wall();
   }
 
   start(): void {
@@ -69,7 +69,7 @@ export class EventFollower {
         if (this.#doubted && this.#version !== undefined) await this.#confirm(this.#version, signal);
         this.#version ??= await this.#list(signal);
         await this.#watch(this.#version, signal);
-        this.#toldUntil = this.#options.clock.wall();
+        this.#mirroredUntil = this.#options.clock.wall();
         delayMs = this.#backoff.ended();
       } catch (error) {
         if (signal.aborted) return;
@@ -88,7 +88,7 @@ export class EventFollower {
 
   async #list(signal: AbortSignal): Promise<string> {
     const { client, fieldSelector, clock } = this.#options;
-    const since = this.#toldUntil - OVERLAP_MS;
+    const since = this.#mirroredUntil - OVERLAP_MS;
     const begunAt = clock.wall();
     let token: string | undefined;
     for (;;) {
@@ -103,7 +103,7 @@ export class EventFollower {
       for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, true);
       token = page.continue;
       if (token !== undefined) continue;
-      this.#toldUntil = begunAt;
+      this.#mirroredUntil = begunAt;
       return page.resourceVersion;
     }
   }
@@ -127,7 +127,7 @@ export class EventFollower {
         continue;
       }
       this.#version = event.object.metadata.resourceVersion;
-      this.#toldUntil = clock.wall();
+      this.#mirroredUntil = clock.wall();
       // Events expire an hour after they last happened.
       if (event.type !== "DELETED") this.#tell(event.object, event.type === "ADDED");
     }

@@ -16,11 +16,11 @@ export function concernsHost({ reason }: KubeEvent): boolean {
 
 /** The name follows from the member's event alone, so that several leaders write it once. */
 export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string): KubeEvent {
-  const { metadata, involvedObject, related: _, ...told } = event;
+  const { metadata, involvedObject, related: _, ...rest } = event;
   const { namespace, name, uid } = proxy;
   const { fieldPath } = involvedObject;
   return {
-    ...told,
+    ...rest,
     apiVersion: "v1",
     kind: "Event",
     metadata: {

@@ -21,7 +21,7 @@ import { workloadOf } from "./workload.ts";
 
 export interface Sharing extends OpenMembers {
   /** A member is not read yet. Until then it looks closed, and the division wrong. */
-  readonly settling: boolean;
+  readonly syncing: boolean;
 }
 
 export interface PreferencesOptions extends ControllerOptions {
@@ -41,7 +41,7 @@ interface RefusedMoves {
 }
 
 // A workload that changes is reconciled now and then, not with each of its pods.
-const SETTLE_MS = 2_000;
+const COALESCE_MS = 2_000;
 // Members change all the time.
 const MEMBERS_MS = 5_000;
 // A PodDisruptionBudget that allows no disruption now may do so soon.
@@ -106,7 +106,7 @@ export class PreferencesController {
 
   #onProxy(proxy: Stored<Pod>): void {
     const owner = controllerOf(proxy)?.uid;
-    if (owner !== undefined) this.#later(owner, SETTLE_MS);
+    if (owner !== undefined) this.#later(owner, COALESCE_MS);
   }
 
   #onMembers(): void {
@@ -117,7 +117,7 @@ export class PreferencesController {
   }
 
   #onDefaults(): void {
-    for (const owner of this.#options.owned.owners()) this.#later(owner, SETTLE_MS);
+    for (const owner of this.#options.owned.owners()) this.#later(owner, COALESCE_MS);
   }
 
   #later(owner: string, delayMs: number): void {

@@ -23,7 +23,7 @@ export interface PreferencesDecision {
 /** Keeps deletion costs such that scaling down keeps the division. */
 export function decide(observed: Observed, now: number): PreferencesDecision {
   // An event tells of each replica that is placed or ready, and of each member that is read.
-  if (observed.waiting > 0 || observed.settling) return { actions: [], outcome: "Changing" };
+  if (observed.waiting > 0 || observed.syncing) return { actions: [], outcome: "Changing" };
   if (observed.replacingUntil !== undefined) {
     return { actions: [], outcome: "Changing", requeueAt: observed.replacingUntil };
   }

@@ -37,7 +37,7 @@ export interface Observed extends OpenMembers {
   /** Replicas of other ReplicaSets of its Deployment or Rollout during an update. Absent: none. */
   readonly others?: OtherReplicas;
   /** A member is not read yet. Until then it looks closed, and the division wrong. */
-  readonly settling: boolean;
+  readonly syncing: boolean;
   readonly requests: Amounts;
   /** Held moves, by the member that did not take the replica. */
   readonly heldMoves: HeldWrites;

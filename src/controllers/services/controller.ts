@@ -17,7 +17,7 @@ import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
-import { isPreparedIn, type Needs, type Preparation } from "../delegation/model/needs.ts";
+import { isPreparedIn, type Needs, type Preparation } from "../delegation/decision/needs.ts";
 import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
 

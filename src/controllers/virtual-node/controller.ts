@@ -141,7 +141,7 @@ export class VirtualNodeController {
     });
     const lost = known.filter(({ metadata: { name } }) => {
       const member = registry.member(name);
-      return member === undefined ? registry.problem(name) !== undefined : !isHeard(member) && !member.settling;
+      return member === undefined ? registry.problem(name) !== undefined : !isHeard(member) && !member.syncing;
     }).length;
     if (!isHostLikelyCutOff(lost, known.length)) return undefined;
     return `${lost} of ${known.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
@@ -184,7 +184,7 @@ export class VirtualNodeController {
     const node = this.#nodeOf(name);
     // A new leader does not know the member yet, so the node's status stays. Its Lease is renewed without the member's nodes.
     const member = registry.member(name);
-    if (member?.settling === true && (node === undefined || !member.read)) return undefined;
+    if (member?.syncing === true && (node === undefined || !member.read)) return undefined;
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
       this.#deleted.delete(name);
@@ -261,13 +261,13 @@ export class VirtualNodeController {
     const ref = { name: virtualNodeName(name) };
     switch (action.type) {
       case "createNode": {
-        await this.#told(name, this.#createNode(action.node, name, signal));
+        await this.#notingRefusal(name, this.#createNode(action.node, name, signal));
         this.#write(name, { heartbeatAt: clock.now() });
         return ({ node }) => node !== undefined;
       }
       case "patchNode":
         return this.#patchNode(
-          this.#told(name, host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal })),
+          this.#notingRefusal(name, host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal })),
         );
       case "patchNodeStatus": {
         this.#write(name, { heartbeatAt: clock.now() });
@@ -323,7 +323,7 @@ export class VirtualNodeController {
   }
 
   /** Notes why the API server refuses the Cluster's labels or taints on the node, for the Cluster's status. */
-  async #told<T>(name: string, write: Promise<T>): Promise<T> {
+  async #notingRefusal<T>(name: string, write: Promise<T>): Promise<T> {
     try {
       const written = await write;
       this.#write(name, { refused: undefined });

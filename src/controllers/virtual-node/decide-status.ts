@@ -68,11 +68,11 @@ export function clusterStatus(
     Object.entries(counters).some(([field, value]) => !jsonEqual(current[field as keyof typeof current], value));
   if (!changed) return undefined;
   const condition = (
-    told: Pick<ClusterCondition, "type" | "status" | "reason" | "message">,
+    next: Pick<ClusterCondition, "type" | "status" | "reason" | "message">,
     earlier: ClusterCondition | undefined,
   ): ClusterCondition => ({
-    ...told,
-    lastTransitionTime: earlier?.status === told.status ? earlier.lastTransitionTime : at,
+    ...next,
+    lastTransitionTime: earlier?.status === next.status ? earlier.lastTransitionTime : at,
     ...(cluster.metadata.generation === undefined ? {} : { observedGeneration: cluster.metadata.generation }),
   });
   return {

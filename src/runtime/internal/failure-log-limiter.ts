@@ -13,7 +13,7 @@ const ANY_OTHER = Symbol("any other reason");
 export class FailureLogLimiter {
   readonly #clock: Pick<Clock, "now">;
   /** When each reason was last logged; epoch ms. */
-  readonly #told = new Map<string | typeof ANY_OTHER, number>();
+  readonly #loggedAt = new Map<string | typeof ANY_OTHER, number>();
   #workingSince: number | undefined;
   #owed = false;
   #flaps = false;
@@ -27,14 +27,14 @@ export class FailureLogLimiter {
     const now = this.#clock.now();
     if (this.#workingSince !== undefined) {
       this.#flaps = now - this.#workingSince < HEALTHY_MS;
-      if (!this.#flaps) this.#told.clear();
+      if (!this.#flaps) this.#loggedAt.clear();
       this.#workingSince = undefined;
     }
-    const isListed = this.#told.has(reason) || this.#told.size < MOST_REASONS;
+    const isListed = this.#loggedAt.has(reason) || this.#loggedAt.size < MOST_REASONS;
     const key = isListed ? reason : ANY_OTHER;
-    const at = this.#told.get(key);
+    const at = this.#loggedAt.get(key);
     if (at !== undefined && now - at < (this.#flaps ? FLAPPING_AGAIN_MS : AGAIN_AFTER_MS)) return false;
-    this.#told.set(key, now);
+    this.#loggedAt.set(key, now);
     this.#owed = true;
     return true;
   }

@@ -39,9 +39,9 @@ export class StoreCharges {
     return true;
   }
 
-  settle<T extends KubeObject>(staged: StagedList<T>): void {
+  commit<T extends KubeObject>(staged: StagedList<T>): void {
     this.#sizes = staged.sizes;
-    this.#bytes = staged.settle(this.#bytes);
+    this.#bytes = staged.commit(this.#bytes);
   }
 
   /** Returns all charged bytes to the budget, for good. */
@@ -69,7 +69,7 @@ export class StagedList<T extends KubeObject> {
 
   /** `replaced`: bytes of the object before. Returns false without room. */
   add(key: ObjectKey, object: Stored<T>, size: number, replaced: number): boolean {
-    // A smaller object releases its surplus in `settle`, after which nothing can fail.
+    // A smaller object releases its surplus in `commit`, after which nothing can fail.
     const more = Math.max(0, size - replaced);
     if (this.#budget?.hold(more) === false) return false;
     this.#held += more;
@@ -78,7 +78,7 @@ export class StagedList<T extends KubeObject> {
   }
 
   /** Returns the new total in bytes. */
-  settle(before: number): number {
+  commit(before: number): number {
     let bytes = 0;
     for (const size of this.sizes.values()) bytes += size;
     this.#budget?.hold(bytes - before - this.#held);

@@ -1,6 +1,6 @@
 import { DELEGATE_FINALIZER, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, PodStatus, Stored } from "../../../src/api/kubernetes.ts";
-import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
+import type { Action } from "../../../src/controllers/delegation/decision/decision.ts";
 import type { StatusPatch } from "../../../src/pods/feedback.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/pod-state.ts";
 import { same, withMetadata } from "./pods.ts";

@@ -1,7 +1,7 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { Action, DelegationDecision } from "../../../src/controllers/delegation/model/decision.ts";
-import { isNewlyRecorded, isSettled } from "../../../src/controllers/delegation/model/delegates.ts";
-import { hasProxy, type View } from "../../../src/controllers/delegation/model/view.ts";
+import type { Action, DelegationDecision } from "../../../src/controllers/delegation/decision/decision.ts";
+import { isNewlyRecorded, isBoundWithDelegate } from "../../../src/controllers/delegation/decision/delegates.ts";
+import { hasProxy, type View } from "../../../src/controllers/delegation/decision/view.ts";
 import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
 import { asksHostFirst, isOverflow } from "../../../src/pods/overflow.ts";
@@ -315,7 +315,7 @@ export function restart(world: World): World {
     versions: [undefined, truth(member)],
   }));
   const inherits =
-    proxy !== undefined && !isSettled(proxy) && !isOverflow(proxy) && !(isBound(proxy) && asksHostFirst(proxy));
+    proxy !== undefined && !isBoundWithDelegate(proxy) && !isOverflow(proxy) && !(isBound(proxy) && asksHostFirst(proxy));
   const memory = inherits ? remember({}, (memories) => memories.noteInherited(proxy.metadata.uid)) : {};
   const host = { versions: [proxy] };
   const overflow =

@@ -1,6 +1,6 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { View as PlacementObserved } from "../../../src/controllers/delegation/model/view.ts";
+import type { View as PlacementObserved } from "../../../src/controllers/delegation/decision/view.ts";
 import type { Observed, OverflowDecision } from "../../../src/controllers/overflow/model.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/pod-state.ts";
@@ -55,7 +55,7 @@ export function planOverflow(
       // Any moment after the scheduler's answer may be the one.
       seen: { unplacedAt: NOW },
       afterMs: 0,
-      told: true,
+      reported: true,
       view: () => withRefusals(view(pod), overflow),
     },
     NOW,

@@ -1,4 +1,4 @@
-import type { Memory } from "../../../src/controllers/delegation/model/memory.ts";
+import type { Memory } from "../../../src/controllers/delegation/decision/memory.ts";
 import { Memories } from "../../../src/controllers/delegation/placement/memories.ts";
 
 /** The model's only time; only earlier and later times differ from it. */

@@ -18,7 +18,7 @@ import { MEMBERS, type MemberName, PRIORITY_CLASSES } from "./members.ts";
 export class SimulatedMember implements PlacementMember {
   readonly name: MemberName;
   readonly read = true;
-  readonly settling = false;
+  readonly syncing = false;
   readonly requests: DelegateRequests = new DelegateRequests((requests) =>
     fitsLargest(requests, totalsOf(this.#nodes).largestNode),
   );
@@ -69,7 +69,7 @@ export class SimulatedMember implements PlacementMember {
       foreign: undefined,
       nodeTaints: [],
       usedIn: (namespace) => this.requests.usedIn(namespace),
-      keptFor: (proxyUid) => this.requests.keptFor(proxyUid),
+      reservedFor: (proxyUid) => this.requests.reservedFor(proxyUid),
       nodesFor: (needs) => this.#fits.fit(needs),
     });
   }

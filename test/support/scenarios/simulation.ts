@@ -11,8 +11,8 @@ import {
 } from "../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
-import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
-import type { View } from "../../../src/controllers/delegation/model/view.ts";
+import type { Action } from "../../../src/controllers/delegation/decision/decision.ts";
+import type { View } from "../../../src/controllers/delegation/decision/view.ts";
 import { ranked, repelledBy } from "../../../src/controllers/delegation/observe.ts";
 import { placementFacts } from "../../../src/controllers/delegation/placement/eligibility.ts";
 import { PlacementState } from "../../../src/controllers/delegation/placement/placement-state.ts";
@@ -233,7 +233,7 @@ export class Simulation {
           ...this.#placementState.divisions.costAnnotations(uid),
         };
         const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(action.member) };
-        reservations.settle(uid, action.member, proxy);
+        reservations.noteBound(uid, action.member, proxy);
         this.#update({ ...proxy, metadata: { ...proxy.metadata, annotations }, spec });
         return;
       }

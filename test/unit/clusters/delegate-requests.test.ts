@@ -100,7 +100,7 @@ describe("the requests of a member's delegates", () => {
       const counted = load();
       const requested = (): unknown => [counted.usedIn(), counted.usedIn("team")];
       counted.reserve("proxy", { cpu: 4, pods: 1 }, "team", true);
-      expect(counted.keptFor("proxy")).toEqual({ cpu: 4, pods: 1 });
+      expect(counted.reservedFor("proxy")).toEqual({ cpu: 4, pods: 1 });
       expect(requested()).toEqual(Array(2).fill({ cpu: 4, pods: 1 }));
       counted.count(asking("4"), "proxy");
       expect(requested()).toEqual(Array(2).fill({ cpu: 4, pods: 1 }));

@@ -127,7 +127,7 @@ test("keeps its delegates, is unreachable, and names the remedy when another clu
   told = [];
   await outage({ uid: "uid-of-other", items: [] });
   expect(member.probed).toMatchObject({ reachable: true });
-  expect([member.reachable, member.settling, member.delegates.size, told]).toEqual([false, false, 1, []]);
+  expect([member.reachable, member.syncing, member.delegates.size, told]).toEqual([false, false, 1, []]);
   expect(member.unreadable.pods).toBe(
     "another cluster answers: its namespace kube-system has uid uid-of-other, that of the member has uid-of-west; correct the " +
       "server and credentials in Secret legation-system/member-west, or, when the member was built anew and none of its pods runs " +
@@ -194,7 +194,7 @@ test("accepts a rebuilt member once its Cluster records the uid, without its ear
 test("reads nothing from another cluster, nor from one that does not answer the check", async () => {
   server = { ...server, uid: "uid-of-other", items: [] };
   const other = await started("uid-of-west");
-  expect([other.reachable, other.read, other.nodesRead, other.settling]).toEqual([false, false, false, false]);
+  expect([other.reachable, other.read, other.nodesRead, other.syncing]).toEqual([false, false, false, false]);
   await other.stop();
   server.uid = "ServerError";
   const silent = await started("uid-of-west");

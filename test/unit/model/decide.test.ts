@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
-import type { Action } from "../../../src/controllers/delegation/model/decision.ts";
-import type { View } from "../../../src/controllers/delegation/model/view.ts";
+import type { Action } from "../../../src/controllers/delegation/decision/decision.ts";
+import type { View } from "../../../src/controllers/delegation/decision/view.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 

@@ -123,7 +123,7 @@ describe("an operator's policy", () => {
       limits,
       used: kept,
       usedIn: () => kept,
-      keptFor: (uid) => (uid === "uid-1" ? kept : undefined),
+      reservedFor: (uid) => (uid === "uid-1" ? kept : undefined),
     });
     expect(words([west])).toBe("");
   });

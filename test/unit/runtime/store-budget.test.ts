@@ -33,7 +33,7 @@ test("staged sizes replace all charges", () => {
   charges.charge(b, 30);
   const staged = new StagedList(budget);
   expect(staged.add(a, object, 50, charges.of(a))).toBe(true);
-  charges.settle(staged);
+  charges.commit(staged);
   expect([charges.of(a), charges.of(b), leftOf(budget)]).toEqual([50, 0, 50]);
 });
 

@@ -105,7 +105,7 @@ describe("a refused write", () => {
     const used = (pods: number) => ({ message: `quota: pods=${pods}`, dedupe: "quota: pods" });
     expect(guard.refuse("web", "status", used(5))).toBe(true);
     expect(guard.refuse("web", "status", used(6))).toBe(false);
-    expect(guard.get("web", "status")?.refusal).toMatchObject({ why: used(6), told: used(5) });
+    expect(guard.get("web", "status")?.refusal).toMatchObject({ why: used(6), reported: used(5) });
     expect(guard.refuse("web", "status", { message: "denied by policy" })).toBe(true);
   });
 

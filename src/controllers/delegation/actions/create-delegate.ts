@@ -19,17 +19,17 @@ import {
   refusalOf,
 } from "../../api-refusal.ts";
 import { isUntryable, tryDelegate } from "../../try-delegate.ts";
-import type { ActionOf } from "../model/decision.ts";
-import { isSettled } from "../model/delegates.ts";
-import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../model/memory.ts";
-import { isPreparedIn } from "../model/needs.ts";
-import type { BackoffGrowth } from "../model/refusal-backoff.ts";
-import type { View } from "../model/view.ts";
+import type { ActionOf } from "../decision/decision.ts";
+import { isBoundWithDelegate } from "../decision/delegates.ts";
+import { CREATE_ENDS_MS, creationIn, MARKS, refusedCreationIn } from "../decision/memory.ts";
+import { isPreparedIn } from "../decision/needs.ts";
+import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
+import type { View } from "../decision/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import type { Reservations } from "../placement/reservations.ts";
 import { expectInMember, expectPrepared } from "./expectations.ts";
-import { findDelegate, mark } from "./restore-marks.ts";
+import { findDelegate, mark } from "./restore-delegate-marks.ts";
 import { SupportedFields } from "./supported-fields.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -279,8 +279,8 @@ export class Creation {
     // Refusals are counted apart: earlier failures of other kinds do not make one lasting.
     if (this.#isEarly(proxyUid, member, isEndless ? undefined : refusedCreationIn(member.name))) throw error;
     if (!isEndless) return;
-    const told = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
-    this.#options.refusedWrites.tell(key, proxyUid, "create", told);
+    const words = { reason: refused.reason, message: `${member.name}: ${refused.message}` };
+    this.#options.refusedWrites.tell(key, proxyUid, "create", words);
     throw error;
   }
 
@@ -296,7 +296,7 @@ export class Creation {
     const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
-      if (this.#isOurs(pod, proxyUid)) return this.#restoreMarks(member, proxyUid, pod, context);
+      if (this.#isOurs(pod, proxyUid)) return this.#restoreDelegateMarks(member, proxyUid, pod, context);
       const message = "a pod of that name, not made by Legation for this host, is there";
       const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
       this.#memories.noteAbsent(proxyUid);
@@ -313,7 +313,7 @@ export class Creation {
     return pod.metadata.uid === this.#memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
   }
 
-  #restoreMarks(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
+  #restoreDelegateMarks(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const memories = this.#memories;
     memories.noteUncertain(proxyUid, member.name);
     if (!memories.writes.mayWrite(proxyUid, MARKS)) return Promise.resolve(() => false);
@@ -331,7 +331,7 @@ export class Creation {
 }
 
 function isConfined(proxy: Stored<Pod> | undefined): boolean {
-  return proxy !== undefined && isSettled(proxy);
+  return proxy !== undefined && isBoundWithDelegate(proxy);
 }
 
 function growthAfter(error: KubeError, { delegates }: Member, namespace: string): BackoffGrowth {

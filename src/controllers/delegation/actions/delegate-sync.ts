@@ -7,11 +7,11 @@ import type { ForwardPatch } from "../../../pods/forward-record.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { HoldReason } from "../../../runtime/held-writes.ts";
 import { WriteGuard } from "../../../runtime/write-guard.ts";
-import type { ActionOf } from "../model/decision.ts";
-import { isFutile } from "../model/futile-writes.ts";
-import { RESIZE } from "../model/memory.ts";
-import type { View } from "../model/view.ts";
-import { type Purpose, statusPurpose, undone } from "../model/write-purpose.ts";
+import type { ActionOf } from "../decision/decision.ts";
+import { isFutile } from "../decision/futile-writes.ts";
+import { RESIZE } from "../decision/memory.ts";
+import type { View } from "../decision/view.ts";
+import { type Purpose, statusPurpose, undone } from "../decision/write-purpose.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import { expectChanged, expectInMember, expectOnProxy, isAtLeast } from "./expectations.ts";
@@ -55,8 +55,8 @@ export class DelegateSync {
       // A patch with parts is told once its parts were sent alone.
       if (patch.apart === undefined) {
         const { subresource = patch.body.spec === undefined ? "metadata" : "spec" } = patch;
-        const told = { reason: "NotForwarded", message: refused };
-        this.#options.refusedWrites.tell(context.key, proxyUid, `forward ${subresource}`, told);
+        const words = { reason: "NotForwarded", message: refused };
+        this.#options.refusedWrites.tell(context.key, proxyUid, `forward ${subresource}`, words);
       }
       for (const part of partsOf(patch)) {
         const expectation = await this.#send(member, { ...action, patch: part }, context);

@@ -15,10 +15,10 @@ import { memberOf } from "../../../pods/proxy.ts";
 import { notPlacedCondition } from "../../../pods/proxy-conditions.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import { failedAdmission } from "../../api-refusal.ts";
-import type { Action, ActionOf } from "../model/decision.ts";
-import type { Memory } from "../model/memory.ts";
-import { notBound } from "../model/report.ts";
-import type { View } from "../model/view.ts";
+import type { Action, ActionOf } from "../decision/decision.ts";
+import type { Memory } from "../decision/memory.ts";
+import { notBound } from "../decision/report.ts";
+import type { View } from "../decision/view.ts";
 import type { DelegationOptions, DelegationState } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import type { Reservations } from "../placement/reservations.ts";
@@ -26,7 +26,7 @@ import { Creation } from "./create-delegate.ts";
 import { DelegateSync, patchProxy } from "./delegate-sync.ts";
 import { expectChanged, expectDeleted, expectFinalizerRemoved, expectOnProxy, expectPrepared } from "./expectations.ts";
 import { PreviousLeader } from "./read-previous-delegates.ts";
-import { restoreMarks } from "./restore-marks.ts";
+import { restoreDelegateMarks } from "./restore-delegate-marks.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Expectation<View> | undefined>;
@@ -86,7 +86,7 @@ export class Executor {
       case "readPreviousDelegate":
         return this.#previousLeader.readDelegate(action, context);
       case "restoreMarks":
-        return restoreMarks(action, context, { ...this.#options, memories: this.#memories });
+        return restoreDelegateMarks(action, context, { ...this.#options, memories: this.#memories });
       case "bind":
         return this.#bind(action, context);
       case "addFinalizer":
@@ -213,7 +213,7 @@ export class Executor {
         return expectOnProxy(proxyUid, isBoundOrDeleting);
       }
       this.#noteBound(search, member);
-      const isNews = this.#reservations.settle(proxyUid, member, this.#state.proxies.get(key));
+      const isNews = this.#reservations.noteBound(proxyUid, member, this.#state.proxies.get(key));
       if (isNews) this.#options.events.emit("roomFreed");
     } catch (error) {
       // A conflict means bound already, being deleted or another pod: the backoff decides when to look again.
@@ -231,7 +231,7 @@ export class Executor {
     if (!isLastingRefusal(error) && !failedAdmission(error)) return;
     if (memories.writes.failed(proxyUid, `bind ${member}`, error) === "transient") return;
     const why = notBound(member, error.detail);
-    if (memories.isTold(proxyUid, why.message, this.#options.clock.now())) return;
+    if (memories.isReported(proxyUid, why.message, this.#options.clock.now())) return;
     await this.#report({ type: "report", proxyUid, ...why }, context);
   }
 
@@ -276,8 +276,8 @@ export class Executor {
     const { namespace = "", name } = objectRef(key);
     const seeAlso = `legation status pod ${name} -n ${namespace}`;
     recorder.record({ namespace, name, uid: proxyUid }, { reason, message, seeAlso });
-    const told = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
-    this.#memories.noteReported(proxyUid, told, clock.now());
+    const reported = { reason, message, ...(refusals === undefined ? {} : { refusals }) };
+    this.#memories.noteReported(proxyUid, reported, clock.now());
     return expectation;
   }
 

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { deletionGrace, isDeleting } from "../../../pods/pod-state.ts";
 import type { Expectation } from "../../../runtime/controller.ts";
 import { isBefore } from "../../../runtime/resource-version.ts";
-import type { View } from "../model/view.ts";
+import type { View } from "../decision/view.ts";
 
 export function expectInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Expectation<View> {
   return ({ members }) => {

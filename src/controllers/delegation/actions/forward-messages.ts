@@ -1,7 +1,7 @@
 import { isKubeError, isRefusal } from "../../../kube/errors.ts";
 import { deniedRight, isNotServed, quotaRefusal, withoutPodName } from "../../../kube/messages.ts";
 import type { ForwardPatch } from "../../../pods/forward-record.ts";
-import type { Purpose } from "../model/write-purpose.ts";
+import type { Purpose } from "../decision/write-purpose.ts";
 
 /** Returns undefined when the same request may succeed next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {

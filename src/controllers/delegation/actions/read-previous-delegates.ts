@@ -9,13 +9,13 @@ import { ownerOf } from "../../../pods/delegate.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import type { ActionOf, AskedMember } from "../model/decision.ts";
-import type { View } from "../model/view.ts";
+import type { ActionOf, AskedMember } from "../decision/decision.ts";
+import type { View } from "../decision/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import type { DelegateSync } from "./delegate-sync.ts";
 import { expectInMember } from "./expectations.ts";
-import { findDelegate } from "./restore-marks.ts";
+import { findDelegate } from "./restore-delegate-marks.ts";
 
 type ReadAction = ActionOf<"readPreviousDelegate">;
 type Context = ActionContext<ObjectKey>;
@@ -150,7 +150,7 @@ export class PreviousLeader {
     }
   }
 
-  /** Lists once for all proxies whose previous leader's requests had settled by then. */
+  /** Lists once for all proxies whose previous leader's requests had ended by then. */
   #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Answer<Unshown> {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
     const begunAt = this.#options.clock.now();

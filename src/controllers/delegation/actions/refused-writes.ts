@@ -3,11 +3,11 @@ import { isKubeError } from "../../../kube/errors.ts";
 import { withoutAmounts } from "../../../kube/messages.ts";
 import type { RefusedWrite } from "../../../pods/proxy-conditions.ts";
 import type { EventRecorder } from "../../../runtime/event-recorder.ts";
+import { HOLD_MS } from "../../../runtime/held-writes.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Emitter } from "../../events.ts";
-import type { Action } from "../model/decision.ts";
-import { HOLD_MS } from "../model/memory.ts";
+import type { Action } from "../decision/decision.ts";
 
 // A refused write is tried again after HOLD_MS at the latest, which renews the refusal.
 const REFUSED_MS = HOLD_MS + 60_000;

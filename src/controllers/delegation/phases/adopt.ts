@@ -1,9 +1,9 @@
 import { hasStarted } from "../../../pods/pod-state.ts";
-import { decided, type Phase } from "../model/decision.ts";
-import { boundMember, endsUnstarted, isFor, isRecorded, recordOn, withdraw } from "../model/delegates.ts";
-import { withoutConditionsOf } from "../model/feedback.ts";
-import { isFutile, writeAgainAt } from "../model/futile-writes.ts";
-import { statusPurpose } from "../model/write-purpose.ts";
+import { decided, type Phase } from "../decision/decision.ts";
+import { boundMember, endsUnstarted, isFor, isRecorded, recordOn, withdraw } from "../decision/delegates.ts";
+import { withoutConditionsOf } from "../decision/feedback.ts";
+import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
+import { statusPurpose } from "../decision/write-purpose.ts";
 
 /** A second delegate of a bound proxy is put on record if the proxy has never started; else it goes, so that the pod runs once. */
 export const adopt: Phase = (view, now) => {

@@ -1,11 +1,11 @@
-import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { mayHold } from "../model/memory.ts";
-import { quietFor, waitFor } from "../model/report.ts";
-import type { MemberView, PodView } from "../model/view.ts";
+import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { mayHold } from "../decision/memory.ts";
+import { quietFor, waitFor } from "../decision/report.ts";
+import type { MemberView, PodView } from "../decision/view.ts";
 import { READ_QUIETLY_MS } from "./choose.ts";
 
 /** A member that answers again has done by then what the previous leader had sent to it; ms. */
-export const SETTLES_MS = 1000;
+export const IN_FLIGHT_MS = 1000;
 
 /** Waits until members that may hold a delegate of the previous leader, or of an earlier connection, have shown or denied it. */
 export const awaitPreviousLeader: Phase = (view, now) => {
@@ -14,10 +14,10 @@ export const awaitPreviousLeader: Phase = (view, now) => {
   const unasked = unaskedOf(holding, view);
   const unread = holding.filter((member) => !member.read || (!member.reachable && unasked.includes(member)));
   if (unread.length > 0) return awaitRead(unread, view, now);
-  const settledAt = Math.max(...holding.map(settlesAt));
-  if (now < settledAt) return decided("Waiting", [], settledAt);
+  const requestsEndedAt = Math.max(...holding.map(requestsEndAt));
+  if (now < requestsEndedAt) return decided("Waiting", [], requestsEndedAt);
   if (unasked.length === 0) return undefined;
-  const asked = unasked.map((member) => ({ name: member.name, since: settlesAt(member) }));
+  const asked = unasked.map((member) => ({ name: member.name, since: requestsEndAt(member) }));
   return decided("Waiting", [{ type: "readPreviousDelegate", proxyUid: proxy.metadata.uid, members: asked }]);
 };
 
@@ -39,6 +39,6 @@ function unaskedOf(holding: readonly MemberView[], { members, memory }: PodView)
   return holding.filter(({ name }) => memory.confirmedAbsent?.includes(name) !== true);
 }
 
-function settlesAt({ reachableSince }: MemberView): number {
-  return reachableSince + SETTLES_MS;
+function requestsEndAt({ reachableSince }: MemberView): number {
+  return reachableSince + IN_FLIGHT_MS;
 }

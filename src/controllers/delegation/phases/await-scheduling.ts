@@ -4,14 +4,14 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import type { Ranking } from "../../../placement/rank.ts";
 import { isGated, silentSchedulerMessage, unschedulableMessage } from "../../../pods/pod-state.ts";
-import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../model/decision.ts";
-import { boundMember, type Holder, holderOf, withdrawWaiting } from "../model/delegates.ts";
-import { forwards } from "../model/forwarding.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { because } from "../model/needs.ts";
-import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../model/open-members.ts";
-import { report } from "../model/report.ts";
-import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
+import { type Action, type DelegationDecision, decided, type Phase, type SharedBy } from "../decision/decision.ts";
+import { boundMember, type Holder, holderOf, withdrawWaiting } from "../decision/delegates.ts";
+import { forwards } from "../decision/forwarding.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { because } from "../decision/needs.ts";
+import { allRefusals, nextRetry, openMembers, preemptable, withRefusal } from "../decision/open-members.ts";
+import { report } from "../decision/report.ts";
+import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
 // A scheduler that has nominated a node preempts pods there, and those may take long to end.
 const PREEMPTION_MS = 10 * 60_000;
@@ -22,8 +22,8 @@ export const awaitScheduling: Phase = (view, now) => {
   if (holder === undefined) return undefined;
   const unknown = unknownPlacement(view);
   if (unknown !== undefined && holder.removed !== true) {
-    const told = report(unknown, view, now);
-    return goOn(holder, told.actions, view, now, told.againAt);
+    const reports = report(unknown, view, now);
+    return goOn(holder, reports.actions, view, now, reports.againAt);
   }
   const { ranking } = view;
   if (ranking === undefined) return decided("Scheduling", [], now);
@@ -49,12 +49,12 @@ export const awaitBoundScheduling: Phase = (view, now) => {
     return decided("Scheduling", [...actions, ...changes], againAt, again);
   }
   const { actions, againAt } = report(why, view, now);
-  const told = [...actions, ...changes];
-  if (attempt === undefined || attempt.refusal !== undefined) return decided("Scheduling", told, againAt, again);
-  if (now < deadline) return decided("Scheduling", told, deadline, againAt, again);
+  const reports = [...actions, ...changes];
+  if (attempt === undefined || attempt.refusal !== undefined) return decided("Scheduling", reports, againAt, again);
+  if (now < deadline) return decided("Scheduling", reports, deadline, againAt, again);
   const { uid: proxyUid } = proxy.metadata;
   const refuse: Action = { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
-  return decided("Scheduling", [...told, refuse], againAt, again);
+  return decided("Scheduling", [...reports, refuse], againAt, again);
 };
 
 function leave(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision | undefined {
@@ -90,11 +90,11 @@ function moveOn(holder: Holder, ranking: Ranking, view: PodView, now: number): D
   const reservation: Action[] =
     roomy === undefined ? [] : [{ type: "reserve", member: roomy, proxyUid, requests: requestsIn(view, roomy) }];
   // Earlier refusals are listed with this one: without them the message would be new each time the pod comes round.
-  const told = message === undefined ? reportRefusals(holder, ranking, view, now, refusalsSoFar(view)) : undefined;
+  const reports = message === undefined ? reportRefusals(holder, ranking, view, now, refusalsSoFar(view)) : undefined;
   const refusal = refusalBy(holder);
   const refuse: Action = { type: "noteRefusal", proxyUid, refusal, nodesVersion, sharedBy: unschedulableFor(delegate) };
-  const actions = [...reservation, refuse, ...withdrawWaiting(holder), ...(told?.actions ?? [])];
-  return decided("Withdrawing", actions, told?.againAt);
+  const actions = [...reservation, refuse, ...withdrawWaiting(holder), ...(reports?.actions ?? [])];
+  return decided("Withdrawing", actions, reports?.againAt);
 }
 
 function wait(holder: Holder, ranking: Ranking, view: PodView, now: number): DelegationDecision {
@@ -108,13 +108,13 @@ function wait(holder: Holder, ranking: Ranking, view: PodView, now: number): Del
 /** Lets the delegate wait, and forwards changes: a toleration that is added may be all that it lacks. */
 function goOn(
   { name, delegate }: Holder,
-  told: readonly Action[],
+  reports: readonly Action[],
   view: PodView,
   now: number,
   ...times: readonly (number | undefined)[]
 ): DelegationDecision {
   const changes = forwards(view.proxy, name, delegate, view, now);
-  return decided("Scheduling", [...told, ...changes], ...times, writeAgainAt(view.memory, changes, now));
+  return decided("Scheduling", [...reports, ...changes], ...times, writeAgainAt(view.memory, changes, now));
 }
 
 function progressOf(

@@ -2,11 +2,11 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
 import { explain } from "../../../placement/rank.ts";
 import { isBound, isTerminal } from "../../../pods/pod-state.ts";
-import { type Action, decided, type Phase } from "../model/decision.ts";
-import { bindTo, holderOf, ranUntold } from "../model/delegates.ts";
-import { because } from "../model/needs.ts";
-import { waitFor } from "../model/report.ts";
-import type { PodView } from "../model/view.ts";
+import { type Action, decided, type Phase } from "../decision/decision.ts";
+import { bindTo, holderOf, ranUntold } from "../decision/delegates.ts";
+import { because } from "../decision/needs.ts";
+import { waitFor } from "../decision/report.ts";
+import type { PodView } from "../decision/view.ts";
 
 /** The member's scheduler has bound the delegate: the proxy is bound to the member's virtual node. */
 export const bind: Phase = (view, now) => {
@@ -34,12 +34,12 @@ export const bindDeparted: Phase = ({ proxy, members }) => {
 };
 
 /** Tells the author which members refused the pod before this one took it, unless a report has. */
-function announce(holder: string, { proxy, memory: { attempts, told } }: PodView): Action[] {
+function announce(holder: string, { proxy, memory: { attempts, reported } }: PodView): Action[] {
   const refusals: Refusal[] = Object.values(attempts).flatMap(({ refusal }) => refusal ?? []);
-  const isTold = ({ cluster, message, dedupe = message }: Refusal): boolean =>
-    told?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) === true;
-  const untold = refusals.filter((refusal) => refusal.cluster !== holder && !isTold(refusal));
-  if (untold.length === 0) return [];
-  const message = `${explain(untold)}; placed in ${holder}`;
+  const isReported = ({ cluster, message, dedupe = message }: Refusal): boolean =>
+    reported?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) === true;
+  const unreported = refusals.filter((refusal) => refusal.cluster !== holder && !isReported(refusal));
+  if (unreported.length === 0) return [];
+  const message = `${explain(unreported)}; placed in ${holder}`;
   return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
 }

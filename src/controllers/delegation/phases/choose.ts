@@ -1,11 +1,11 @@
 import type { Refusal } from "../../../placement/candidate.ts";
 import { isGated } from "../../../pods/pod-state.ts";
-import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { createIn } from "../model/delegates.ts";
-import { because, isPrepared } from "../model/needs.ts";
-import { allRefusals, nextRetry, openMembers, parkable } from "../model/open-members.ts";
-import { quietFor, waitFor, waitingSince } from "../model/report.ts";
-import { type PodView, requestsIn, unknownPlacement } from "../model/view.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { createIn } from "../decision/delegates.ts";
+import { because, isPrepared } from "../decision/needs.ts";
+import { allRefusals, nextRetry, openMembers, parkable } from "../decision/open-members.ts";
+import { quietFor, waitFor, waitingSince } from "../decision/report.ts";
+import { type PodView, requestsIn, unknownPlacement } from "../decision/view.ts";
 
 // A slow member has answered by then; a lost one is known to be lost, as its probe hurries.
 const AWAIT_MS = 10_000;
@@ -33,10 +33,10 @@ export const followGroup: Phase = (view, now) =>
 
 /** Waits for objects that the pod names and the host lacks, and for members that are still being read for the workload's division. */
 export const awaitNeeds: Phase = (view, now) => {
-  const { needs, settling } = view;
+  const { needs, syncing } = view;
   if (needs?.state === "missing") return waitFor({ reason: needs.reason, message: needs.message }, view, now);
   // Events of their own tell when either has been read.
-  return needs?.state === "awaited" || settling === true ? decided("Waiting", []) : undefined;
+  return needs?.state === "awaited" || syncing === true ? decided("Waiting", []) : undefined;
 };
 
 /** The best member that takes the pod gets its delegate. Where none has room, the pod waits in the best of them. */

@@ -7,7 +7,7 @@ import {
   isDeleting,
   isTerminal,
 } from "../../../pods/pod-state.ts";
-import { type Action, decided, type Phase } from "../model/decision.ts";
+import { type Action, decided, type Phase } from "../decision/decision.ts";
 import {
   blocksDeletion,
   boundMember,
@@ -17,11 +17,11 @@ import {
   isRecorded,
   isSurplus,
   surplusAwaitedUntil,
-} from "../model/delegates.ts";
-import { feedback, notReadyWrite } from "../model/feedback.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { mayHold } from "../model/memory.ts";
-import { type MemberView, type PodView, wallTime } from "../model/view.ts";
+} from "../decision/delegates.ts";
+import { feedback, notReadyWrite } from "../decision/feedback.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { mayHold } from "../decision/memory.ts";
+import { type MemberView, type PodView, wallTime } from "../decision/view.ts";
 
 // The kubelet's own minimum (calculateEffectiveGracePeriod in kubelet/pod_workers.go): with less, the pod goes before its end is shown.
 const SHORTEST_GRACE_SECONDS = 1;

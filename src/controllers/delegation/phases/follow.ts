@@ -1,12 +1,12 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { notReady, statusFrom } from "../../../pods/feedback.ts";
 import { deletionGrace, isDeleting, isReplaced, isTerminal } from "../../../pods/pod-state.ts";
-import { type Action, decided, type Phase } from "../model/decision.ts";
-import { boundMember, isFor, isRecorded, withdraw } from "../model/delegates.ts";
-import { feedback, statusWrite } from "../model/feedback.ts";
-import { forwards, refusedResize } from "../model/forwarding.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { type PodView, wallTime } from "../model/view.ts";
+import { type Action, decided, type Phase } from "../decision/decision.ts";
+import { boundMember, isFor, isRecorded, withdraw } from "../decision/delegates.ts";
+import { feedback, statusWrite } from "../decision/feedback.ts";
+import { forwards, refusedResize } from "../decision/forwarding.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { type PodView, wallTime } from "../decision/view.ts";
 
 /** The proxy and its recorded delegate are kept alike: status comes back, changes go there. */
 export const follow: Phase = (view, now) => {

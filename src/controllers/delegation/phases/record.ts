@@ -1,7 +1,7 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { hasStarted, isBound, isTerminal } from "../../../pods/pod-state.ts";
-import { decided, type Phase } from "../model/decision.ts";
-import { boundMember, endsUnstarted, hasFinalizer, isFor, ranUntold, recordOn } from "../model/delegates.ts";
+import { decided, type Phase } from "../decision/decision.ts";
+import { boundMember, endsUnstarted, hasFinalizer, isFor, ranUntold, recordOn } from "../decision/delegates.ts";
 
 /** A proxy that was bound without Legation's finalizer gets it first, so that no delegate is left behind. */
 export const addFinalizer: Phase = ({ proxy }) =>

@@ -1,11 +1,11 @@
 import { controllerOf, hasStarted } from "../../../pods/pod-state.ts";
-import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { boundMember, createIn, lastRecorded, surplusHolders } from "../model/delegates.ts";
-import { withoutConditionsOf } from "../model/feedback.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { because, isPrepared, whyUnprepared } from "../model/needs.ts";
-import { waitFor } from "../model/report.ts";
-import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../model/view.ts";
+import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { boundMember, createIn, lastRecorded, surplusHolders } from "../decision/delegates.ts";
+import { withoutConditionsOf } from "../decision/feedback.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { because, isPrepared, whyUnprepared } from "../decision/needs.ts";
+import { waitFor } from "../decision/report.ts";
+import { type MemberView, type PodView, refusalOfOwnMember, unknownPlacement } from "../decision/view.ts";
 
 // Pause between two looks at what a bound proxy waits for, as no event tells.
 const LOOK_AGAIN_MS = 1000;

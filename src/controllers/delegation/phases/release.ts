@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { deletionGrace, isBound, isTerminal } from "../../../pods/pod-state.ts";
-import { type Action, decided, type Phase } from "../model/decision.ts";
+import { type Action, decided, type Phase } from "../decision/decision.ts";
 import {
   awaitsDelegate,
   blocksDeletion,
@@ -12,10 +12,10 @@ import {
   isAbandoned,
   isRecorded,
   withdraw,
-} from "../model/delegates.ts";
-import { notReadyWrite, statusWrite, verdict } from "../model/feedback.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { type PodView, wallTime } from "../model/view.ts";
+} from "../decision/delegates.ts";
+import { notReadyWrite, statusWrite, finalStatusWrite } from "../decision/feedback.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { type PodView, wallTime } from "../decision/view.ts";
 import { confirmGoneIn } from "./vanished.ts";
 
 /** Legation's finalizer does not hold the proxy that is being deleted. As the kubelet does, what still runs of it is deleted. */
@@ -64,5 +64,5 @@ function lastStatus(view: PodView, now: number): Action[] {
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base: Stored<Pod> = shown === undefined ? proxy : { ...proxy, status: shown };
   const message = "The pod was deleted before its final status was seen";
-  return verdict(proxy, lostStatus(base, { message, now: wallTime(view, now) }));
+  return finalStatusWrite(proxy, lostStatus(base, { message, now: wallTime(view, now) }));
 }

@@ -1,12 +1,12 @@
 import { timestamp } from "../../../api/kubernetes.ts";
 import { isDeleting } from "../../../pods/pod-state.ts";
 import { refusedConditions } from "../../../pods/proxy-conditions.ts";
-import { decided, type Phase } from "../model/decision.ts";
-import { blocksDeletion } from "../model/delegates.ts";
-import { isFutile, writeAgainAt } from "../model/futile-writes.ts";
-import { RESIZE } from "../model/memory.ts";
-import { wallTime } from "../model/view.ts";
-import { statusPurpose } from "../model/write-purpose.ts";
+import { decided, type Phase } from "../decision/decision.ts";
+import { blocksDeletion } from "../decision/delegates.ts";
+import { isFutile, writeAgainAt } from "../decision/futile-writes.ts";
+import { RESIZE } from "../decision/memory.ts";
+import { wallTime } from "../decision/view.ts";
+import { statusPurpose } from "../decision/write-purpose.ts";
 
 /** The condition `legation.dev/Refused` names the writes that a cluster refuses. It comes first: the next write may be refused, too. */
 export const showRefusedWrites: Phase = (view, now) => {
@@ -15,7 +15,7 @@ export const showRefusedWrites: Phase = (view, now) => {
     // The condition PodResizePending shows a resize.
     refusal === undefined || now >= until || write === RESIZE
       ? []
-      : [{ ...refusal.told, since: timestamp(wallTime(view, refusal.since)) }],
+      : [{ ...refusal.reported, since: timestamp(wallTime(view, refusal.since)) }],
   );
   const conditions = refusedConditions(proxy, refused);
   if (conditions.length === 0) return undefined;

@@ -1,9 +1,9 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import { ownerOf } from "../../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
-import type { Action } from "../model/decision.ts";
-import { awaitsDelegate, isSurplus, surplusHolders, withdraw } from "../model/delegates.ts";
-import { hasProxy, type View } from "../model/view.ts";
+import type { Action } from "../decision/decision.ts";
+import { awaitsDelegate, isSurplus, surplusHolders, withdraw } from "../decision/delegates.ts";
+import { hasProxy, type View } from "../decision/view.ts";
 
 /** A member that keeps what is to be swept is asked again after this long; ms. */
 export const SWEEP_AGAIN_MS = 10_000;

@@ -1,12 +1,12 @@
 import { virtualNodeName } from "../../../api/keys.ts";
 import { isBound, unschedulableMessage } from "../../../pods/pod-state.ts";
-import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { bindTo, boundMember, holderOf } from "../model/delegates.ts";
-import { notReadyWrite } from "../model/feedback.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { because } from "../model/needs.ts";
-import { waitFor } from "../model/report.ts";
-import type { MemberView, PodView } from "../model/view.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { bindTo, boundMember, holderOf } from "../decision/delegates.ts";
+import { notReadyWrite } from "../decision/feedback.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { because } from "../decision/needs.ts";
+import { waitFor } from "../decision/report.ts";
+import type { MemberView, PodView } from "../decision/view.ts";
 
 /** The member of a bound proxy does not answer, or has still to be read: what runs there is not known. */
 export const unreachable: Phase = (view, now) => {

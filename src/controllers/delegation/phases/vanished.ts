@@ -3,12 +3,12 @@ import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { askedGrace, isDeleting, isTerminal } from "../../../pods/pod-state.ts";
 import { heldUntil } from "../../../runtime/held-writes.ts";
-import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { boundMember, isFor, lastRecorded } from "../model/delegates.ts";
-import { feedback, verdict } from "../model/feedback.ts";
-import { writeAgainAt } from "../model/futile-writes.ts";
-import { MARKS } from "../model/memory.ts";
-import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../model/view.ts";
+import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { boundMember, isFor, lastRecorded } from "../decision/delegates.ts";
+import { feedback, finalStatusWrite } from "../decision/feedback.ts";
+import { writeAgainAt } from "../decision/futile-writes.ts";
+import { MARKS } from "../decision/memory.ts";
+import { type MemberView, type PodView, refusalOfOwnMember, wallTime } from "../decision/view.ts";
 
 /** The recorded delegate ended before it went: its last status is the pod's. */
 export const endedBeforeItWent: Phase = (view, now) => {
@@ -62,6 +62,6 @@ export const vanished: Phase = (view, now) => {
   const shown = last === undefined ? undefined : statusFrom(proxy, last, { gone: true });
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wallTime(view, now) });
-  const actions = verdict(proxy, wanted);
+  const actions = finalStatusWrite(proxy, wanted);
   return decided("Vanished", actions, writeAgainAt(view.memory, actions, now));
 };

@@ -1,5 +1,5 @@
 import { isBound } from "../../../pods/pod-state.ts";
-import { type DelegationDecision, decided, type Phase } from "../model/decision.ts";
+import { type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
 import {
   boundMember,
   endsUnstarted,
@@ -9,11 +9,11 @@ import {
   surplusHolders,
   withdraw,
   withdrawWaiting,
-} from "../model/delegates.ts";
-import { CREATE_ENDS_MS } from "../model/memory.ts";
-import type { PodView } from "../model/view.ts";
+} from "../decision/delegates.ts";
+import { CREATE_ENDS_MS } from "../decision/memory.ts";
+import type { PodView } from "../decision/view.ts";
 
-/** The delegate that waits for a node goes. Of two that have nodes, the Binding settles which stays. */
+/** The delegate that waits for a node goes. Of two that have nodes, the Binding decides which stays. */
 export const withdrawDuplicates: Phase = (view) => {
   const holder = holderOf(view);
   const duplicates = holdersOf(view).filter(
@@ -29,7 +29,7 @@ export const awaitWithdrawal: Phase = (view) => {
   return decided("Withdrawing", []);
 };
 
-/** Another member may have got the delegate after this one: whether it has is known before the Binding settles which stays. */
+/** Another member may have got the delegate after this one: whether it has is known before the Binding decides which stays. */
 export const confirmOther: Phase = (view, now) => {
   const { uncertain } = view.memory;
   const other = view.members.find(({ name, reachable }) => name === uncertain && reachable);

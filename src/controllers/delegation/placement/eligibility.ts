@@ -20,8 +20,8 @@ import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Sharing } from "../../preferences/controller.ts";
 import type { Divisions } from "../../preferences/divisions.ts";
-import { type Needs, preparationIn, refusalIn } from "../model/needs.ts";
-import type { ShapeRefusal, View } from "../model/view.ts";
+import { type Needs, preparationIn, refusalIn } from "../decision/needs.ts";
+import type { ShapeRefusal, View } from "../decision/view.ts";
 import type { Groups } from "./groups.ts";
 import type { PlacementMember, PlacementMembers, PodRules } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
@@ -38,7 +38,7 @@ export interface Eligibility {
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** A member that the division counts on is still being read. */
-  readonly settling?: boolean;
+  readonly syncing?: boolean;
   /** Another pod of the group is being placed first. */
   readonly follows?: boolean;
   /** Returns why the author's placement leaves a member out. Such a member never had the pod. */
@@ -58,14 +58,14 @@ export function placementFacts({
   optedIn,
   invalid,
   named,
-  settling,
+  syncing,
   follows,
-}: Eligibility): Pick<View, "optedIn" | "invalid" | "named" | "settling" | "follows"> {
+}: Eligibility): Pick<View, "optedIn" | "invalid" | "named" | "syncing" | "follows"> {
   return {
     ...(optedIn === undefined ? {} : { optedIn }),
     ...(invalid === undefined ? {} : { invalid }),
     ...(named === undefined ? {} : { named }),
-    ...(settling === undefined ? {} : { settling }),
+    ...(syncing === undefined ? {} : { syncing }),
     ...(follows === undefined ? {} : { follows }),
   };
 }
@@ -185,7 +185,7 @@ export class Eligibilities {
     };
   }
 
-  #division(proxy: Stored<Pod>, placement: RequestedPlacement): Pick<Eligibility, "rules" | "settling"> {
+  #division(proxy: Stored<Pod>, placement: RequestedPlacement): Pick<Eligibility, "rules" | "syncing"> {
     const { preferences } = placement;
     if (preferences === undefined) {
       return {
@@ -197,7 +197,7 @@ export class Eligibilities {
     }
     const sharing = this.#sharing(placement, preferences);
     return {
-      settling: sharing.some(({ settling }) => settling),
+      syncing: sharing.some(({ syncing }) => syncing),
       rules: () => {
         const { policy, wishes } = this.#options.podRules.of(proxy, placement);
         const open = openTo(sharing, policy).filter(
@@ -237,7 +237,7 @@ export class Eligibilities {
       candidates,
       full: new Set(full.map(({ name }) => name)),
       closed: new Set([...closed.map(({ name }) => name), ...unconnected]),
-      settling: sharing.some((member) => member.settling),
+      syncing: sharing.some((member) => member.syncing),
       ...requestsIn(proxy, placement.overrides),
     };
   }

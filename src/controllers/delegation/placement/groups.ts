@@ -99,7 +99,7 @@ export class Groups {
     own.bound = true;
     own.member = member;
     group.bound.set(member, (group.bound.get(member) ?? 0) + 1);
-    this.#settle(group);
+    this.#chooseHome(group);
   }
 
   /** Notes the member where an unbound proxy has its delegate, or is about to; undefined: none any more. */
@@ -132,7 +132,7 @@ export class Groups {
       else group.bound.delete(entry.member);
     }
     if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
-    else if (entry.bound) this.#settle(group);
+    else if (entry.bound) this.#chooseHome(group);
     else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
   }
 
@@ -169,7 +169,7 @@ export class Groups {
   }
 
   /** The member of most bound pods is the home. Several have some only if the group was named later. */
-  #settle(group: Group): void {
+  #chooseHome(group: Group): void {
     const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
     if (home === group.home) return;
     group.home = home;

@@ -37,7 +37,7 @@ export class KnownPods {
   }
 
   /** Drops a pod that became a proxy, or will not. Returns it if it was about to. */
-  settle(uid: string): Stored<Pod> | undefined {
+  leave(uid: string): Stored<Pod> | undefined {
     const pod = this.#joining.get(uid);
     this.#joining.delete(uid);
     return pod;

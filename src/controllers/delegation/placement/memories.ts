@@ -6,18 +6,17 @@ import { WriteGuard } from "../../../runtime/write-guard.ts";
 import {
   type Attempt,
   creationIn,
-  HOLD_MS,
   type Memory,
   NOTHING,
   refusedCreationIn,
   type SentBinding,
   type SentRecord,
-} from "../model/memory.ts";
-import type { WaitReason } from "../model/needs.ts";
-import { type BackoffGrowth, backoffAfterRefusal } from "../model/refusal-backoff.ts";
+} from "../decision/memory.ts";
+import type { WaitReason } from "../decision/needs.ts";
+import { type BackoffGrowth, backoffAfterRefusal } from "../decision/refusal-backoff.ts";
 
 export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {
-  return new WriteGuard({ clock, holdMs: HOLD_MS });
+  return new WriteGuard({ clock });
 }
 
 /** The delegation controller's memory, by proxy uid. A `Memory` that was read never changes. */
@@ -153,17 +152,17 @@ export class Memories {
     if (reserved === undefined && !ends) this.#onPlace(proxyUid, member);
     if (uncertain !== member && attempts[member] !== undefined) return;
     this.#change(proxyUid, (memory) => ({
-      ...(uncertain === member ? settled(memory) : memory),
+      ...(uncertain === member ? withoutUncertain(memory) : memory),
       attempts: { ...memory.attempts, [member]: memory.attempts[member] ?? { since: now, refusalCount: 0 } },
     }));
   }
 
   noteAbsent(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
-    this.#changeKnown(proxyUid, settled);
+    this.#changeKnown(proxyUid, withoutUncertain);
   }
 
-  /** The proxy has no place any more, nor a promise of one. */
+  /** The proxy has no place any more, nor a reservation. */
   noteUnplaced(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     this.#changeKnown(proxyUid, ({ reserved: _, ...memory }) => ({ ...memory, attempts: finished(memory) }));
@@ -178,13 +177,13 @@ export class Memories {
 
   noteReported(proxyUid: string, { reason, message, refusals }: WaitReason, now: number): void {
     const next = { reason, message, at: now, ...(refusals === undefined ? {} : { refusals }) };
-    this.#change(proxyUid, (memory) => ({ ...memory, told: next }));
+    this.#change(proxyUid, (memory) => ({ ...memory, reported: next }));
   }
 
   /** Reports whether the author was told this last, in an event that has not expired. */
-  isTold(proxyUid: string, message: string, now: number): boolean {
-    const { told } = this.of(proxyUid);
-    return told?.message === message && now < (told.at ?? 0) + REPEAT_EVENT_AFTER_MS;
+  isReported(proxyUid: string, message: string, now: number): boolean {
+    const { reported } = this.of(proxyUid);
+    return reported?.message === message && now < (reported.at ?? 0) + REPEAT_EVENT_AFTER_MS;
   }
 
   noteGone(proxyUid: string, delegateUid: string): void {
@@ -213,7 +212,7 @@ export class Memories {
   }
 }
 
-function settled({ uncertain: _, uncertainCreate: __, ...memory }: Memory): Memory {
+function withoutUncertain({ uncertain: _, uncertainCreate: __, ...memory }: Memory): Memory {
   return memory;
 }
 

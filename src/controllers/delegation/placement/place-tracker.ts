@@ -3,8 +3,8 @@ import type { Registry } from "../../../clusters/registry.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import { endsUnstarted, isFor, isSettled, ranUntold } from "../model/delegates.ts";
-import { creationIn } from "../model/memory.ts";
+import { endsUnstarted, isFor, isBoundWithDelegate, ranUntold } from "../decision/delegates.ts";
+import { creationIn } from "../decision/memory.ts";
 import type { PlacementState } from "./placement-state.ts";
 
 export interface PlaceTrackerOptions {
@@ -31,7 +31,7 @@ export class PlaceTracker {
       return;
     }
     if (!isBound(proxy)) this.#unplace(key, proxy);
-    if (!isSettled(proxy)) this.#noteHolder(key, proxy);
+    if (!isBoundWithDelegate(proxy)) this.#noteHolder(key, proxy);
   }
 
   /** The delegate that stays counts, where there are two. */

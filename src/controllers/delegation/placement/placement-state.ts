@@ -10,7 +10,7 @@ import type { ReadStore } from "../../../runtime/store.ts";
 import type { WriteGuard } from "../../../runtime/write-guard.ts";
 import type { Emitter } from "../../events.ts";
 import { Divisions } from "../../preferences/divisions.ts";
-import type { View } from "../model/view.ts";
+import type { View } from "../decision/view.ts";
 import { Eligibilities } from "./eligibility.ts";
 import { Groups } from "./groups.ts";
 import { KnownPods } from "./known-pods.ts";
@@ -112,14 +112,14 @@ export class PlacementState {
   }
 
   giveUp(uid: string, member: string): void {
-    const pod = this.#pods.settle(uid);
+    const pod = this.#pods.leave(uid);
     this.reservations.unmade(uid, member);
     this.memories.noteGivenUp(uid);
     if (pod !== undefined && !this.#pods.isProxy(uid)) this.spread.remove(pod.metadata);
   }
 
   update(proxy: Stored<Pod>): void {
-    this.#pods.settle(proxy.metadata.uid);
+    this.#pods.leave(proxy.metadata.uid);
     this.divisions.update(proxy);
     this.podRules.update(proxy);
     this.spread.update(proxy);
@@ -128,7 +128,7 @@ export class PlacementState {
   /** Forgets a proxy. Reports whether other pods may have its room, or waited for its trial. */
   remove(proxy: Stored<Pod>): boolean {
     const { uid, namespace = "" } = proxy.metadata;
-    this.#pods.settle(uid);
+    this.#pods.leave(uid);
     const awaited = this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);

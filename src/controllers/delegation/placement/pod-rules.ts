@@ -13,7 +13,7 @@ import { memberOf } from "../../../pods/proxy.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
-import { mayHold } from "../model/memory.ts";
+import { mayHold } from "../decision/memory.ts";
 import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { KnownPods } from "./known-pods.ts";
 import type { Memories } from "./memories.ts";
@@ -25,7 +25,7 @@ export interface PlacementMember {
   readonly name: string;
   readonly read: boolean;
   /** The member's delegates are still being read, and nothing says that they cannot be. */
-  readonly settling: boolean;
+  readonly syncing: boolean;
   /** Changes with each event that may let it take a pod that it refused. */
   readonly roomVersion: string;
   readonly requests: Pick<DelegateRequests, "reserve" | "release">;

@@ -1,9 +1,9 @@
 import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal, RefusalReason } from "../../../placement/candidate.ts";
-import type { SharedBy } from "../model/decision.ts";
-import { RETRY_AFTER_MS } from "../model/refusal-backoff.ts";
-import type { ShapeRefusal } from "../model/view.ts";
+import type { SharedBy } from "../decision/decision.ts";
+import { RETRY_AFTER_MS } from "../decision/refusal-backoff.ts";
+import type { ShapeRefusal } from "../decision/view.ts";
 
 interface Entry extends ShapeRefusal {
   /** The member's `roomVersion` at the refusal. */

@@ -3,8 +3,8 @@ import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { SharedBy } from "../model/decision.ts";
-import type { BackoffGrowth } from "../model/refusal-backoff.ts";
+import type { SharedBy } from "../decision/decision.ts";
+import type { BackoffGrowth } from "../decision/refusal-backoff.ts";
 import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
@@ -43,7 +43,7 @@ export class Reservations {
   /** Reserves room for a delegate that is about to be created. Reports whether room elsewhere became free. */
   attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes, clock } = this.#options;
-    const freed = this.#releaseKept(proxyUid, member);
+    const freed = this.#releaseReserved(proxyUid, member);
     const now = clock.now();
     memories.noteAttempt(proxyUid, member, now, asked.parked);
     // A parked pod is no trial: it does not ask for a node now.
@@ -56,7 +56,7 @@ export class Reservations {
 
   /** Reserves room in a member while another one still has the pod. Reports whether room in a third one became free. */
   reserve(proxyUid: string, member: string, asked: Asked): boolean {
-    const freed = this.#releaseKept(proxyUid, member);
+    const freed = this.#releaseReserved(proxyUid, member);
     this.#options.memories.noteReserved(proxyUid, member);
     this.#take(proxyUid, member, asked);
     return freed;
@@ -96,10 +96,10 @@ export class Reservations {
   }
 
   /** The proxy is bound, whether the host shows it or not. Reports whether other pods may try again. */
-  settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
+  noteBound(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes } = this.#options;
     const { lastReserved = member } = memories.of(proxyUid);
-    // The scheduler was faster than the withdrawal that the promise was for.
+    // The scheduler was faster than the withdrawal that the reservation was for.
     if (lastReserved !== member) this.release(proxyUid, lastReserved);
     if (pod?.metadata.uid === proxyUid && !isBound(pod)) memories.noteDone(proxyUid, "binding");
     else memories.forget(proxyUid);
@@ -110,7 +110,7 @@ export class Reservations {
   /** Reports whether room became free or other pods waited for the pod's trial. */
   end(proxyUid: string): boolean {
     const hadRoom = this.#options.memories.of(proxyUid).lastReserved !== undefined;
-    this.#releaseKept(proxyUid);
+    this.#releaseReserved(proxyUid);
     this.#options.memories.forget(proxyUid);
     return this.#options.shapes.abandon(proxyUid) || hadRoom;
   }
@@ -120,7 +120,7 @@ export class Reservations {
   }
 
   /** Reports whether the released room was in another member than `next`. */
-  #releaseKept(proxyUid: string, next?: string): boolean {
+  #releaseReserved(proxyUid: string, next?: string): boolean {
     const { lastReserved } = this.#options.memories.of(proxyUid);
     return lastReserved !== undefined && this.release(proxyUid, lastReserved) && lastReserved !== next;
   }

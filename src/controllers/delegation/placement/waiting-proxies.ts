@@ -105,9 +105,9 @@ export class WaitingProxies {
   #next(): readonly ObjectKey[] {
     const all = this.#all;
     this.#all = false;
-    const wasTold = ({ metadata }: Stored<Pod>): boolean => this.#options.memories.of(metadata.uid).told !== undefined;
+    const hasReport = ({ metadata }: Stored<Pod>): boolean => this.#options.memories.of(metadata.uid).reported !== undefined;
     return [...this.list()]
-      .filter(([, proxy]) => all || wasTold(proxy))
+      .filter(([, proxy]) => all || hasReport(proxy))
       .sort(([, a], [, b]) => byPrecedence(a, b))
       .map(([key]) => key);
   }

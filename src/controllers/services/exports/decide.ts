@@ -68,7 +68,7 @@ export interface ReportAction extends Difference {
 }
 
 // Conditions of an earlier leader stay until the members were read again.
-const SETTLING_MS = 10_000;
+const STARTUP_MS = 10_000;
 // Limits the writes for a member whose conditions flap.
 const INTERVAL_MS = 5_000;
 // A policy of the host that refuses the write may be gone by then.
@@ -81,14 +81,14 @@ export function decideReport(
 ): ExportDecision<ReportAction> {
   const differing = differences(exported, hostConditions(exported, reports));
   if (differing.length === 0) return { actions: [], outcome: "InStep" };
-  const settled = (exported.status?.conditions ?? []).length === 0 ? 0 : since + SETTLING_MS;
+  const earliest = (exported.status?.conditions ?? []).length === 0 ? 0 : since + STARTUP_MS;
   const due = (difference: Difference): number => {
     const before = last.find(({ type }) => type === difference.type);
-    if (before === undefined) return settled;
+    if (before === undefined) return earliest;
     // Another manager owns a condition of that type, or the API server stores no status.
     const isLeft =
       before.resourceVersion === exported.metadata.resourceVersion && jsonEqual(before.condition, difference.condition);
-    return Math.max(settled, before.at + (isLeft ? AGAIN_MS : INTERVAL_MS));
+    return Math.max(earliest, before.at + (isLeft ? AGAIN_MS : INTERVAL_MS));
   };
   const ready = differing.filter((difference) => due(difference) <= now);
   const later = differing.map(due).filter((at) => at > now);

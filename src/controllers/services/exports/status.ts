@@ -63,7 +63,7 @@ export class ExportStatus {
   /** Members left: their reports do not count any more. */
   onMembers(members: readonly Member[]): void {
     for (const { store } of this.#watches.keep(members)) {
-      for (const object of store.list()) this.#onTold(object);
+      for (const object of store.list()) this.#onReport(object);
     }
   }
 
@@ -81,11 +81,11 @@ export class ExportStatus {
       budget: member.memory,
       clock,
       log: log.child({ member: member.name }),
-      onEvent: ({ object }) => this.#onTold(object),
+      onEvent: ({ object }) => this.#onReport(object),
     });
   }
 
-  #onTold({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
+  #onReport({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
     this.onExport(namespace, name);
   }
 

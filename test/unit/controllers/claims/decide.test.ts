@@ -27,7 +27,7 @@ function decide(view: Observed): ClaimDecision {
 /** A write that is refused until later, or was until now. */
 function refused(write: string, content: string, message = "a quota", until = LATER_MS): Pick<Observed, "heldWrites"> {
   const why = { message };
-  const refusal = { why, told: why, toldAt: 0, since: 0 };
+  const refusal = { why, reported: why, reportedAt: 0, since: 0 };
   return { heldWrites: { [write]: { reason: "Refused", until, content, refusal } } };
 }
 

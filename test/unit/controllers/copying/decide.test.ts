@@ -18,7 +18,7 @@ function see(parts: Partial<Seen> = {}): Seen {
     usable: true,
     source: { state: "present", object: source },
     use: { demand: "needed" },
-    idleSince: now,
+    unusedSince: now,
     ...parts,
   };
 }
@@ -58,7 +58,7 @@ describe("a missing copy", () => {
 
 describe("an existing copy", () => {
   const going = { metadata: { ...copy.metadata, deletionTimestamp: "2026-02-03T04:05:06Z" } };
-  const over = { idleSince: now - 10_000 };
+  const over = { unusedSince: now - 10_000 };
   test.each<[string, Partial<Seen>, string[]]>([
     ["is left alone when it equals its source", { drift: "none" }, ["InStep"]],
     ["follows its source", { drift: "content" }, ["Copying", "patch"]],
@@ -86,11 +86,11 @@ describe("an existing copy", () => {
     ["stays while the host is being read", unknown, ["Waiting"]],
     ["is waited for while it terminates", { copy: going, drift: "content" }, ["Removing"]],
     ["is waited for while it terminates, though its source is gone", { copy: going, ...missing }, ["Removing"]],
-    ["stays a while without users", { ...unused, idleSince: now - 9_999 }, ["Idle"]],
+    ["stays a while without users", { ...unused, unusedSince: now - 9_999 }, ["Idle"]],
     ["is deleted after that", { ...unused, ...over }, ["Removing", "delete"]],
     ["is deleted although the host has not been read", { ...unused, ...over, ...unknown }, ["Removing", "delete"]],
     ["stays while users of another host keep it", { ...unused, ...over, keptUntil: now + 1 }, ["UsedByOthers"]],
-    ["stays when its member does not answer", { ...unused, idleSince: 0, usable: false }, ["Unreachable"]],
+    ["stays when its member does not answer", { ...unused, unusedSince: 0, usable: false }, ["Unreachable"]],
     [
       "is deleted for certain and created anew when its deletion may still happen",
       { leaving: true, drift: "none" },
@@ -125,7 +125,7 @@ describe("an existing copy", () => {
   });
 
   test("is deleted ten seconds after the last user", () => {
-    const observed = see({ copy, ...unused, idleSince: 1_000 });
+    const observed = see({ copy, ...unused, unusedSince: 1_000 });
     expect(decide(observed, 10_999)).toEqual({ actions: [], outcome: "Idle", requeueAt: 11_000 });
     expect(decide(observed, 11_000).actions).toHaveLength(1);
   });

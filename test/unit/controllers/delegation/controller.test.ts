@@ -355,21 +355,21 @@ describe("the memory of a pod's search for a member", () => {
   test("ends when the pod is seen with its node, whatever became of the Binding's response", async () => {
     await runWhileLeading();
     await proxyComes(proxy);
-    const settle = vi.spyOn(Reservations.prototype, "settle");
+    const noteBound = vi.spyOn(Reservations.prototype, "noteBound");
     await proxyComes(bound, "MODIFIED");
-    expect(settle.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
+    expect(noteBound.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
     await proxyComes({ ...bound, metadata: { ...bound.metadata, resourceVersion: "3" } }, "MODIFIED");
-    expect(settle).toHaveBeenCalledTimes(1);
+    expect(noteBound).toHaveBeenCalledTimes(1);
   });
 
   test("stays for a pod that has its node before its delegate, until the delegate is recorded", async () => {
     await runWhileLeading();
     await proxyComes(proxy);
-    const settle = vi.spyOn(Reservations.prototype, "settle");
+    const noteBound = vi.spyOn(Reservations.prototype, "noteBound");
     await proxyComes(boundWith({}), "MODIFIED");
-    expect(settle).not.toHaveBeenCalled();
+    expect(noteBound).not.toHaveBeenCalled();
     await proxyComes({ ...bound, metadata: { ...bound.metadata, resourceVersion: "3" } }, "MODIFIED");
-    expect(settle.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
+    expect(noteBound.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
   });
 });
 

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
-import type { Action } from "../../../../src/controllers/delegation/model/decision.ts";
-import type { Attempt } from "../../../../src/controllers/delegation/model/memory.ts";
-import { because, type WaitReason } from "../../../../src/controllers/delegation/model/needs.ts";
-import { report } from "../../../../src/controllers/delegation/model/report.ts";
-import { hasProxy, type View } from "../../../../src/controllers/delegation/model/view.ts";
+import type { Action } from "../../../../src/controllers/delegation/decision/decision.ts";
+import type { Attempt } from "../../../../src/controllers/delegation/decision/memory.ts";
+import { because, type WaitReason } from "../../../../src/controllers/delegation/decision/needs.ts";
+import { report } from "../../../../src/controllers/delegation/decision/report.ts";
+import { hasProxy, type View } from "../../../../src/controllers/delegation/decision/view.ts";
 import type { Rule } from "../../../../src/placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
 import { notEnoughLeft } from "../../../../src/placement/refusal-messages.ts";
@@ -109,8 +109,8 @@ describe("a proxy without a node", () => {
     const { actions } = decide(world(proxy, members, { memory: memory({ attempts }) }), now);
     expect(names(actions)).toEqual(["bind east", "announce"]);
     expect(actions[1]).toMatchObject({ message: "west: no; placed in east" });
-    const told = because("NotPlaced", [{ cluster: "west", reason: "RefusedByMember", message: "no" }]);
-    expect(names(decide(world(proxy, members, { memory: memory({ attempts, told }) }), now).actions)).toEqual([
+    const reported = because("NotPlaced", [{ cluster: "west", reason: "RefusedByMember", message: "no" }]);
+    expect(names(decide(world(proxy, members, { memory: memory({ attempts, reported }) }), now).actions)).toEqual([
       "bind east",
     ]);
   });
@@ -186,7 +186,7 @@ describe("a proxy without a node", () => {
 
   test("reports the same reason once", () => {
     const observed = world(proxyPod(), [], {
-      memory: memory({ told: because("NotPlaced", []) }),
+      memory: memory({ reported: because("NotPlaced", []) }),
     });
     expect(decide(observed, now).actions).toEqual([]);
   });
@@ -394,7 +394,7 @@ describe("a proxy without a node", () => {
   test("gets a new message once a minute at most if only numbers differ", () => {
     const full = (left: number, resource = "cpu"): WaitReason =>
       because("NotPlaced", [{ cluster: "west", ...notEnoughLeft({ resource, wanted: 0.5, left }) }]);
-    const lately = (why: WaitReason) => world(proxyPod(), [], { memory: memory({ told: { ...why, at: now } }) });
+    const lately = (why: WaitReason) => world(proxyPod(), [], { memory: memory({ reported: { ...why, at: now } }) });
     const told = lately(full(0.4));
     expect(reports(told, full(0.4), now + 60_000)).toBe(0);
     expect([59_999, 60_000].map((ms) => reports(told, full(0.3005), now + ms))).toEqual([0, 1]);
@@ -409,7 +409,7 @@ describe("a proxy without a node", () => {
     // A message that is held back is reported once it may be.
     const west = member("west", { used: 100 });
     const waiting = world(proxyPod(), [west], {
-      memory: memory({ told: { ...full(0.4), at: now } }),
+      memory: memory({ reported: { ...full(0.4), at: now } }),
       excludes: () => "no",
     });
     expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);

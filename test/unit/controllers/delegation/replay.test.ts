@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
-import { type DecisionRecord, redacted } from "../../../../src/controllers/delegation/model/redact.ts";
-import { hasProxy, type View } from "../../../../src/controllers/delegation/model/view.ts";
+import { type DecisionRecord, redacted } from "../../../../src/controllers/delegation/decision/redact.ts";
+import { hasProxy, type View } from "../../../../src/controllers/delegation/decision/view.ts";
 import { runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
 

@@ -1,9 +1,9 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
-import type { Attempt, Memory } from "../../../../src/controllers/delegation/model/memory.ts";
-import { type Needs, needsState, preparationIn } from "../../../../src/controllers/delegation/model/needs.ts";
-import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/model/view.ts";
+import type { Attempt, Memory } from "../../../../src/controllers/delegation/decision/memory.ts";
+import { type Needs, needsState, preparationIn } from "../../../../src/controllers/delegation/decision/needs.ts";
+import { hasProxy, type MemberView, type View } from "../../../../src/controllers/delegation/decision/view.ts";
 import { factsOf, ranked, repelledBy } from "../../../../src/controllers/delegation/observe.ts";
 import type { Eligibility } from "../../../../src/controllers/delegation/placement/eligibility.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
@@ -142,7 +142,7 @@ function heldOf(ineffective: Entries<number> = {}, refused: Entries<LastingRefus
   const without = Object.entries(recordOf(ineffective)).map(([write, until]) => [write, { reason: "NoEffect", until }]);
   const told = Object.entries(recordOf(refused)).map(([write, { reason, message, since, at, until }]) => {
     const why = { reason, message };
-    return [write, { reason: "Refused", until, refusal: { why, told: why, toldAt: at, since: Date.parse(since) } }];
+    return [write, { reason: "Refused", until, refusal: { why, reported: why, reportedAt: at, since: Date.parse(since) } }];
   });
   return Object.fromEntries([...without, ...told]);
 }

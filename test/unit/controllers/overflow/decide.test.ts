@@ -32,7 +32,7 @@ function observed(parts: PodParts = {}, others: Partial<Observed> = {}): Observe
     optedIn: true,
     seen: { otherwiseAt: start - 1000, unplacedAt: start + 500 },
     afterMs: 30_000,
-    told: false,
+    reported: false,
     view: () => world(marked, [member("west"), member("east", { used: 5 })]),
     ...others,
   };
@@ -106,7 +106,7 @@ describe("a pod in overflow mode", () => {
         message: "stays on this cluster: its claim is this cluster's (spec.volumes: data)",
       },
     ]);
-    expect(decide(observed({ spec }, { told: true }), due).actions).toEqual([]);
+    expect(decide(observed({ spec }, { reported: true }), due).actions).toEqual([]);
   });
 });
 
@@ -119,7 +119,7 @@ describe("a pod for which no member has room either", () => {
     const [told] = decide(observed({}, { view }), due).actions;
     expect(told).toMatchObject({ type: "tell" });
     expect(JSON.stringify(told)).toContain("no member cluster has room either: west: ");
-    expect(decide(observed({}, { view, told: true }), due).actions).toEqual([]);
+    expect(decide(observed({}, { view, reported: true }), due).actions).toEqual([]);
   });
 
   test("is tried again in a member that refused it after a while, and goes elsewhere meanwhile", () => {

@@ -37,7 +37,7 @@ const WELL: State = { closed: false, late: false, limit: 1000, room: 1000, renew
 class ChurnMember implements PlacementMember {
   readonly name: string;
   readonly read = true;
-  readonly settling = false;
+  readonly syncing = false;
   readonly roomVersion = "";
   readonly requests = new DelegateRequests();
   state = WELL;

@@ -82,7 +82,7 @@ beforeEach(() => {
         candidates: members.map(candidate),
         full: new Set(),
         closed: new Set(),
-        settling: false,
+        syncing: false,
       }),
     },
     clock,

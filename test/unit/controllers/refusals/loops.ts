@@ -102,7 +102,7 @@ export const aVirtualNode: Site = async (error) => {
   };
   const west = {
     name: "west",
-    settling: false,
+    syncing: false,
     read: true,
     nodesRead: true,
     probed: { reachable: true },

@@ -20,7 +20,7 @@ beforeEach(async () => {
   client = connect(server);
   woken = [];
   // Not read yet: its node needs no write.
-  const west = { settling: true, read: false, setVirtualNode: () => false };
+  const west = { syncing: true, read: false, setVirtualNode: () => false };
   const events = new Events<ControllerEvents>();
   events.on("nodeReadiness", (cluster) => woken.push(cluster));
   controller = new VirtualNodeController({

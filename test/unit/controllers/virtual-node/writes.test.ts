@@ -19,7 +19,7 @@ interface Write {
   readonly outOfTurn: boolean;
 }
 
-const HEARD = { reachable: true, settling: false, read: true, nodesRead: true };
+const HEARD = { reachable: true, syncing: false, read: true, nodesRead: true };
 const OPEN = { unschedulable: false, taints: [] };
 
 let clock: FakeClock;
@@ -102,8 +102,8 @@ beforeEach(() => {
     get probed() {
       return { reachable: member.reachable };
     },
-    get settling() {
-      return member.settling;
+    get syncing() {
+      return member.syncing;
     },
     get read() {
       return member.read;
@@ -141,7 +141,7 @@ test.each<[string, Partial<typeof HEARD>, string | undefined]>([
   ["answers", {}, "True"],
   ["answers, and whose pods cannot be read,", { read: false }, "Unknown"],
   ["does not answer", { reachable: false }, "Unknown"],
-  ["has still to be read since the controller began", { settling: true, read: false }, undefined],
+  ["has still to be read since the controller began", { syncing: true, read: false }, undefined],
 ])("sets Ready correctly on the node of a member that %s", async (_which, state, ready) => {
   member = { ...HEARD, ...state };
   found = [node()];
@@ -185,7 +185,7 @@ test.each([
 ])("restores a deleted node: %s", async (_which, uid, unschedulable) => {
   found = [node({ unschedulable: true })];
   await start();
-  member = { ...HEARD, settling: true, read: false };
+  member = { ...HEARD, syncing: true, read: false };
   tell({ type: "DELETED", object: node({ unschedulable: true }), size: 0 });
   await clock.advance(0);
   cluster = clusterOf(uid);

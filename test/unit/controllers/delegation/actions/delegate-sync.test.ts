@@ -4,7 +4,7 @@ import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../.
 import { DelegateSync } from "../../../../../src/controllers/delegation/actions/delegate-sync.ts";
 import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { forwards, refusedResize } from "../../../../../src/controllers/delegation/model/forwarding.ts";
+import { forwards, refusedResize } from "../../../../../src/controllers/delegation/decision/forwarding.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import { statusFrom, statusPatch } from "../../../../../src/pods/feedback.ts";

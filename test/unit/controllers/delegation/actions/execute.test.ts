@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../../../src/api/keys.ts";
 import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import type { ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
+import type { ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import { type PodParts, pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../world.ts";
 import { type Answers, executorOf, failure, type TestAction } from "./executing.ts";
@@ -184,12 +184,12 @@ test.each(["Forbidden", "Unprocessable"] as const)(
     const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
     const report: TestAction = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
     await expect(execute(report)).rejects.toThrow("no");
-    expect(memories.of(proxyUid).told).toBeUndefined();
+    expect(memories.of(proxyUid).reported).toBeUndefined();
     answer = () => Promise.reject(failure(code, "denied by policy"));
     expect(await execute(report)).toBeTypeOf("function");
     // The event carries it, and the condition is not retried.
     expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
-    expect(memories.of(proxyUid).told?.message).toBe("west: full");
+    expect(memories.of(proxyUid).reported?.message).toBe("west: full");
   },
 );
 
@@ -710,7 +710,7 @@ test("costs an event and no write of the pod to repeat why it waits", async () =
   // The next repetition counts from this one.
   expect(await execute(report)).toBeTypeOf("function");
   expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
-  expect(memories.of(proxyUid)).toMatchObject({ told: { message: "west: full", at: clock.now } });
+  expect(memories.of(proxyUid)).toMatchObject({ reported: { message: "west: full", at: clock.now } });
 });
 
 test.each([

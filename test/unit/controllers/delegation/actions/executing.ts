@@ -3,8 +3,8 @@ import type { OwnerReference, Pod, Stored } from "../../../../../src/api/kuberne
 import { DelegateRequests } from "../../../../../src/clusters/delegate-requests.ts";
 import { Executor } from "../../../../../src/controllers/delegation/actions/execute.ts";
 import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
-import type { Action, ActionOf } from "../../../../../src/controllers/delegation/model/decision.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
+import type { Action, ActionOf } from "../../../../../src/controllers/delegation/decision/decision.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import { RefusedShapes } from "../../../../../src/controllers/delegation/placement/refused-shapes.ts";
 import { Reservations } from "../../../../../src/controllers/delegation/placement/reservations.ts";

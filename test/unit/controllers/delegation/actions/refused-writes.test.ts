@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { RefusedWrites } from "../../../../../src/controllers/delegation/actions/refused-writes.ts";
-import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
+import type { Action } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { ControllerEvents } from "../../../../../src/controllers/events.ts";
 import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";

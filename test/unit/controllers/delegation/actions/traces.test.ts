@@ -1,8 +1,8 @@
 import { beforeEach, expect, test } from "vitest";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { PodTraces } from "../../../../../src/controllers/delegation/actions/traces.ts";
-import type { Action } from "../../../../../src/controllers/delegation/model/decision.ts";
-import type { Memory } from "../../../../../src/controllers/delegation/model/memory.ts";
+import type { Action } from "../../../../../src/controllers/delegation/decision/decision.ts";
+import type { Memory } from "../../../../../src/controllers/delegation/decision/memory.ts";
 import type { ActionContext } from "../../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import type { FinishedStep, Step, TracedPod, Traces } from "../../../../../src/telemetry/traces.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { expectPrepared } from "../../../../../src/controllers/delegation/actions/expectations.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { Needs, Preparation } from "../../../../../src/controllers/delegation/model/needs.ts";
+import type { Needs, Preparation } from "../../../../../src/controllers/delegation/decision/needs.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { boundProxy, gone, member, memory, world } from "../world.ts";
 
@@ -45,7 +45,7 @@ describe("a proxy with dependencies", () => {
   test("reports once what is missing, in the kubelet's words", () => {
     const observed = world(proxyPod(), [member("west")], { needs: lacking });
     expect(decide(observed, now).actions).toEqual([{ type: "report", proxyUid: "uid-1", ...missing }]);
-    const memoryOfIt = memory({ told: missing });
+    const memoryOfIt = memory({ reported: missing });
     expect(decide({ ...observed, memory: memoryOfIt }, now).actions).toEqual([]);
   });
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import type { Needs } from "../../../../../src/controllers/delegation/model/needs.ts";
+import type { Needs } from "../../../../../src/controllers/delegation/decision/needs.ts";
 import { toDelegate } from "../../../../../src/pods/delegate.ts";
 import { type PodParts, pod, runningStatus } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, world } from "../world.ts";
@@ -68,7 +68,7 @@ describe("a pod that has overflowed", () => {
     const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
     const attempts = new Map([["west", { since: now, refusalCount: 0 }]]);
     const at = (time: number) =>
-      decide(world(held, [west], { memory: memory({ attempts, told: { message: "west: too full" } }) }), time);
+      decide(world(held, [west], { memory: memory({ attempts, reported: { message: "west: too full" } }) }), time);
     expect(at(now)).toMatchObject({ actions: [], requeueAt: now + 30_000 });
     const refusal = { cluster: "west", reason: "Unschedulable", message: "too full" };
     expect(at(now + 30_000).actions).toMatchObject([{ type: "noteRefusal", proxyUid: "uid-1", refusal }]);

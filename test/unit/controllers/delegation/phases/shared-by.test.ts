@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PodSpec } from "../../../../../src/api/kubernetes.ts";
-import type { SharedBy } from "../../../../../src/controllers/delegation/model/decision.ts";
+import type { SharedBy } from "../../../../../src/controllers/delegation/decision/decision.ts";
 import { unschedulableFor } from "../../../../../src/controllers/delegation/phases/await-scheduling.ts";
 import { pod } from "../../../../support/builders/pod.ts";
 

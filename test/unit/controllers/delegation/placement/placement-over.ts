@@ -23,7 +23,7 @@ export function placementOver(
   const members = candidates.map((candidate) => ({
     name: candidate.name,
     read: !unread.includes(candidate.name),
-    settling: false,
+    syncing: false,
     roomVersion: "",
     requests: new DelegateRequests(),
     candidate: () => candidate,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ObjectKey, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../../src/api/kubernetes.ts";
-import type { Memory } from "../../../../../src/controllers/delegation/model/memory.ts";
+import type { Memory } from "../../../../../src/controllers/delegation/decision/memory.ts";
 import { QuotaQueues } from "../../../../../src/controllers/delegation/placement/quota-queues.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { FakeClock } from "../../../../support/clock/fake-clock.ts";

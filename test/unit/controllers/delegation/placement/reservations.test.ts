@@ -23,7 +23,7 @@ function reservations() {
   const loads = { west: new DelegateRequests(), east: new DelegateRequests() };
   const member = (name: string) =>
     name === "west" || name === "east"
-      ? { name, read: true, settling: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
+      ? { name, read: true, syncing: false, roomVersion: "1", requests: loads[name], candidate: () => ({}) as never }
       : undefined;
   const made = new Reservations({ registry: { member }, memories, shapes, clock });
   const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>
@@ -63,7 +63,7 @@ describe("the reserved room of a pod", () => {
     made.attempt("first", "west", asked, first);
     made.reserve("first", "east", asked);
     west.reserve("first", requests);
-    expect(made.settle("first", "west", first)).toBe(true);
+    expect(made.noteBound("first", "west", first)).toBe(true);
     expect([west.used, east.used]).toEqual([requests, none]);
     expect(memories.of("first").attempts).toEqual({});
   });
@@ -105,7 +105,7 @@ describe("a refusal of a member", () => {
     expect(mayTry(second)).toBe(true);
     made.attempt("second", "west", asked, second);
     expect([mayTry(first), mayTry(second)]).toEqual([false, true]);
-    expect(made.settle("second", "west", second)).toBe(true);
+    expect(made.noteBound("second", "west", second)).toBe(true);
     expect(mayTry(first)).toBe(true);
   });
 
@@ -197,7 +197,7 @@ describe("a search that ends", () => {
     const { reservations: made, memories } = reservations();
     made.attempt("first", "west", asked, first);
     memories.noteSent("first", { binding: { member: "west", delegateUid: "d" } });
-    made.settle("first", "west", shown);
+    made.noteBound("first", "west", shown);
     expect(memories.of("first")).toEqual({ fresh: true, attempts: {}, ...(binding === undefined ? {} : { binding }) });
   });
 });

@@ -117,7 +117,7 @@ const EVENTS: Readonly<
   "is settled": {
     may: ({ is, at }, member) => is === "waiting" && at === member,
     becomes: () => ({ asked: undefined, reserved: false }),
-    told: ({ placementState }, uid, member) => placementState.reservations.settle(uid, member, undefined),
+    told: ({ placementState }, uid, member) => placementState.reservations.noteBound(uid, member, undefined),
   },
 };
 
@@ -234,7 +234,7 @@ describe("a pod without a node", () => {
       "still counts where it is bound to, until the host shows it",
       ({ reservations }) => {
         reservations.attempt("a", "west", asked, undefined);
-        reservations.settle("a", "west", undefined);
+        reservations.noteBound("a", "west", undefined);
       },
       ["east"],
     ],

@@ -1,5 +1,6 @@
+import { HOLD_MS } from "../../../runtime/held-writes.ts";
 import { type Action, soonest } from "./decision.ts";
-import { HOLD_MS, isHeld, type Memory } from "./memory.ts";
+import { isHeld, type Memory } from "./memory.ts";
 import { type Purpose, undone } from "./write-purpose.ts";
 
 // A write without effect is held by then, and the next decision is another one.

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { unreadable } from "../../../../../src/clusters/watch-health.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { because, type MemberReason } from "../../../../../src/controllers/delegation/model/needs.ts";
-import { report } from "../../../../../src/controllers/delegation/model/report.ts";
-import { hasProxy } from "../../../../../src/controllers/delegation/model/view.ts";
+import { because, type MemberReason } from "../../../../../src/controllers/delegation/decision/needs.ts";
+import { report } from "../../../../../src/controllers/delegation/decision/report.ts";
+import { hasProxy } from "../../../../../src/controllers/delegation/decision/view.ts";
 import { isFaltering } from "../../../../../src/controllers/delegation/observe.ts";
 import { withoutAmounts } from "../../../../../src/kube/messages.ts";
 import type { Refusal } from "../../../../../src/placement/candidate.ts";
@@ -23,7 +23,7 @@ const silent = notAnswering("connect ECONNREFUSED 10.0.0.1:6443");
 const lost: Refusal = { cluster: "west", ...silent };
 const east: Refusal = { cluster: "east", ...CORDONED };
 
-interface Told {
+interface Reported {
   readonly afterMs: number;
   /** The first reason was reported, the last one is to be reported now. */
   readonly reasons?: readonly [string, ...string[]];
@@ -34,10 +34,10 @@ interface Told {
 function told(
   before: readonly MemberReason[],
   after: readonly MemberReason[],
-  { afterMs, reasons = ["NotPlaced"], members = [] }: Told,
+  { afterMs, reasons = ["NotPlaced"], members = [] }: Reported,
 ): number {
   const [first] = reasons;
-  const observed = world(proxyPod(), members, { memory: memory({ told: { ...because(first, before), at: now } }) });
+  const observed = world(proxyPod(), members, { memory: memory({ reported: { ...because(first, before), at: now } }) });
   if (!hasProxy(observed)) return 0;
   return report(because(reasons.at(-1) ?? first, after), observed, now + afterMs).actions.length;
 }
@@ -141,7 +141,7 @@ describe("a pod that waits", () => {
     const west = member("west");
     const closed = { ...west, candidate: { ...west.candidate, closed: notAnswering("reset") } };
     const observed = world(proxy, [closed], {
-      memory: memory({ told: { ...because("NotPlaced", [full]), at: now } }),
+      memory: memory({ reported: { ...because("NotPlaced", [full]), at: now } }),
     });
     expect(decide(observed, now + 1)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
     expect(decide(observed, now + 60_000).actions).toMatchObject([
@@ -156,7 +156,7 @@ describe("a pod that has waited for long", () => {
   const why = because("NotPlaced", [{ cluster: "west", reason: "NotSelected", message }]);
   const waiting = (uid: string) => {
     const proxy = proxyPod({ uid });
-    return world(proxy, [member("west")], { memory: memory({ told: { ...why, at: now } }), ...excluded });
+    return world(proxy, [member("west")], { memory: memory({ reported: { ...why, at: now } }), ...excluded });
   };
 
   test("gets the same message again, in an event alone, before the last one expires", () => {

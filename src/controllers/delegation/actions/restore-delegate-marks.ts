@@ -6,9 +6,9 @@ import { isKubeError, isLastingRefusal } from "../../../kube/errors.ts";
 import { pods } from "../../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../../pods/delegate.ts";
 import type { ActionContext, Expectation } from "../../../runtime/controller.ts";
-import type { ActionOf } from "../model/decision.ts";
-import { MARKS } from "../model/memory.ts";
-import type { View } from "../model/view.ts";
+import type { ActionOf } from "../decision/decision.ts";
+import { MARKS } from "../decision/memory.ts";
+import type { View } from "../decision/view.ts";
 import type { DelegationOptions } from "../options.ts";
 import type { Memories } from "../placement/memories.ts";
 import { expectInMember } from "./expectations.ts";
@@ -24,7 +24,7 @@ interface RestoreOptions extends Pick<DelegationOptions, "registry" | "identity"
 }
 
 /** Asks a member for the delegate that a proxy records. One with the recorded uid gets its marks back. */
-export async function restoreMarks(action: RestoreAction, context: Context, options: RestoreOptions): Result {
+export async function restoreDelegateMarks(action: RestoreAction, context: Context, options: RestoreOptions): Result {
   const { registry, memories, identity } = options;
   const { proxyUid, delegateUid } = action;
   const member = registry.member(action.member);

@@ -47,7 +47,7 @@ export interface Memory {
   readonly fresh: boolean;
   /** Members whose connection is new: they may hold a delegate until they have been read. */
   readonly unproven?: readonly string[];
-  /** Members confirmed to hold no delegate after the previous leader's writes settled. */
+  /** Members confirmed to hold no delegate after the previous leader's requests ended. */
   readonly confirmedAbsent?: readonly string[];
   readonly attempts: Readonly<Record<string, Attempt>>;
   /** Member where a create was sent and the delegate has not been seen: no other member gets the pod. */
@@ -61,7 +61,7 @@ export interface Memory {
   readonly reserved?: string;
   /** The last member where room was reserved: the only one that may still count it. */
   readonly lastReserved?: string;
-  readonly told?: Told;
+  readonly reported?: Reported;
   /** Uid of the last delegate that was created for it. */
   readonly made?: string;
   /** Uid of the delegate that its member was asked for and does not have. */
@@ -70,7 +70,8 @@ export interface Memory {
   readonly held?: HeldWrites<RefusedWrite>;
 }
 
-export interface Told {
+/** The last reason that the author was told. */
+export interface Reported {
   readonly message: string;
   /** Epoch ms. */
   readonly at?: number;
@@ -79,8 +80,6 @@ export interface Told {
   readonly refusals?: readonly MemberReason[];
 }
 
-/** How long a write is held; ms. */
-export const HOLD_MS: number = 5 * 60_000;
 /** Stands for the delegate's marks among the held writes. */
 export const MARKS = "patch marks";
 /** Stands for a resize that the member refuses. Its content is the change of the spec, as JSON. */

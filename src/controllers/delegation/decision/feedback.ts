@@ -18,7 +18,7 @@ export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): ActionOf<"st
 }
 
 /** Writes a final status that no delegate reported. The precondition is the proxy's version: it may have ended. */
-export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
+export function finalStatusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   const { uid, resourceVersion } = proxy.metadata;
   const patch = statusPatch(proxy, wanted);
   if (patch === undefined) return [];

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import { REPEAT_EVENT_AFTER_MS } from "../../../runtime/held-writes.ts";
 import { type Action, type DelegationDecision, decided, type Outcome, soonest } from "./decision.ts";
-import type { Told } from "./memory.ts";
+import type { Reported } from "./memory.ts";
 import type { WaitReason } from "./needs.ts";
 import type { MemberView, PodView } from "./view.ts";
 
@@ -56,22 +56,22 @@ export function report(why: WaitReason, view: PodView, now: number): Report {
 function reportAction({ reason, message, refusals }: WaitReason, { proxy, memory }: PodView): Action {
   const { uid: proxyUid } = proxy.metadata;
   const bound: { bound?: true } = isBound(proxy) ? { bound: true } : {};
-  const again: { again?: true } = memory.told?.message === message ? { again: true } : {};
+  const again: { again?: true } = memory.reported?.message === message ? { again: true } : {};
   const named = refusals === undefined ? {} : { refusals };
   return { type: "report", proxyUid, reason, message, ...named, ...bound, ...again };
 }
 
-function isDue(why: WaitReason, { proxy, memory: { told }, members }: PodView, now: number): boolean {
-  if (told === undefined) return true;
-  if (told.message === why.message) return told.at !== undefined && now >= repeatAt(proxy, told.at);
-  const novelty = noveltyOf(why, told, members);
-  return novelty === "news" || (novelty === "little" && now >= (told.at ?? 0) + REPORT_AGAIN_MS);
+function isDue(why: WaitReason, { proxy, memory: { reported }, members }: PodView, now: number): boolean {
+  if (reported === undefined) return true;
+  if (reported.message === why.message) return reported.at !== undefined && now >= repeatAt(proxy, reported.at);
+  const novelty = noveltyOf(why, reported, members);
+  return novelty === "news" || (novelty === "little" && now >= (reported.at ?? 0) + REPORT_AGAIN_MS);
 }
 
 /** Returns when the next report may be due; epoch ms. */
-function nextReportAt({ proxy, memory: { told } }: PodView, now: number): number | undefined {
-  if (told?.at === undefined) return undefined;
-  return soonest(...[told.at + REPORT_AGAIN_MS, repeatAt(proxy, told.at)].filter((at) => now < at));
+function nextReportAt({ proxy, memory: { reported } }: PodView, now: number): number | undefined {
+  if (reported?.at === undefined) return undefined;
+  return soonest(...[reported.at + REPORT_AGAIN_MS, repeatAt(proxy, reported.at)].filter((at) => now < at));
 }
 
 /** Returns when a report is repeated, before the API server forgets its event; epoch ms. */
@@ -85,21 +85,21 @@ function repeatAt({ metadata: { uid } }: Stored<Pod>, at: number): number {
 type Novelty = "none" | "little" | "news";
 
 /** Where nothing else differs, a probe that failed once is no news: most such members are back in a moment. */
-function noveltyOf(why: WaitReason, told: Told, members: readonly MemberView[]): Novelty {
-  if (isSame(told, why)) return "little";
-  if (told.reason !== why.reason) return "news";
+function noveltyOf(why: WaitReason, reported: Reported, members: readonly MemberView[]): Novelty {
+  if (isSame(reported, why)) return "little";
+  if (reported.reason !== why.reason) return "news";
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
-  if (isSame(told, why, faltering)) return "none";
-  const silent = [told, why].flatMap(({ refusals = [] }) => refusals.filter((refusal) => refusal.silent === true));
+  if (isSame(reported, why, faltering)) return "none";
+  const silent = [reported, why].flatMap(({ refusals = [] }) => refusals.filter((refusal) => refusal.silent === true));
   const except = new Set([...faltering, ...silent.map(({ cluster }) => cluster)]);
-  return why.reason === NOT_READY || isSame(told, why, except) ? "little" : "news";
+  return why.reason === NOT_READY || isSame(reported, why, except) ? "little" : "news";
 }
 
-function isSame(before: Told | WaitReason, now: WaitReason, except: ReadonlySet<string> = new Set()): boolean {
+function isSame(before: Reported | WaitReason, now: WaitReason, except: ReadonlySet<string> = new Set()): boolean {
   return comparable(before, except) === comparable(now, except);
 }
 
-function comparable({ message, refusals }: Told | WaitReason, except: ReadonlySet<string>): string {
+function comparable({ message, refusals }: Reported | WaitReason, except: ReadonlySet<string>): string {
   if (refusals === undefined) return message;
   const parts = refusals.filter(({ cluster }) => !except.has(cluster));
   return JSON.stringify(

@@ -1,12 +1,12 @@
 import type { Refusal } from "../../../placement/candidate.ts";
-import { type Action, type DelegationDecision, decided, type Phase } from "../model/decision.ts";
-import { createIn } from "../model/delegates.ts";
-import { CREATE_ENDS_MS } from "../model/memory.ts";
-import { because } from "../model/needs.ts";
-import { openMembers } from "../model/open-members.ts";
-import { report } from "../model/report.ts";
-import type { MemberView, PodView } from "../model/view.ts";
-import { SETTLES_MS } from "./await-previous-leader.ts";
+import { type Action, type DelegationDecision, decided, type Phase } from "../decision/decision.ts";
+import { createIn } from "../decision/delegates.ts";
+import { CREATE_ENDS_MS } from "../decision/memory.ts";
+import { because } from "../decision/needs.ts";
+import { openMembers } from "../decision/open-members.ts";
+import { report } from "../decision/report.ts";
+import type { MemberView, PodView } from "../decision/view.ts";
+import { IN_FLIGHT_MS } from "./await-previous-leader.ts";
 import { bindToLostNode } from "./unreachable.ts";
 
 // Most creates that fail without a plain answer succeed, or are refused, soon after.
@@ -15,7 +15,7 @@ const UNCERTAIN_QUIETLY_MS = 5000;
 const UNCERTAIN_MS = 30_000;
 
 /** A create was sent to a member that has not shown the delegate: no other member gets the pod before that is known. */
-export const settleUncertain: Phase = (view, now) => {
+export const resolveUncertain: Phase = (view, now) => {
   const uncertain = view.members.find(({ name }) => name === view.memory.uncertain);
   if (uncertain === undefined) return undefined;
   return uncertain.reachable ? createAgain(uncertain, view, now) : bindToLostNode(uncertain, "may have", view, now);
@@ -25,19 +25,19 @@ export const settleUncertain: Phase = (view, now) => {
 function createAgain({ name, apiPending }: MemberView, view: PodView, now: number): DelegationDecision {
   const { proxy, memory } = view;
   const { uncertainCreate } = memory;
-  if (apiPending === true) return decided("Waiting", [], now + SETTLES_MS);
+  if (apiPending === true) return decided("Waiting", [], now + IN_FLIGHT_MS);
   const create = createIn(proxy, name);
   if (uncertainCreate === undefined || now < uncertainCreate.since + UNCERTAIN_QUIETLY_MS)
     return decided("Placing", [create]);
   const message = `may have the pod, and fails to say so: ${uncertainCreate.message}`;
   const reason = "ClusterNotReady";
-  const { actions: told, againAt } = report(because(reason, [{ cluster: name, reason, message }]), view, now);
+  const { actions: reports, againAt } = report(because(reason, [{ cluster: name, reason, message }]), view, now);
   const { fitting = [] } = view.ranking ?? {};
   const hasOther = openMembers(fitting, view, now).some((other) => other !== name);
-  if (now < uncertainCreate.since + UNCERTAIN_MS || !hasOther) return decided("Placing", [...told, create], againAt);
+  if (now < uncertainCreate.since + UNCERTAIN_MS || !hasOther) return decided("Placing", [...reports, create], againAt);
   const over = uncertainCreate.lastAt + CREATE_ENDS_MS;
-  if (now < over) return decided("Waiting", told, over, againAt);
+  if (now < over) return decided("Waiting", reports, over, againAt);
   const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: uncertainCreate.message };
   const resolve: Action = { type: "confirmCreated", member: name, proxyUid: proxy.metadata.uid, refusal };
-  return decided("Placing", [...told, resolve], againAt);
+  return decided("Placing", [...reports, resolve], againAt);
 }

@@ -46,14 +46,14 @@ export function awaitsDelegate({ metadata }: Pod): boolean {
 }
 
 /** Reports whether the proxy is bound and its delegate on record. */
-export function isSettled(proxy: Pod): boolean {
+export function isBoundWithDelegate(proxy: Pod): boolean {
   return isBound(proxy) && !awaitsDelegate(proxy);
 }
 
 /** Reports whether a change of the proxy put a delegate, or another one, on record. */
 export function isNewlyRecorded(previous: Pod, next: Pod): boolean {
   const [before, now] = [previous, next].map(({ metadata }) => metadata?.annotations?.[DELEGATE_UID_ANNOTATION]);
-  return isSettled(next) && !(isSettled(previous) && before === now);
+  return isBoundWithDelegate(next) && !(isBoundWithDelegate(previous) && before === now);
 }
 
 export function hasFinalizer({ metadata }: Pod): boolean {

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../../src/api/kubernetes.ts";
-import { restoreMarks } from "../../../../../src/controllers/delegation/actions/restore-marks.ts";
+import { restoreDelegateMarks } from "../../../../../src/controllers/delegation/actions/restore-delegate-marks.ts";
 import { decide } from "../../../../../src/controllers/delegation/decide.ts";
-import { HOLD_MS, MARKS } from "../../../../../src/controllers/delegation/model/memory.ts";
-import type { View } from "../../../../../src/controllers/delegation/model/view.ts";
+import { MARKS } from "../../../../../src/controllers/delegation/decision/memory.ts";
+import type { View } from "../../../../../src/controllers/delegation/decision/view.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 import type { KubeError, KubeErrorCode } from "../../../../../src/kube/errors.ts";
 import type { Expectation } from "../../../../../src/runtime/controller.ts";
+import { HOLD_MS } from "../../../../../src/runtime/held-writes.ts";
 import { createLogger } from "../../../../../src/telemetry/logger.ts";
 import { kubeError } from "../../../../support/builders/kube-error.ts";
 import { endedStatus, runningStatus } from "../../../../support/builders/pod.ts";
@@ -105,7 +106,7 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     log: createLogger({ level: "silent" }),
   };
   const run = (ends?: object) =>
-    restoreMarks(ends === undefined ? action : { ...action, ends }, context, options as never);
+    restoreDelegateMarks(ends === undefined ? action : { ...action, ends }, context, options as never);
   return { memories, patches, told, failures, deletions, run };
 }
 

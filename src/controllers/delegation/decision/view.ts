@@ -71,7 +71,7 @@ export interface View {
   /** When the proxy came, or was last seen with a scheduling gate; epoch ms. Absent: when it was created. */
   readonly waitingSince?: number;
   /** A member that the division of the workload counts on is still being read; an event tells when it has been. */
-  readonly settling?: boolean;
+  readonly syncing?: boolean;
   /** Another pod of the group is being placed first; an event tells when this one may follow. */
   readonly follows?: boolean;
   readonly named?: readonly string[];

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { creationIn, refusedCreationIn } from "../../../../../src/controllers/delegation/model/memory.ts";
+import { creationIn, refusedCreationIn } from "../../../../../src/controllers/delegation/decision/memory.ts";
 import { Memories } from "../../../../../src/controllers/delegation/placement/memories.ts";
 
 const now = 1_000_000;
