@@ -7,7 +7,7 @@ import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
-import { servedVersion, workloadKind } from "../simulation/workloads.ts";
+import { workloadKind } from "../simulation/workloads.ts";
 import { type Answer, dryRunNamespace, dryRunPod } from "./dry-run.ts";
 import { readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
@@ -43,7 +43,7 @@ export const planCommand: Subcommand<PlanInput> = {
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const objects = await readDocuments(filename, stdin, signal);
-    for (const object of objects) check(object, namespace);
+    for (const object of objects) checkNamespace(object, namespace);
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
     if (!objects.some((object) => workloadKind(object) !== undefined)) {
       throw new Failure("failure", {
@@ -72,25 +72,14 @@ export const planCommand: Subcommand<PlanInput> = {
   },
 };
 
-/** Checks an object's apiVersion; and its namespace, which must not be another one than was asked for, as with kubectl. */
-function check(object: WrittenObject, namespace: string | undefined): void {
-  const { kind, apiVersion, metadata } = object;
-  const subject = `${kind} ${metadata.name ?? metadata.generateName}`;
-  if (namespace !== undefined && metadata.namespace !== undefined && metadata.namespace !== namespace) {
-    throw new Failure("usage", {
-      object: subject,
-      field: "metadata.namespace",
-      problem: `is ${metadata.namespace}, and -n says ${namespace}`,
-      remedy: "leave out one of them",
-    });
-  }
-  const version = servedVersion(object);
-  if (version === undefined) return;
-  throw new Failure("failure", {
-    object: subject,
-    field: "apiVersion",
-    problem: `${apiVersion} is not served`,
-    remedy: `write ${version}`,
+/** Refuses an object of another namespace than was asked for, as kubectl does. */
+function checkNamespace({ kind, metadata }: WrittenObject, namespace: string | undefined): void {
+  if (namespace === undefined || metadata.namespace === undefined || metadata.namespace === namespace) return;
+  throw new Failure("usage", {
+    object: `${kind} ${metadata.name ?? metadata.generateName}`,
+    field: "metadata.namespace",
+    problem: `is ${metadata.namespace}, and -n says ${namespace}`,
+    remedy: "leave out one of them",
   });
 }
 

@@ -4,7 +4,6 @@ import { styleText } from "node:util";
 export interface Stream {
   write(text: string | Buffer): unknown;
   readonly isTTY?: boolean;
-  readonly columns?: number;
 }
 
 type Style = Parameters<typeof styleText>[0];
@@ -39,11 +38,6 @@ export class Terminal {
   /** Writes text to standard error without a line break. */
   complain(text: string): void {
     this.#err.write(text);
-  }
-
-  /** Reports whether standard output is a terminal. */
-  get interactive(): boolean {
-    return this.#out.isTTY === true;
   }
 
   /** Colours a part of the result on a terminal. */

@@ -53,9 +53,6 @@ export class SimulatedMember implements PlacementMember {
   #makeCandidate(): Candidate {
     const { status = {} } = this.#cluster;
     const allocatable = parseAmounts(status.allocatable);
-    if (status.largestNode === undefined && status.nodes !== undefined) {
-      this.#guesses.add("how large its largest node is, the host is not told: taken for as large as all together");
-    }
     return candidateOf({
       cluster: this.#cluster,
       closed: this.#closed(),

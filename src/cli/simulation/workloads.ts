@@ -44,14 +44,6 @@ export function workloadKind({ apiVersion, kind }: ObjectKind): WorkloadKind | u
   return isWorkloadKind(kind) && apiVersionOf(WORKLOAD_RESOURCES[kind]) === apiVersion ? kind : undefined;
 }
 
-/** Returns the apiVersion to write in place of one that no API server serves any more; undefined if it is served. */
-export function servedVersion({ apiVersion, kind }: ObjectKind): string | undefined {
-  // A group with a dot is of a custom resource.
-  if (!isWorkloadKind(kind) || /^[^/]*\./.test(apiVersion)) return undefined;
-  const served = apiVersionOf(WORKLOAD_RESOURCES[kind]);
-  return served === apiVersion ? undefined : served;
-}
-
 const stringMap = z.record(z.string(), z.string());
 const podMetadata = z.object({ labels: stringMap.exactOptional(), annotations: stringMap.exactOptional() });
 const template = z.object({ metadata: podMetadata.default({}), spec: podSpec });

@@ -1,14 +1,13 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
-import type { Outcome } from "../shared/output.ts";
+import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
-import { showFollowing } from "./screen.ts";
 
 /** Names by which kubectl knows the objects that this command shows. */
 const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
@@ -22,15 +21,10 @@ const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
 ];
 
 interface StatusInput extends GlobalInput {
-  readonly watch: boolean;
   readonly namespace?: string | undefined;
   /** Undefined: all members. */
   readonly target?: { readonly kind: WorkloadKind; readonly name: string } | undefined;
 }
-
-const POD_POLL_MS = 1000;
-// Each poll lists all proxies of the host.
-const LIST_POLL_MS = 5000;
 
 /** `legation status` */
 export const statusCommand: Subcommand<StatusInput> = {
@@ -43,19 +37,14 @@ export const statusCommand: Subcommand<StatusInput> = {
     new Argument("[type]", `${NAMES.map(([, [name]]) => name).join(", ")}, or TYPE/NAME (default: all members)`),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
-  flags: [
-    flag("-n, --namespace <name>", "namespace of the pod or workload (default: the context's)"),
-    flag("-w, --watch", "go on and show every change"),
-  ],
+  flags: [flag("-n, --namespace <name>", "namespace of the pod or workload (default: the context's)")],
   examples: [
     ["status", "all members"],
-    ["status -w", "follow them"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
     ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
   ],
   input: withGlobals({
-    watch: toggle,
     namespace: z.string().optional(),
     type: z.string().optional(),
     name: z.string().optional(),
@@ -63,13 +52,13 @@ export const statusCommand: Subcommand<StatusInput> = {
   run: async (options, session) => {
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace = current } = options;
-    const read = (): Promise<Outcome> => {
-      if (target === undefined) return readClusters(client, session);
-      const { kind, name } = target;
-      if (kind === "Pod") return asViewer(readPod(client, { namespace, name }, session));
-      return asViewer(readWorkload(client, { namespace, name, kind }, session));
-    };
-    await showFollowing(options, session, target?.kind === "Pod" ? POD_POLL_MS : LIST_POLL_MS, read);
+    const shown =
+      target === undefined
+        ? readClusters(client, session)
+        : target.kind === "Pod"
+          ? readPod(client, { namespace, name: target.name }, session)
+          : readWorkload(client, { namespace, ...target }, session);
+    printOutcome(session.terminal, options.output, await asViewer(shown));
   },
 };
 

@@ -71,7 +71,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     const traces = await openTraces(session.env, "legation-webhook", log);
     const health = await serveHealthAt("--metrics-listen", options.metricsListen, metrics);
     try {
-      const webhook = await listenAt("--listen", listen, () =>
+      const webhook = await listenAt("--listen", () =>
         startWebhook({
           ...listen,
           client,

@@ -70,8 +70,7 @@ const LEASE_LOST = "another controller holds it, or it could not be renewed in t
 
 // Another process of the tests may take a port between the look at it and its use.
 const PORT_ATTEMPTS = 3;
-// The words of the command line; releases up to 0.1.0 show Node's.
-const PORT_TAKEN = /is in use by another process|EADDRINUSE/;
+const PORT_TAKEN = /EADDRINUSE/;
 
 /** Installs Legation on the host, starts its processes and joins the members. */
 export async function startLegation(options: LegationOptions): Promise<Legation> {

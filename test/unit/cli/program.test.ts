@@ -57,7 +57,7 @@ describe("the command line", () => {
     [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
     [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
     [["status", "daemonset/web"], EXIT_CODES.usage, '"daemonset/web" is nothing that it shows; write pod, deployment,'],
-    [["status", "-w", "deployment.apps/web"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
+    [["status", "deployment.apps/web"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
     [["status", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
     [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
     [["status", "pod/a", "pod/b"], EXIT_CODES.usage, '<name>: "pod/b" is a second name'],
@@ -92,7 +92,7 @@ test("names the variables that exclude each other in install", async () => {
   expect(half.err.join("")).toContain("--webhook-url: has them run outside");
 });
 
-test.each(["-n x status pod y", "-w status", "--member-kubeconfig f join west", "--labels join west"])(
+test.each(["-n x status pod y", "--member-kubeconfig f join west", "--labels join west"])(
   "says of `%s` that the flags of a command stand after it",
   async (line) => {
     const session = recordedSession();

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseDocuments, readDocuments } from "../../../../src/cli/shared/documents.ts";
-import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/simulation/workloads.ts";
+import { podsOf, workloadKind } from "../../../../src/cli/simulation/workloads.ts";
 import { processorMs } from "../../../support/harness/processor-time.ts";
 
 const { signal } = new AbortController();
@@ -146,8 +146,4 @@ test("knows no workload in a Deployment of another API group", () => {
   expect(workloadKind({ apiVersion: "apps/v1", kind: "Deployment" })).toBe("Deployment");
   expect(workloadKind({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
   expect(workloadKind({ apiVersion: "v1", kind: "toString" })).toBeUndefined();
-  expect(servedVersion({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
-  expect(servedVersion({ apiVersion: "extensions/v1beta1", kind: "Deployment" })).toBe("apps/v1");
-  expect(servedVersion({ apiVersion: "batch/v1beta1", kind: "CronJob" })).toBe("batch/v1");
-  expect(servedVersion({ apiVersion: "batch/v1", kind: "Job" })).toBeUndefined();
 });

@@ -51,10 +51,8 @@ describe("a process of Legation's that cannot listen", () => {
     const files = flag === "--listen" ? await certificateFlags() : [];
     const { exit, said } = await failing(command, flag, `127.0.0.1:${port}`, ...files);
     expect(exit).toBe(EXIT_CODES.usage);
-    expect(said).toContain(
-      `${flag}: 127.0.0.1:${port} is in use by another process, probably an earlier one of Legation's that still runs`,
-    );
-    expect(said).toContain(`\`ss -ltnp 'sport = :${port}'\` shows which: stop it, or write another port`);
+    expect(said).toContain(`${flag}: listen EADDRINUSE: address already in use 127.0.0.1:${port}`);
+    expect(said).toContain("`ss -ltnp` shows who listens");
     expect(said).not.toContain("    at ");
   });
 
@@ -66,23 +64,21 @@ describe("a process of Legation's that cannot listen", () => {
   ])("refuses an address of another machine in `%s`: %s", async (command, flag) => {
     const { exit, said } = await failing(command, flag, "203.0.113.9:10250");
     expect(exit).toBe(EXIT_CODES.usage);
-    expect(said).toContain(`${flag}: 203.0.113.9:10250 is no address of this machine`);
-    expect(said).toContain("write one that `ip address` shows, or :PORT for all of them");
+    expect(said).toContain(`${flag}: listen EADDRNOTAVAIL: address not available 203.0.113.9:10250`);
+    expect(said).toContain("an address of this machine");
   });
 
-  test.each([
-    ["EACCES", "listen", "[::1]:443 is not allowed for this user", "from 1024 on"],
-    ["EAFNOSUPPORT", "listen", "[::1]:443 is no address of this machine", "`ip address`"],
-    ["ENOTFOUND", "getaddrinfo", "[::1]:443 is a name that this machine cannot resolve", "an IP address"],
-  ])("has a remedy for %s", (code, syscall, problem, remedy) => {
-    const error = Object.assign(new Error("failed"), { code, syscall });
-    const failure = listenFailure("--listen", { host: "::1", port: 443 }, error);
-    expect(failure).toMatchObject({ exit: "usage", message: `--listen: ${problem}` });
-    expect(failure?.remedy).toContain(remedy);
-  });
+  test.each(["listen EACCES: permission denied 0.0.0.0:443", "getaddrinfo ENOTFOUND nowhere"])(
+    "names the flag for: %s",
+    (message) => {
+      const [syscall] = message.split(" ");
+      const failure = listenFailure("--listen", Object.assign(new Error(message), { syscall }));
+      expect(failure).toMatchObject({ exit: "usage", message: `--listen: ${message}` });
+    },
+  );
 
   test("leaves other errors unchanged", () => {
     const error = Object.assign(new Error("failed"), { code: "EACCES", syscall: "open" });
-    expect(listenFailure("--listen", { host: "::1", port: 443 }, error)).toBeUndefined();
+    expect(listenFailure("--listen", error)).toBeUndefined();
   });
 });
