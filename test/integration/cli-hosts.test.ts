@@ -3,10 +3,10 @@ import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { pristine } from "../support/harness/pristine.ts";
+import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { tracesOf } from "../support/harness/traces.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
+import { legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
 // west is a member of host and a host itself; both hosts have east as a member.
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   for (const legation of running) await legation.stop();
-  for (const cluster of [host, west]) await legationOn(cluster, "uninstall", "--force");
+  for (const cluster of [host, west]) await removeLegation(cluster);
 });
 
 /** Returns the service accounts that hosts have in a member. */
@@ -131,6 +131,9 @@ test("gives each host its own account in a shared member", async () => {
 
 test("keeps the other hosts' access when a host that is also a member is uninstalled", async () => {
   const before = await accounts(west);
+  const refused = { code: 3, stderr: expect.stringContaining("has 1 member: east") };
+  expect(await legationOn(west, "uninstall", "--force")).toMatchObject(refused);
+  expect(await legationOn(west, "unjoin", "east")).toMatchObject({ code: 0 });
   const run = await legationOn(west, "uninstall");
   expect(run.code, run.stderr).toBe(0);
   expect(run.stdout).toContain("this cluster is a member of other hosts");
@@ -160,49 +163,37 @@ test("removes Legation's namespace from the member with the last host, and all o
   await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=30s"]);
   expect(await kubectl(host, ["get", "nodes", "-o", "name"])).not.toContain("legation-east");
   expect(await accounts(east)).toHaveLength(1);
+  const refused = { code: 3, stderr: expect.stringContaining("has 1 member: east") };
+  expect(await legationOn(host, "uninstall")).toMatchObject(refused);
+  await leave(east);
   const gone = await legationOn(host, "uninstall");
   expect(gone.code, gone.stderr).toBe(0);
-  expect(gone.stdout).toContain("remains: east: Namespaces that Legation made there");
-  expect(await accounts(east)).toEqual([]);
-  await leave(east);
   // Counts objects of all kinds that the clusters serve.
   for (const cluster of [host, west, east]) {
     await eventuallyPasses(async () => expect(await tracesOf(cluster), cluster.name).toEqual([]));
   }
 });
 
-test("repairs an interrupted uninstallation by installing again, and names what remains in members that it could not reach", async () => {
+test("keeps its installation while a member that does not answer is joined, and leaves after unjoin --force", async () => {
   onTestFinished(() => east.proxy.heal());
   const again = await startLegation({ host, members: { east } });
   running.push(again);
   const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
   const run = ["-n", namespace, "run", "--image=busybox", "--annotations=kwok.test/outcome=running"];
-  const uid = (): Promise<string> =>
-    kubectl(host, ["-n", namespace, "get", "pod", "web", "-o", "jsonpath={.metadata.uid}"]);
   await kubectl(host, [...run, "web"]);
   await kubectl(host, ["-n", namespace, "wait", "pod/web", "--for=condition=Ready"]);
-  const before = await uid();
-
-  // The webhook, policies and rights are gone when the uninstallation reaches the member, which does not answer.
-  await again.controller.stop();
-  await east.proxy.blackhole();
-  const cut = new LegationRun(host, ["uninstall", "--force"]);
-  await cut.untilStderr("ClusterRoleBinding legation-controller removed");
-  expect(await cut.interrupt("SIGINT")).toBe(130);
-  await east.proxy.heal();
-  const url = `--webhook-url=https://127.0.0.1:${again.webhookPort}`;
-  expect(await legationOn(host, "install", url)).toMatchObject({ code: 0 });
-  await Promise.all([again.webhook.stop(), again.controller.start()]);
-  await again.webhook.start();
-  await eventuallyPasses(() => kubectl(host, [...run, "later"]).then(() => {}));
-  await kubectl(host, ["-n", namespace, "wait", "pod/later", "--for=condition=Ready"]);
-  expect(await uid()).toBe(before);
 
   await again.stop();
   await east.proxy.cut();
-  const gone = await legationProcessOn(host, "uninstall", "--force");
+  const before = await tracesOf(host);
+  const refused = { code: 3, stderr: expect.stringContaining("has 1 member: east") };
+  expect(await legationOn(host, "uninstall", "--force")).toMatchObject(refused);
+  expect(await tracesOf(host)).toEqual(before);
+  const left = await legationOn(host, "unjoin", "east", "--force", "--timeout=2s");
+  expect(left.code, left.stderr).toBe(0);
+  expect(left.stdout).toContain("still in east: everything");
+  const gone = await legationProcessOn(host, "uninstall");
   expect(gone.code, gone.stderr).toBe(0);
-  expect(gone.stdout).toContain("remains: east: everything");
   await eventuallyPasses(async () => expect(await tracesOf(host)).toEqual([]));
   await east.proxy.heal();
   // The host has nothing of Legation left, but the member still knows it.

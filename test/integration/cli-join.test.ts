@@ -15,7 +15,7 @@ import { kubeError } from "../support/builders/kube-error.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
-import { pristine } from "../support/harness/pristine.ts";
+import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 import { pretendToLead } from "../support/legation/leading.ts";
 import { legationOn } from "../support/legation/process.ts";
@@ -110,7 +110,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await connections.close();
-  await legationOn(host, "uninstall", "--force");
+  await removeLegation(host);
 });
 
 describe("a join that fails", () => {

@@ -3,7 +3,7 @@ import { clusters } from "../../src/api/resources.ts";
 import { Connections } from "../../src/cli/shared/connections.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
-import { pristine } from "../support/harness/pristine.ts";
+import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { legationOn } from "../support/legation/process.ts";
 
 let connections: Connections;
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await connections.close();
-  await legationOn(hostCluster(), "uninstall", "--force");
+  await removeLegation(hostCluster());
 });
 
 test("shows the Clusters of the host", async () => {

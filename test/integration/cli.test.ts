@@ -10,7 +10,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl, saidNo } from "../support/harness/kubectl.ts";
 import { serveMetricsApi } from "../support/harness/metrics-api.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { pristine } from "../support/harness/pristine.ts";
+import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { type CliResult, runCli } from "../support/legation/cli.ts";
 import { pretendToLead } from "../support/legation/leading.ts";
@@ -79,7 +79,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await legationOn(host, "uninstall", "--force");
+  await removeLegation(host);
 });
 
 describe("legation install", () => {
@@ -538,6 +538,8 @@ describe("the life of a member", () => {
     await running.stop();
     await kubectl(host, ["delete", "namespace", namespace, "--wait=false"]);
     await eventually(async () => (await kubectl(host, ["get", "namespace", namespace])).includes("Terminating"));
+    const left = await legationOn(host, "unjoin", "east", "--force", "--timeout=2s");
+    expect(left.code, left.stderr).toBe(0);
     const run = await legationOn(host, "uninstall", "--force");
     expect(run.code, run.stderr).toBe(0);
     expect(await traces(host)).toEqual([]);
@@ -550,7 +552,7 @@ describe("the life of a member", () => {
 });
 
 describe("legation uninstall", () => {
-  test("needs no --force when all pods have finished, and keeps their results without Legation's marks", async () => {
+  test("needs no --force after unjoin when all pods have finished, and leaves pods of the host without its marks", async () => {
     const running = await startLegation({ host, members: { east }, proxied: false });
     onTestFinished(running.stop);
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
@@ -562,17 +564,17 @@ describe("legation uninstall", () => {
     const labelsOf = (pod: string): Promise<string> =>
       kubectl(host, ["-n", namespace, "get", "pod", pod, "-o", "jsonpath={.metadata.labels}"]);
     expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here", "legation.dev/proxy": "overflow" });
+    const refused = { code: 3, stderr: expect.stringContaining("has 1 member: east") };
+    expect(await legationOn(host, "uninstall")).toMatchObject(refused);
+    const left = await legationOn(host, "unjoin", "east", "--member-kubeconfig", east.kubeconfig);
+    expect(left.code, left.stderr).toBe(0);
     await running.stop();
 
     const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
     expect(run.stderr).toContain(`Namespace ${namespace}: label legation.dev/delegation=all taken off`);
-    expect(run.stderr).toContain("1 finished pod on virtual nodes: Kubernetes deletes the pods of a node that is gone");
-    const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
-    expect(status.phase).toBe("Succeeded");
-    expect(metadata.finalizers).toBeUndefined();
-    expect(JSON.stringify([metadata.labels, metadata.annotations])).not.toContain("legation");
+    expect(await kubectl(host, ["-n", namespace, "get", "pods", "-o", "name"])).toBe("pod/here\n");
     expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here" });
     expect(await traces(host)).toEqual([]);
     expect(await legationOn(host, "uninstall")).toMatchObject({ code: 0 });

@@ -17,7 +17,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { overlaps, podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
-import { pristine } from "../support/harness/pristine.ts";
+import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as command, MAIN } from "../support/legation/cli.ts";
@@ -179,7 +179,7 @@ afterAll(async () => {
   await burst?.stop();
   await cleanUpFile();
   await running?.stop();
-  await legationOn(hostCluster(), "uninstall", "--force");
+  await removeLegation(hostCluster());
 });
 
 const uidsOf = (list: readonly Stored<Pod>[]): string[] =>

@@ -26,10 +26,8 @@ export interface CleaningContext {
   readonly report: (line: string) => void;
   /** Records and reports an object that remains in the member, and why. */
   readonly remains: (what: string) => void;
-  /** No later attempt follows: unreadable objects remain, and the access is removed all the same. */
-  readonly isLast?: boolean;
   /** Rejects if another Cluster took the name. Called repeatedly, since cleaning takes minutes. */
-  readonly refuseSuccessor?: () => Promise<void>;
+  readonly refuseSuccessor: () => Promise<void>;
 }
 
 /**
@@ -41,7 +39,7 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
   const access = await findAccess(client, hostId, context.signal);
   await cleaner.sweepObjects();
   await cleaner.sweepNamespaces();
-  await context.refuseSuccessor?.();
+  await context.refuseSuccessor();
   await giveUpAccess(client, hostId, access, context);
 }
 
@@ -98,10 +96,8 @@ class Cleaner {
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
-    if (failed === undefined) return;
     // Fails before the access goes, which the next attempt needs.
-    if (this.#context.isLast !== true) throw failed;
-    this.#remains("objects that could not be looked for", failed.message);
+    if (failed !== undefined) throw failed;
   }
 
   async #sweep(resource: Resource<KubeObject>): Promise<void> {
@@ -117,7 +113,7 @@ class Cleaner {
       }
       // Not before each of thousands of objects.
       if (performance.now() - this.#checkedAt >= SUCCESSOR_CHECK_MS) {
-        await this.#context.refuseSuccessor?.();
+        await this.#context.refuseSuccessor();
         this.#checkedAt = performance.now();
       }
       if (await this.#delete(resource, object)) this.#tell(`${objectText(resource.kind, object.metadata)} removed`);
@@ -130,12 +126,12 @@ class Cleaner {
       const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
       // Each takes seconds to terminate.
       for (let first = 0; first < own.length; first += NAMESPACES_AT_ONCE) {
-        await this.#context.refuseSuccessor?.();
+        await this.#context.refuseSuccessor();
         const batch = own.slice(first, first + NAMESPACES_AT_ONCE);
         await Promise.all(batch.map((namespace) => this.#removeNamespace(namespace)));
       }
       if (system?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return;
-      await this.#context.refuseSuccessor?.();
+      await this.#context.refuseSuccessor();
       await this.#removeNamespace(system);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;

@@ -16,7 +16,7 @@ export interface ClusterRemoval {
   /** Removes the controller's finalizer after that time. */
   readonly force: boolean;
   /** Receives what the controller waits for, once for each reason. */
-  readonly onKept?: (why: string) => void;
+  readonly onKept: (why: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -27,7 +27,7 @@ export interface ClusterRemoval {
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,
-  { patienceMs, force, onKept = () => undefined, signal }: ClusterRemoval,
+  { patienceMs, force, onKept, signal }: ClusterRemoval,
 ): Promise<boolean> {
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });

@@ -4,7 +4,6 @@ import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
-import { hostContext } from "../shared/session.ts";
 import { uninstall } from "./uninstall.ts";
 
 interface UninstallInput extends GlobalInput {
@@ -14,20 +13,20 @@ interface UninstallInput extends GlobalInput {
 /** `legation uninstall` */
 export const uninstallCommand: Subcommand<UninstallInput> = {
   description:
-    "Removes every object, finalizer and label of Legation from the host and, as far as the stored credentials permit, " +
-    "from its members. It refuses while delegated pods or whole Jobs have not finished, unless --force deletes them. What the authors " +
-    "wrote themselves (annotations on their workloads) stays. A controller that runs outside should be stopped first.",
+    "Removes every object, finalizer and label of Legation from the host. It refuses while a member is joined, and, unless " +
+    "--force deletes them, while delegated pods or whole Jobs have not finished. What the authors wrote themselves " +
+    "(annotations on their workloads) stays. A controller that runs outside should be stopped first.",
   flags: [flag("--force", "delete delegated pods and whole Jobs that have not finished")],
   examples: [
-    ["uninstall", "when nothing is delegated any more"],
+    ["uninstall", "after `legation unjoin` of each member"],
     ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],
   ],
   input: withGlobals({ force: toggle }),
   run: async (options, session) => {
-    const { terminal } = session;
-    const host = await session.connect(options, "host");
+    const { terminal, signal } = session;
+    const { client: host } = await session.connect(options, "host");
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
-    const result = await uninstall(manifests, options, hostContext(host, session));
+    const result = await uninstall(manifests, options, { host, signal, report: (line) => terminal.progress(line) });
     const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
     const optedIn =
       result.namespaces.length === 0 ? "" : `\n  namespaces that were opted in: ${result.namespaces.join(", ")}`;

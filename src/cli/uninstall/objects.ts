@@ -1,22 +1,24 @@
 import { CONTROLLER_LEASE, DELEGATION_LABEL, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { joinedMemberOf } from "../member/credentials.ts";
 import type { Discovery } from "../shared/discovery.ts";
 import { INSTALLED_LABELS, type KindName, listInstalled } from "../shared/manifests.ts";
 import { some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
 
-export interface RemovalContext {
+export interface UninstallContext {
   readonly host: ClusterClient;
-  readonly discovery: Discovery;
   readonly signal: AbortSignal;
   readonly report: (line: string) => void;
+}
+
+export interface RemovalContext extends UninstallContext {
+  readonly discovery: Discovery;
   /** Records and reports an object that remains, and why. */
   readonly remains: (what: string) => void;
   readonly clock?: Clock;
@@ -61,11 +63,7 @@ export async function removeAndWait(
 }
 
 /** Opts all namespaces out. Resolves to their names. Rejects with KubeError. */
-export async function unlabelNamespaces({
-  host,
-  signal,
-  report,
-}: Pick<RemovalContext, "host" | "signal" | "report">): Promise<string[]> {
+export async function unlabelNamespaces({ host, signal, report }: UninstallContext): Promise<string[]> {
   const unlabelled: string[] = [];
   for (const { metadata } of await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal })) {
     const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
@@ -103,8 +101,8 @@ export async function removeSystemNamespace(removal: RemovalContext): Promise<vo
 }
 
 /**
- * Removes what Legation's processes and `join` made in its namespace: the Lease, the webhook's certificate and members' credentials.
- * Resolves to the names of the operator's Secrets, which stay.
+ * Removes what Legation's processes made in its namespace: the Lease and the webhook's certificate. Resolves to the names of the
+ * operator's Secrets, which stay.
  */
 async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<readonly string[]> {
   await remove(host, leases, { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE }, { signal });
@@ -117,16 +115,10 @@ async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): P
   for (const secret of stored) {
     // Kubernetes removes a token with its service account.
     if (secret.type === "kubernetes.io/service-account-token") continue;
-    const { name, uid } = secret.metadata;
-    if (isOwnSecret(secret)) await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
+    const { name, uid, labels = {} } = secret.metadata;
+    const isOwn = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);
+    if (isOwn) await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
     else others.push(name);
   }
   return others;
-}
-
-/** Reports whether Legation made the Secret: the webhook's certificate, or a member's credentials from `join`. */
-function isOwnSecret(secret: Stored<Secret>): boolean {
-  const { labels = {} } = secret.metadata;
-  const isInstalled = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);
-  return isInstalled || joinedMemberOf(secret) !== undefined;
 }

@@ -1,28 +1,13 @@
-import {
-  DELEGATE_FINALIZER,
-  DELETION_COST_ANNOTATION,
-  INTERNAL_ANNOTATIONS,
-  OVERFLOW_LABEL_VALUE,
-  OWN_DELETION_COST_ANNOTATION,
-  PROXY_LABEL,
-} from "../../api/keys.ts";
+import { DELEGATE_FINALIZER, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list.ts";
 import { pods } from "../../kube/resources.ts";
-import { isTerminal } from "../../pods/pod-state.ts";
 import { podName } from "../shared/reading.ts";
 import { dropFinalizer, remove } from "../shared/removal.ts";
 import { afterAdmission, untilReleased } from "./after-admission.ts";
 import type { RemovalContext } from "./objects.ts";
-
-/** Returns the annotations that Legation wrote. Leaves the author's, and a deletion cost that was changed since. */
-function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string[] {
-  const cost = annotations[OWN_DELETION_COST_ANNOTATION];
-  const isOwnCost = cost !== undefined && annotations[DELETION_COST_ANNOTATION] === cost;
-  return [...INTERNAL_ANNOTATIONS, ...(isOwnCost ? [DELETION_COST_ANNOTATION] : [])];
-}
 
 /** Lists every pod that has Legation's label or finalizer, even without the other of the two. */
 export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
@@ -37,12 +22,14 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] !== undefined || metadata.finalizers?.includes(DELEGATE_FINALIZER) === true;
 }
 
-/**
- * Releases a proxy. Deletes one that has not finished, so that its controller replaces it. A finished one keeps its result, without
- * Legation's marks, until the pod garbage collector sees that its node is gone.
- */
-export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
-  await untilReleased(`pod ${podName(proxy)}`, () => release(host, proxy, signal), signal);
+/** Deletes a proxy, which no member has any more. Its controller replaces one that has not finished. */
+export async function deleteProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
+  const { name, namespace = "", uid } = proxy.metadata;
+  const release = async (): Promise<boolean> => {
+    await remove(host, pods, { namespace, name }, { uid, gracePeriodSeconds: 0, signal });
+    return await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
+  };
+  await untilReleased(`pod ${podName(proxy)}`, release, signal);
 }
 
 /** Removes the mark from pods in overflow mode that the host runs. Resolves to their number. */
@@ -58,7 +45,7 @@ export async function unmarkOverflow({
       const isDone = await afterAdmission(async () => {
         const after = await unmark(host, pod, signal);
         if (after === undefined) return true;
-        if (isLabelled(after)) return false;
+        if (after.metadata.labels?.[PROXY_LABEL] !== undefined) return false;
         unmarked += 1;
         return true;
       }, signal);
@@ -91,25 +78,5 @@ async function unmark(
     // The API server answers 422 to a failed test of a JSON patch.
     if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return undefined;
     throw error;
-  }
-}
-
-function isLabelled({ metadata }: Stored<Pod>): boolean {
-  return metadata.labels?.[PROXY_LABEL] !== undefined;
-}
-
-async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<boolean> {
-  const { name, namespace = "", uid } = proxy.metadata;
-  const ref = { namespace, name };
-  if (!isTerminal(proxy)) await remove(host, pods, ref, { uid, gracePeriodSeconds: 0, signal });
-  const isReleased = await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
-  if (!isReleased || !isTerminal(proxy)) return isReleased;
-  const annotations = Object.fromEntries(ownAnnotations(proxy).map((key) => [key, null]));
-  const body = { metadata: { uid, labels: { [PROXY_LABEL]: null }, annotations } };
-  try {
-    return !isLabelled(await host.patch(pods, ref, { type: "merge", body }, { signal }));
-  } catch (error) {
-    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
-    return true;
   }
 }

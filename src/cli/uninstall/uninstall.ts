@@ -1,29 +1,32 @@
-import type { Cluster } from "../../api/cluster.ts";
-import { clusterOfNode, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
-import { leases, nodes } from "../../kube/resources.ts";
+import { leases, nodes, secrets } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
-import { findCredentials, removeCredentials } from "../member/credentials.ts";
-import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeCluster, removeVirtualNode } from "../member/remove-cluster.ts";
+import { joinedMemberOf } from "../member/credentials.ts";
+import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
 import { findClusters, jobName, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
-import type { HostContext } from "../shared/session.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
-import { leaveMembers } from "./members.ts";
-import { type RemovalContext, removeInstalled, removeSystemNamespace, unlabelNamespaces } from "./objects.ts";
-import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
+import {
+  type RemovalContext,
+  removeInstalled,
+  removeSystemNamespace,
+  type UninstallContext,
+  unlabelNamespaces,
+} from "./objects.ts";
+import { deleteProxy, listMarkedPods, unmarkOverflow } from "./proxies.ts";
 import { listMarkedJobs, releaseJob, unmarkCronJobs } from "./whole-jobs.ts";
 
 /** Result of an uninstallation. */
 export interface Uninstalled {
-  /** Objects that remain in members or on the host, and why. */
+  /** Objects that remain on the host, and why. */
   readonly remained: readonly string[];
   /** Namespaces that were opted in. */
   readonly namespaces: readonly string[];
@@ -41,20 +44,17 @@ const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 // A running controller, in the cluster or outside, would restore what is removed.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
-const BEING_COLLECTED =
-  "on virtual nodes: Kubernetes deletes the pods of a node that is gone, within about a minute; get now what you need of them";
-
 /** Pods and Jobs with Legation's marks, finished or not. */
 interface Marked {
   readonly pods: readonly Stored<Pod>[];
   readonly jobs: readonly Stored<Job>[];
 }
 
-/** Removes Legation from the host. Safe to repeat. */
+/** Removes Legation from a host without members. Safe to repeat. */
 export async function uninstall(
   manifests: readonly Manifest[],
   { force }: { readonly force: boolean },
-  context: HostContext,
+  context: UninstallContext,
 ): Promise<Uninstalled> {
   const { host, signal, report } = context;
   const discovery = new Discovery(host, signal);
@@ -71,6 +71,7 @@ export async function uninstall(
     return { pods, jobs };
   };
   refuseRunning(await listMarked(), force, "");
+  await refuseJoined(host, signal);
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
   await removeInstalled(
@@ -81,22 +82,13 @@ export async function uninstall(
   if (unmarkedCronJobs.length > 0) report(`this cluster runs the next Jobs of ${some(unmarkedCronJobs)}`);
   // Without the webhook no new proxy or whole Job appears, so these lists are complete.
   const marked = await listMarked();
-  const proxies = marked.pods;
   refuseRunning(marked, force, "; the webhook is removed already: `legation install` puts it back");
 
-  const joined = (await findClusters(host, signal)) ?? [];
-  await leaveMembers(joined, { ...context, remains });
-  for (const proxy of proxies) await releaseProxy(host, proxy, signal);
-  if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
-  const finished = proxies.length - unfinished(proxies).length;
-  if (finished > 0) report(`${counted(finished, "finished pod")} ${BEING_COLLECTED}`);
+  for (const proxy of marked.pods) await deleteProxy(host, proxy, signal);
+  if (marked.pods.length > 0) report(`${counted(marked.pods.length, "delegated pod")} deleted`);
   await releaseJobs(marked.jobs, context);
   const unmarked = await unmarkOverflow(removal);
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
-  for (const cluster of joined) {
-    await removeClusterNow(cluster, context);
-    report(`Cluster ${cluster.metadata.name} removed`);
-  }
   await removeVirtualNodes(host, signal);
   const optedIn = await unlabelNamespaces(context);
   await removeInstalled(
@@ -120,7 +112,25 @@ function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): vo
   });
 }
 
-async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report }: HostContext): Promise<void> {
+/** Refuses while members are joined, or were without `unjoin`: only the host's credentials clean them. */
+async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<void> {
+  const joined = (await findClusters(host, signal)) ?? [];
+  const stored = await listAll(host, secrets, {
+    namespace: SYSTEM_NAMESPACE,
+    labelSelector: VIRTUAL_NODE_LABEL,
+    signal,
+  });
+  const names = [...joined.map(({ metadata }) => metadata.name), ...stored.flatMap((each) => joinedMemberOf(each) ?? [])];
+  const members = [...new Set(names)].sort();
+  if (members.length === 0) return;
+  throw new Failure("refused", {
+    object: "Legation",
+    problem: `has ${counted(members.length, "member")}: ${some(members)}`,
+    remedy: `run \`legation unjoin ${members[0]}\` first${members.length === 1 ? "" : ", and the same for the others"}; add --force for a member that is gone for good`,
+  });
+}
+
+async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report }: UninstallContext): Promise<void> {
   for (const job of jobs) {
     await releaseJob(host, job, signal);
     const end =
@@ -131,14 +141,6 @@ async function releaseJobs(jobs: readonly Stored<Job>[], { host, signal, report 
   }
   const finished = jobs.filter(isFinished).length;
   if (finished > 0) report(`${counted(finished, "finished whole Job")} released, with the status as it is`);
-}
-
-/** Removes a Cluster and its credentials in the place of the controller, which is gone. */
-async function removeClusterNow(cluster: Stored<Cluster>, { host, signal, report }: HostContext): Promise<void> {
-  const { name } = cluster.metadata;
-  const stored = await findCredentials(host, name, cluster, signal);
-  await removeCluster(host, cluster, { patienceMs: 0, force: true, signal });
-  await removeCredentials(host, name, stored, { signal, report });
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {

@@ -32,7 +32,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const stored = await findCredentials(host, name, cluster, signal);
   const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
-  if (cluster === undefined && member === undefined) throw await notJoined(host, name, signal);
+  if (cluster === undefined && member === undefined && stored.length === 0) throw await notJoined(host, name, signal);
   if (context.member !== undefined) {
     const { client } = context.member;
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);

@@ -1,14 +1,19 @@
 import type { Cluster } from "../clusters/types.ts";
-import { runCli } from "../legation/cli.ts";
+import { legationOn } from "../legation/process.ts";
 import { kubectl } from "./kubectl.ts";
+
+/** Takes all members out, whether they answer or not, and Legation off the host. */
+export async function removeLegation(host: Cluster): Promise<void> {
+  const { code, stdout } = await legationOn(host, "status", "-o", "json");
+  const joined: readonly { readonly name: string }[] = code === 0 ? JSON.parse(stdout).clusters : [];
+  for (const { name } of joined) await legationOn(host, "unjoin", name, "--force", "--timeout=1s");
+  await legationOn(host, "uninstall", "--force");
+}
 
 /** Removes everything of Legation from used clusters, for files that test installing, joining and leaving. */
 export async function pristine(host: Cluster, ...members: readonly Cluster[]): Promise<void> {
-  const uninstall = ({ kubeconfig }: Cluster): Promise<unknown> =>
-    runCli(["uninstall", "--force", `--kubeconfig=${kubeconfig}`]);
-  // Uninstalling also cleans the members.
-  await uninstall(host);
-  await Promise.all(members.map(uninstall));
+  await removeLegation(host);
+  await Promise.all(members.map(removeLegation));
   const clusters = [host, ...members];
   await Promise.all(
     clusters.map(async (cluster) => {

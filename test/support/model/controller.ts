@@ -1,6 +1,6 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, DelegationDecision } from "../../../src/controllers/delegation/decision/decision.ts";
-import { isNewlyRecorded, isBoundWithDelegate } from "../../../src/controllers/delegation/decision/delegates.ts";
+import { isBoundWithDelegate, isNewlyRecorded } from "../../../src/controllers/delegation/decision/delegates.ts";
 import { hasProxy, type View } from "../../../src/controllers/delegation/decision/view.ts";
 import { type ObservedMember, ranked } from "../../../src/controllers/delegation/observe.ts";
 import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
@@ -315,7 +315,10 @@ export function restart(world: World): World {
     versions: [undefined, truth(member)],
   }));
   const inherits =
-    proxy !== undefined && !isBoundWithDelegate(proxy) && !isOverflow(proxy) && !(isBound(proxy) && asksHostFirst(proxy));
+    proxy !== undefined &&
+    !isBoundWithDelegate(proxy) &&
+    !isOverflow(proxy) &&
+    !(isBound(proxy) && asksHostFirst(proxy));
   const memory = inherits ? remember({}, (memories) => memories.noteInherited(proxy.metadata.uid)) : {};
   const host = { versions: [proxy] };
   const overflow =

@@ -46,7 +46,6 @@ function member(
     namespaces,
     classes = false,
     undiscovered = {},
-    isLast = false,
   }: {
     readonly configMaps?: KubeErrorCode;
     readonly namespaces?: KubeErrorCode;
@@ -54,7 +53,6 @@ function member(
     readonly classes?: boolean;
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
-    readonly isLast?: boolean;
   } = {},
 ): { run: Promise<{ readonly removed: string[]; readonly remained: string[] }> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
@@ -91,7 +89,7 @@ function member(
   const told = { removed: [] as string[], remained: [] as string[] };
   const context = {
     signal,
-    isLast,
+    refuseSuccessor: async () => {},
     report: (line: string) => void told.removed.push(line.replace(/^fake: (.*) removed$/, "$1")),
     remains: (what: string) => void told.remained.push(what),
   };
@@ -128,19 +126,6 @@ describe("cleaning a member", () => {
     ["/apis/networking.k8s.io/v1", "BadAnswer"],
   ] as const)("stops, with its access kept, when %s of its own kinds answers with %s", async (path, code) => {
     await expect(member([], { undiscovered: { [path]: code } }).run).rejects.toThrow(`says ${code}`);
-  });
-
-  test.each([
-    ["a kind is not listed", { configMaps: "ServerError" }, []],
-    [
-      "a version is not discovered",
-      { undiscovered: { "/apis/networking.k8s.io/v1": "ServerError" } },
-      ["ConfigMap shop/ours"],
-    ],
-  ] as const)("goes on in the last attempt when %s, and says so", async (_, broken, gone) => {
-    const { removed, remained } = await member([], { ...broken, isLast: true }).run;
-    expect(removed).toEqual(gone);
-    expect(remained).toEqual([expect.stringMatching(/^objects that could not be looked for: .*says ServerError/)]);
   });
 
   test.each([
@@ -184,6 +169,7 @@ test("reports a namespace before it waits for it, and as removed when it is gone
   });
   await cleanMember(client, HOST, {
     signal,
+    refuseSuccessor: async () => {},
     report: (line) => told.push(line),
     remains: (what) => told.push(`${what} remains`),
   });
@@ -223,7 +209,12 @@ describe("the access in a member", () => {
         return cluster.client.find(resource, ref, options);
       },
     });
-    await cleanMember(client, HOST, { signal, report: () => {}, remains: () => {} });
+    await cleanMember(client, HOST, {
+      signal,
+      refuseSuccessor: async () => {},
+      report: () => {},
+      remains: () => {},
+    });
     return cluster;
   }
 

@@ -1,41 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { INTERNAL_ANNOTATIONS } from "../../../../src/api/keys.ts";
-import { releaseProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
+import { deleteProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
 
-/** The annotations that are taken off a finished proxy. */
-async function takenOff(annotations: Readonly<Record<string, string>>): Promise<string[]> {
-  const bodies: { metadata: { annotations: object } }[] = [];
-  const patch = async (_resource: unknown, _ref: unknown, { body }: { body: unknown }): Promise<never> => {
-    bodies.push(body as never);
-    return { metadata: {} } as never;
-  };
-  const metadata = { name: "web", namespace: "shop", uid: "u", resourceVersion: "1", annotations };
-  await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Succeeded" } }, signal);
-  return bodies.flatMap(({ metadata }) => Object.keys(metadata.annotations));
-}
-
-describe("a finished proxy that is released", () => {
-  const OWN_COST = "legation.dev/deletion-cost";
-  const COST = "controller.kubernetes.io/pod-deletion-cost";
-
-  test("loses all annotations of Legation", async () => {
-    expect(await takenOff({})).toEqual(expect.arrayContaining([...INTERNAL_ANNOTATIONS]));
-    expect(await takenOff({ [OWN_COST]: "-2", [COST]: "-2" })).toEqual(expect.arrayContaining([OWN_COST, COST]));
-  });
-
-  test.each([
-    ["its author's", { [COST]: "7" }],
-    ["changed by another client", { [OWN_COST]: "-2", [COST]: "7" }],
-  ])("keeps a deletion cost that is %s", async (_whose, annotations) => {
-    expect(await takenOff(annotations)).not.toContain(COST);
-  });
-});
-
-describe("a proxy that is released", () => {
+describe("a proxy that is deleted", () => {
   const FINALIZER = "legation.dev/delegate";
   const metadata = {
     name: "web",
@@ -63,22 +33,14 @@ describe("a proxy that is released", () => {
         return { metadata: {} } as never;
       },
     });
-    await releaseProxy(client, { metadata, status: { phase } }, signal);
+    await deleteProxy(client, { metadata, status: { phase } }, signal);
     return requests;
   }
 
-  test.each(["Pending", "Running"])("is deleted with grace 0 when it is %s", async (phase) => {
+  test.each(["Running", "Succeeded"])("has no grace and no finalizer when it is %s", async (phase) => {
     expect(await asked(phase)).toEqual([
       ["delete", ref, { uid: "u", gracePeriodSeconds: 0 }],
       ["patch", ref, withoutFinalizer],
-    ]);
-  });
-
-  test.each(["Succeeded", "Failed"])("stays without Legation's marks when it is %s", async (phase) => {
-    const marks = { uid: "u", labels: { "legation.dev/proxy": null }, annotations: expect.any(Object) };
-    expect(await asked(phase)).toEqual([
-      ["patch", ref, withoutFinalizer],
-      ["patch", ref, { metadata: marks }],
     ]);
   });
 
@@ -92,8 +54,9 @@ describe("a proxy that is released", () => {
     ["a webhook that is gone still puts it back", () => ({ metadata })],
   ])("is released in time where %s", async (_which, answer) => {
     let undone = 1;
+    const gone = async (): Promise<void> => {};
     const patch = async (): Promise<never> => (undone-- <= 0 ? { metadata: {} } : answer()) as never;
-    await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Failed" } }, signal);
+    await deleteProxy(fakeClient({ patch, delete: gone }), { metadata, status: { phase: "Failed" } }, signal);
     expect(undone).toBeLessThan(0);
   });
 });

@@ -7,8 +7,6 @@ import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
 const installed = { "app.kubernetes.io/managed-by": "legation", "app.kubernetes.io/part-of": "legation" };
-const ofMember = { "legation.dev/cluster": "west" };
-const joined = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
 
 /** Returns deletions and reports where the namespace has these Secrets, and that many other hosts have access there. */
 async function removal(stored: readonly Secret[], otherHosts: number) {
@@ -51,11 +49,6 @@ const certificate = "legation-webhook-certificate";
 describe("Legation's namespace in a member of other hosts", () => {
   test.each<[string, Stored<Secret>, boolean]>([
     ["the webhook's own certificate goes", secret(certificate, { labels: installed }, tls), true],
-    [
-      "a member's credentials that `join` made go",
-      secret("member-west", { labels: ofMember, annotations: joined }),
-      true,
-    ],
     ["a pull secret stays", secret("registry", {}, { type: "kubernetes.io/dockerconfigjson" }), false],
     ["a certificate that the webhook was given stays", secret("legation-webhook-tls", {}, tls), false],
     [
@@ -64,17 +57,6 @@ describe("Legation's namespace in a member of other hosts", () => {
       false,
     ],
     ["credentials that an operator wrote stay", secret("member-west"), false],
-    ["credentials that an operator wrote and labelled stay", secret("west", { labels: ofMember }), false],
-    [
-      "credentials of theirs whose token the controller of 0.1.0 renewed stay",
-      secret("w", { annotations: joined }),
-      false,
-    ],
-    [
-      "a copy of a member's credentials stays",
-      secret("member-west-old", { labels: ofMember, annotations: joined }),
-      false,
-    ],
     ["the token of an operator's account stays", secret("reader", { labels: installed }, { type: TOKEN }), false],
   ])("%s", async (_, found, goes) => {
     const stays = !goes && found.type !== TOKEN;

@@ -1,38 +1,31 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
-import { jobs, leases, nodes, pods } from "../../../../src/kube/resources.ts";
+import { jobs, leases, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
-async function uninstallFrom(host: MemoryCluster, joined = ["west"]): Promise<void> {
-  for (const name of joined)
-    host.put(clusters, { metadata: { name }, spec: { credentialsSecret: { name } } } as object);
-  const connectText = () => Promise.reject(new Error("there are no credentials"));
+async function uninstallFrom(host: MemoryCluster, force = false): Promise<void> {
   const { signal } = new AbortController();
-  await uninstall([], { force: false }, { host: host.client, connectText, signal, report: () => {} });
+  await uninstall([], { force }, { host: host.client, signal, report: () => {} });
 }
 
-test.each([
-  ["with its Cluster", ["west"]],
-  ["when its Cluster is gone, too", []],
-])("removes a virtual node without its label, and its Lease, %s", async (_when, joined) => {
+test("removes a virtual node without its label, and its Lease", async () => {
   const host = new MemoryCluster("host", "host-1");
   const node: KubeNode = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
   const lease = { namespace: "kube-node-lease", name: "legation-west" };
   host.put(nodes, node);
   host.put(leases, { metadata: lease });
-  await uninstallFrom(host, joined);
+  await uninstallFrom(host);
   expect(host.peek(nodes, { name: "legation-west" })).toBeUndefined();
   expect(host.peek(leases, lease)).toBeUndefined();
 });
 
 test.each([
-  ["without a providerID", undefined, ["west"]],
-  ["without a providerID, and no Cluster,", undefined, []],
-  ["with a cloud's providerID", "kind://docker/host/legation-west", []],
-  ["with the providerID of another virtual node", "legation://east", []],
-])("keeps a node of the host's own by a virtual node's name, %s and its Lease", async (_which, providerID, joined) => {
+  ["without a providerID", undefined],
+  ["with a cloud's providerID", "kind://docker/host/legation-west"],
+  ["with the providerID of another virtual node", "legation://east"],
+])("keeps a node of the host's own by a virtual node's name, %s, and its Lease", async (_which, providerID) => {
   const host = new MemoryCluster("host", "host-1");
   const lease = { namespace: "kube-node-lease", name: "legation-west" };
   const node: KubeNode = {
@@ -41,9 +34,45 @@ test.each([
   };
   host.put(nodes, node);
   host.put(leases, { metadata: lease });
-  await uninstallFrom(host, joined);
+  await uninstallFrom(host);
   expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
   expect(host.peek(leases, lease)).toBeDefined();
+});
+
+describe("while a member is joined", () => {
+  const joinSecret = (name: string) => ({
+    metadata: {
+      namespace: "legation-system",
+      name: `member-${name}`,
+      labels: { "legation.dev/cluster": name },
+      annotations: { "legation.dev/token-expires": "2026-12-01T00:00:00Z" },
+    },
+  });
+
+  test.each([false, true])("refuses, and changes nothing (--force: %s)", async (force) => {
+    const host = new MemoryCluster("host", "host-1");
+    host.put(clusters, { metadata: { name: "west" }, spec: { credentialsSecret: { name: "member-west" } } } as object);
+    host.put(secrets, joinSecret("west"));
+    // A Cluster that was deleted without `unjoin` leaves the credentials alone.
+    host.put(secrets, joinSecret("east"));
+    const metadata = { name: "web", namespace: "team", labels: { "legation.dev/proxy": "true" } };
+    host.put(pods, { metadata, status: { phase: "Succeeded" } });
+    await expect(uninstallFrom(host, force)).rejects.toMatchObject({
+      exit: "refused",
+      message: "Legation: has 2 members: east, west",
+      remedy: expect.stringContaining("run `legation unjoin east` first"),
+    });
+    expect(host.peek(pods, { namespace: "team", name: "web" })).toBeDefined();
+    expect(host.peek(clusters, { name: "west" })).toBeDefined();
+  });
+
+  test("does not take an operator's Secret for a member", async () => {
+    const host = new MemoryCluster("host", "host-1");
+    host.put(secrets, {
+      metadata: { namespace: "legation-system", name: "west", labels: { "legation.dev/cluster": "west" } },
+    });
+    await uninstallFrom(host);
+  });
 });
 
 test("refuses while whole Jobs have not finished, and names them beside pods", async () => {
@@ -52,12 +81,12 @@ test("refuses while whole Jobs have not finished, and names them beside pods", a
   const conditions = [{ type: "Complete", status: "True" }];
   host.put(jobs, { metadata: { name: "sum", namespace: "team", labels } });
   host.put(jobs, { metadata: { name: "done", namespace: "team", labels }, status: { conditions } });
-  await expect(uninstallFrom(host, [])).rejects.toMatchObject({
+  await expect(uninstallFrom(host)).rejects.toMatchObject({
     exit: "refused",
     message: expect.stringContaining("1 whole Job has not finished: Job team/sum"),
   });
   host.put(pods, { metadata: { name: "web", namespace: "team", labels: { "legation.dev/proxy": "true" } } });
-  await expect(uninstallFrom(host, [])).rejects.toThrow(
+  await expect(uninstallFrom(host)).rejects.toThrow(
     "1 delegated pod and 1 whole Job have not finished: team/web, Job team/sum",
   );
 });
