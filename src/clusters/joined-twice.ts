@@ -2,6 +2,7 @@ import { type Cluster, JOINED_TWICE } from "../api/cluster.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import { recordedUid } from "./identity.ts";
 
+/** The cluster that a connection leads to. */
 export interface FoundIdentity {
   /** The uid of its namespace kube-system; undefined when the credentials may not read that. */
   readonly uid: string | undefined;

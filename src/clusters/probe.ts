@@ -132,6 +132,7 @@ export class Probe {
   }
 }
 
+/** Tracks since when a member is reachable. Cuts that end soon do not count. */
 export class Reachability {
   readonly #clock: Pick<Clock, "now">;
   #reachable = false;

@@ -49,6 +49,7 @@ export interface KeptDelegatesOptions {
   readonly events: Emitter;
 }
 
+/** Delegates that a restored host does not know and keeps, counted for metrics and the status of Clusters. */
 export class KeptDelegates {
   readonly #options: KeptDelegatesOptions;
   readonly #held = new Map<string, { readonly member: string; readonly key: ObjectKey }>();

@@ -27,6 +27,7 @@ export interface ActionContext<Key> {
   readonly log: Logger;
 }
 
+/** The parts of a controller: it reads, decides and carries out; `Controller` owns the rest. */
 export interface ControllerSpec<Key extends string, Observed, Action> {
   readonly name: string;
   /** Longest pause after failures; default 30 s. */

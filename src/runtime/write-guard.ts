@@ -2,9 +2,9 @@ import { isKubeError, isLastingRefusal, type KubeError, mayBeStarting } from "..
 import { backoffMs } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import {
-  HOLD_MS,
   type HeldWrite,
   type HeldWrites,
+  HOLD_MS,
   type HoldReason,
   heldUntil,
   heldWrite,
@@ -24,6 +24,7 @@ export interface WriteGuardOptions {
   readonly forgetFailureMs?: number;
 }
 
+/** How long, and for which content, a write is held. */
 export interface Hold {
   /** The only content that is held. Absent: any content is. */
   readonly content?: string;

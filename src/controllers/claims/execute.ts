@@ -48,6 +48,7 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 
 const UNDONE_FOR_MS = 10 * 60_000;
 
+/** Carries out the claim controller's writes, in members and on the host. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #guard: WriteGuard<ObjectKey>;

@@ -31,6 +31,7 @@ export interface CopiesOptions<T extends KubeObject> {
 const LARGE_PAGE_SIZE = 20;
 const NAMESPACE_INDEX = "namespace";
 
+/** The copies in all members, by watch. */
 export class Copies<T extends KubeObject> {
   readonly #options: CopiesOptions<T>;
   readonly #watches: ReadonlyMap<string, MemberWatches<Reflector<T>>>;

@@ -27,6 +27,7 @@ export interface ObserverOptions extends Pick<DelegationOptions, "registry" | "p
   readonly waiting: Pick<WaitingProxies, "since">;
 }
 
+/** A member for one pod: as placement sees it, and as the phases do. */
 export interface ObservedMember {
   readonly candidate: Candidate;
   readonly connection: MemberView;

@@ -47,6 +47,7 @@ interface ExecutorOptions extends OverflowOptions {
   readonly onRoom: () => void;
 }
 
+/** Carries out the overflow controller's writes: Bindings to virtual nodes, marks and events. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #under = new Map<ObjectKey, string>();

@@ -10,6 +10,7 @@ import type { Purpose } from "./write-purpose.ts";
 /** A step of a pod's life. Undefined: the step is over or has not come. `now` is monotonic; epoch ms. */
 export type Phase = (view: PodView, now: number) => DelegationDecision | undefined;
 
+/** A phase's answer: what is done now, and when the pod is looked at again. */
 export interface DelegationDecision {
   readonly actions: readonly Action[];
   readonly outcome: Outcome;
@@ -17,6 +18,7 @@ export interface DelegationDecision {
   readonly requeueAt?: number;
 }
 
+/** The state of a pod after a decision, as metrics and logs name it. */
 export type Outcome =
   | "Orphaned" // delegates without a proxy
   | "Gated"
@@ -49,6 +51,7 @@ export function soonest(...times: readonly (number | undefined)[]): number | und
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
+/** A member that is read for a delegate of the previous leader. */
 export interface AskedMember {
   readonly name: string;
   /** Answers from before this time do not count: requests of the previous leader were in flight; epoch ms. */

@@ -17,6 +17,7 @@ import { type MemberView, type PodView, wallTime } from "./view.ts";
 // A delegate has gone from its member's API server this long after its grace period.
 const ENDS_WITHIN_MS = 10_000;
 
+/** A member that has a delegate of the proxy. */
 export type Holder = MemberView & { readonly delegate: Stored<Pod> };
 
 /** Reports whether the pod is the delegate of exactly this proxy. */

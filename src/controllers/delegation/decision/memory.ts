@@ -85,6 +85,7 @@ export const MARKS = "patch marks";
 /** Stands for a resize that the member refuses. Its content is the change of the spec, as JSON. */
 export const RESIZE = "resize";
 
+/** The memory of a proxy that came while this controller leads. */
 export const NOTHING: Memory = { fresh: true, attempts: {} };
 
 /** Names the create of a delegate in a member among the writes that fail. */

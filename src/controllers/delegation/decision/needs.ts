@@ -12,6 +12,7 @@ export interface WaitReason {
   readonly refusals?: readonly MemberReason[];
 }
 
+/** The reason of one member in a message. Unlike a refusal it may have any reason. */
 export type MemberReason = Omit<Refusal, "reason"> & { readonly reason: string };
 
 export function because(reason: string, refusals: readonly MemberReason[]): WaitReason {
@@ -24,6 +25,7 @@ export type NeedsState =
   | ({ readonly state: "missing" } & WaitReason)
   | { readonly state: "there" };
 
+/** The state of a pod's needs on the host, and of their copies in each member. */
 export type Needs =
   | Exclude<NeedsState, { readonly state: "there" }>
   | { readonly state: "there"; readonly in: (member: string) => Preparation };

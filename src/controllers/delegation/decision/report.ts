@@ -13,6 +13,7 @@ const REPORT_AGAIN_MS = 60_000;
 const SPREAD_MS = 9 * 60_000;
 const NOT_READY = "ClusterNotReady";
 
+/** The report of a reason to wait, if one is due, and when the next may be. */
 export interface Report {
   readonly actions: readonly Action[];
   /** Epoch ms. */

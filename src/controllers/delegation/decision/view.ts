@@ -8,6 +8,7 @@ import type { Merged } from "../../../pods/host-admission.ts";
 import type { Memory } from "./memory.ts";
 import type { NeedsState, Preparation } from "./needs.ts";
 
+/** A member's refusal of another pod of the same shape. */
 export interface ShapeRefusal {
   readonly refusal: Refusal;
   /** When one of the pods is tried again; epoch ms. */

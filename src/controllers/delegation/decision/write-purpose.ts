@@ -12,6 +12,7 @@ export interface Purpose {
   readonly wanted: Wanted;
 }
 
+/** Names, among held writes, all writes for a purpose that another writer undoes. */
 export function undone({ wanted }: Purpose): string {
   return `undone ${JSON.stringify(wanted)}`;
 }

@@ -37,7 +37,8 @@ export const bindDeparted: Phase = ({ proxy, members }) => {
 function announce(holder: string, { proxy, memory: { attempts, reported } }: PodView): Action[] {
   const refusals: Refusal[] = Object.values(attempts).flatMap(({ refusal }) => refusal ?? []);
   const isReported = ({ cluster, message, dedupe = message }: Refusal): boolean =>
-    reported?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) === true;
+    reported?.refusals?.some((other) => other.cluster === cluster && (other.dedupe ?? other.message) === dedupe) ===
+    true;
   const unreported = refusals.filter((refusal) => refusal.cluster !== holder && !isReported(refusal));
   if (unreported.length === 0) return [];
   const message = `${explain(unreported)}; placed in ${holder}`;

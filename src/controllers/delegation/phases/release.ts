@@ -13,7 +13,7 @@ import {
   isRecorded,
   withdraw,
 } from "../decision/delegates.ts";
-import { notReadyWrite, statusWrite, finalStatusWrite } from "../decision/feedback.ts";
+import { finalStatusWrite, notReadyWrite, statusWrite } from "../decision/feedback.ts";
 import { writeAgainAt } from "../decision/futile-writes.ts";
 import { type PodView, wallTime } from "../decision/view.ts";
 import { confirmGoneIn } from "./vanished.ts";

@@ -16,6 +16,7 @@ export const unreachable: Phase = (view, now) => {
   return decided("Unreachable", actions, writeAgainAt(view.memory, actions, now));
 };
 
+/** Binds an unbound proxy whose delegate is in a lost member. */
 export const lostHolder: Phase = (view, now) => {
   const holder = holderOf(view);
   return holder === undefined || holder.reachable ? undefined : bindToLostNode(holder, "has", view, now);

@@ -15,6 +15,7 @@ import {
 import type { WaitReason } from "../decision/needs.ts";
 import { type BackoffGrowth, backoffAfterRefusal } from "../decision/refusal-backoff.ts";
 
+/** Returns the guard of the writes for proxies, by proxy uid. */
 export function proxyWrites(clock: Pick<Clock, "now">): WriteGuard<string, RefusedWrite> {
   return new WriteGuard({ clock });
 }

@@ -3,7 +3,7 @@ import type { Registry } from "../../../clusters/registry.ts";
 import { isBound } from "../../../pods/pod-state.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
-import { endsUnstarted, isFor, isBoundWithDelegate, ranUntold } from "../decision/delegates.ts";
+import { endsUnstarted, isBoundWithDelegate, isFor, ranUntold } from "../decision/delegates.ts";
 import { creationIn } from "../decision/memory.ts";
 import type { PlacementState } from "./placement-state.ts";
 

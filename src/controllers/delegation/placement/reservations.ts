@@ -9,12 +9,14 @@ import type { Memories } from "./memories.ts";
 import type { PlacementMembers } from "./pod-rules.ts";
 import { type RefusedShapes, shapeOf } from "./refused-shapes.ts";
 
+/** The room that a pod asks of a member. */
 export interface Asked {
   readonly requests: Amounts;
   readonly namespace: string | undefined;
   readonly parked?: boolean;
 }
 
+/** The circumstances of a member's refusal, which decide how long and for which pods it holds. */
 export interface Refused {
   readonly nodesVersion: number;
   readonly pod?: Stored<Pod> | undefined;

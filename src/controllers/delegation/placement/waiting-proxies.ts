@@ -105,7 +105,8 @@ export class WaitingProxies {
   #next(): readonly ObjectKey[] {
     const all = this.#all;
     this.#all = false;
-    const hasReport = ({ metadata }: Stored<Pod>): boolean => this.#options.memories.of(metadata.uid).reported !== undefined;
+    const hasReport = ({ metadata }: Stored<Pod>): boolean =>
+      this.#options.memories.of(metadata.uid).reported !== undefined;
     return [...this.list()]
       .filter(([, proxy]) => all || hasReport(proxy))
       .sort(([, a], [, b]) => byPrecedence(a, b))

@@ -142,7 +142,10 @@ function heldOf(ineffective: Entries<number> = {}, refused: Entries<LastingRefus
   const without = Object.entries(recordOf(ineffective)).map(([write, until]) => [write, { reason: "NoEffect", until }]);
   const told = Object.entries(recordOf(refused)).map(([write, { reason, message, since, at, until }]) => {
     const why = { reason, message };
-    return [write, { reason: "Refused", until, refusal: { why, reported: why, reportedAt: at, since: Date.parse(since) } }];
+    return [
+      write,
+      { reason: "Refused", until, refusal: { why, reported: why, reportedAt: at, since: Date.parse(since) } },
+    ];
   });
   return Object.fromEntries([...without, ...told]);
 }
