@@ -17,7 +17,6 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { pretendToLead } from "../support/legation/leading.ts";
 import { legationOn } from "../support/legation/process.ts";
 
 const WRITES = ["create", "createSubresource", "patch", "replace", "delete"] as const;
@@ -105,7 +104,6 @@ beforeAll(async () => {
   memberConnection = await connections.open({ kubeconfig: west.kubeconfig }, "west");
   await pristine(host, west);
   expect(await legationOn(host, "install", "--webhook-url", "https://127.0.0.1:1")).toMatchObject({ code: 0 });
-  await pretendToLead(host);
 });
 
 afterAll(async () => {

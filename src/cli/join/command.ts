@@ -64,7 +64,7 @@ export const joinCommand: Subcommand<JoinInput> = {
       "where pods in the member find the host's API server (default: as joined, else as the controller was told for all members)",
     ),
     flag("--labels <list>", "labels for selectors, e.g. region=eu,tier=gold"),
-    flag("--timeout <duration>", "how long to wait until a controller leads, and until it is Ready (default: 60s)"),
+    flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
   examples: [
     ["join west --member-kubeconfig west.yaml", "a member named west"],

@@ -11,19 +11,14 @@ import { storedConnection } from "../member/credentials.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 import { findJoinSecret, type ValidJoin } from "./validate.ts";
-import { isSameServer } from "./wait.ts";
 
 /** Field manager of what `join` writes. */
 export const FIELD_MANAGER = "legation-join";
 
-export interface MemberAccess {
+type Address = Pick<Connection, "server" | "certificateAuthority" | "skipsTlsVerify" | "tlsServerName" | "proxyUrl">;
+
+export interface MemberAccess extends Address {
   readonly cluster: string;
-  readonly server: string;
-  /** PEM. Undefined: the system's roots vouch for the server. */
-  readonly certificateAuthority?: string | undefined;
-  readonly skipsTlsVerify: boolean;
-  readonly tlsServerName?: string | undefined;
-  readonly proxyUrl?: string | undefined;
   readonly token: string;
 }
 
@@ -140,4 +135,10 @@ export async function storeCredentials(
       cause: error,
     });
   }
+}
+
+/** Reports whether two URLs name the same API server. */
+export function isSameServer(current: string, wanted: string): boolean {
+  const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
+  return one === other;
 }

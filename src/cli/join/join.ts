@@ -5,10 +5,11 @@ import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
-import { FIELD_MANAGER, giveCredentials } from "./credentials.ts";
+import type { HostContext } from "../shared/session.ts";
+import { waitFor, withoutRepeats } from "../shared/wait.ts";
+import { FIELD_MANAGER, giveCredentials, isSameServer } from "./credentials.ts";
 import { grantAccess } from "./grant-access.ts";
 import { type JoinContext, type JoinOptions, type ValidJoin, validateJoin } from "./validate.ts";
-import { waitForController, waitReady } from "./wait.ts";
 
 /**
  * Joins a member, also one that has joined before. The host is written last, so a join that fails leaves it as it was. Resolves
@@ -19,7 +20,6 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   const { host, report } = context;
   const valid = await validateJoin(options, context);
   const { hostId, joined, operatorsSecret } = valid;
-  if (joined === undefined) await waitForController(context, timeoutMs);
   await writeCluster(options, valid, context, { dryRun: true });
   let server: string | undefined;
   try {
@@ -67,4 +67,45 @@ async function writeCluster(
       cause: error,
     });
   }
+}
+
+/** Waits until the controller reports the Cluster as Ready, at `server` if one is given. Rejects with `Failure` on timeout. */
+async function waitReady(
+  name: string,
+  server: string | undefined,
+  timeoutMs: number,
+  { host, signal, report }: HostContext,
+): Promise<Stored<Cluster>> {
+  let problem: string | undefined;
+  const tell = withoutRepeats(report);
+  const ready = await waitFor(
+    async () => {
+      const cluster = await host.get(clusters, { name }, { signal });
+      const { server: current, conditions = [] } = cluster.status ?? {};
+      // Version 0.1.0 of the controller does not report its server.
+      if (server !== undefined && current !== undefined && !isSameServer(current, server)) {
+        problem = `the controller has not gone over to ${server} yet`;
+        return undefined;
+      }
+      const condition = conditions.find(({ type }) => type === "Ready");
+      if (condition?.status === "True") return cluster;
+      problem = condition?.message ?? problem;
+      if (problem !== undefined) tell(`${name}: not ready: ${problem}`);
+      return undefined;
+    },
+    { timeoutMs, signal },
+  );
+  if (ready !== undefined) return ready;
+  const seconds = timeoutMs / 1000;
+  throw new Failure("notReady", {
+    object: `Cluster ${name}`,
+    field: "status.conditions[Ready]",
+    problem:
+      problem === undefined
+        ? `no controller reported on it within ${seconds} s`
+        : `was not True within ${seconds} s: ${problem}`,
+    remedy:
+      `${problem === undefined ? "check that `legation controller` runs" : "repair that"}: it has joined, and becomes Ready ` +
+      `then; \`legation join\` again replaces credentials and address, \`legation unjoin ${name}\` takes it out`,
+  });
 }

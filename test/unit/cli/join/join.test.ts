@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test, vi } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import type { KubeNode, Secret } from "../../../../src/api/kubernetes.ts";
 import { clusters } from "../../../../src/api/resources.ts";
@@ -8,7 +8,7 @@ import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/ac
 import type { Connection } from "../../../../src/cli/shared/session.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
@@ -42,19 +42,7 @@ beforeEach(() => {
   host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
   authority = authorityNamed("first");
   given = {};
-  leads({ renewedAt: Date.now() });
 });
-
-const LEASE = { namespace: "legation-system", name: "legation-controller" };
-
-/** A controller holds the Lease; epoch ms. */
-function leads({ holderIdentity = "one", renewedAt }: { holderIdentity?: string; renewedAt: number }): void {
-  const renewTime = new Date(renewedAt).toISOString();
-  host.put(
-    leases,
-    Object.assign({ metadata: LEASE }, { spec: { holderIdentity, renewTime, leaseDurationSeconds: 15 } }),
-  );
-}
 
 /** The member through a kubeconfig, whose token and authority count. */
 async function connectText(text: string): Promise<Connection> {
@@ -276,48 +264,6 @@ describe("a first join that finds a Secret of its name", () => {
     put({ labels, annotations });
     await joinAs("west");
     expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
-  });
-});
-
-describe("a first join while no controller leads", () => {
-  const HOUR_MS = 3_600_000;
-
-  test.each([
-    ["there is no Lease", () => host.drop(leases, LEASE)],
-    ["no controller holds it", () => leads({ holderIdentity: "", renewedAt: Date.now() })],
-    ["it is not renewed", () => leads({ renewedAt: Date.now() - HOUR_MS })],
-  ])("writes nothing, and says what to do, when %s", async (_why, end) => {
-    end();
-    const reported: string[] = [];
-    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({
-      exit: "notReady",
-      message: expect.stringContaining("no controller has led for 0.02 s, so nothing was made"),
-      remedy: expect.stringContaining("check that `legation controller` runs"),
-    });
-    expect(reported).toEqual([
-      "host: no controller leads yet (Lease legation-system/legation-controller); waiting for one",
-    ]);
-    expect(uidOfAccount()).toBeUndefined();
-    expect(host.peek(secrets, SECRET)).toBeUndefined();
-  });
-
-  test("waits for a renewal, also where this machine's clock is ahead", async () => {
-    leads({ renewedAt: Date.now() - HOUR_MS });
-    const renew = (): number => {
-      leads({ renewedAt: Date.now() - HOUR_MS + 2_000 });
-      expect(uidOfAccount()).toBeUndefined();
-      return 1;
-    };
-    const push = vi.fn().mockImplementationOnce(renew);
-    await joinAs("west", { timeoutMs: 10_000 }, { push });
-    expect(push.mock.calls[0]).toEqual([expect.stringContaining("no controller leads yet")]);
-    expect(uidOfAccount()).toBeDefined();
-  });
-
-  test("does not wait for a member that has joined before", async () => {
-    await joinAs("west");
-    host.drop(leases, LEASE);
-    await expect(joinAs("west")).resolves.toBeDefined();
   });
 });
 
