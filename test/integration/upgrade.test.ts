@@ -21,7 +21,6 @@ import { pristine, removeLegation } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as command, MAIN } from "../support/legation/cli.ts";
-import { legationOn } from "../support/legation/process.ts";
 import { type Legation, type LegationProcess, startLegation } from "../support/legation/start.ts";
 import { lastRelease } from "../support/releases/last-release.ts";
 

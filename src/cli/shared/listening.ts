@@ -11,10 +11,7 @@ export interface ListenAddress {
 }
 
 /** Starts a server. Rejects with a usage error if the flag's address is not available. */
-export async function listenAt<Server>(
-  flag: string,
-  start: () => Promise<Server>,
-): Promise<Server> {
+export async function listenAt<Server>(flag: string, start: () => Promise<Server>): Promise<Server> {
   try {
     return await start();
   } catch (error) {
@@ -53,7 +50,8 @@ export function listenFailure(flag: string, error: unknown): Failure | undefined
   return new Failure("usage", {
     object: flag,
     problem: error.message,
-    remedy: "write a free port and an address of this machine, or :PORT for all its addresses; `ss -ltnp` shows who listens",
+    remedy:
+      "write a free port and an address of this machine, or :PORT for all its addresses; `ss -ltnp` shows who listens",
     cause: error,
   });
 }

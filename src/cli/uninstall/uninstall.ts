@@ -120,7 +120,10 @@ async function refuseJoined(host: ClusterClient, signal: AbortSignal): Promise<v
     labelSelector: VIRTUAL_NODE_LABEL,
     signal,
   });
-  const names = [...joined.map(({ metadata }) => metadata.name), ...stored.flatMap((each) => joinedMemberOf(each) ?? [])];
+  const names = [
+    ...joined.map(({ metadata }) => metadata.name),
+    ...stored.flatMap((each) => joinedMemberOf(each) ?? []),
+  ];
   const members = [...new Set(names)].sort();
   if (members.length === 0) return;
   throw new Failure("refused", {

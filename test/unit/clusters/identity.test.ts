@@ -311,7 +311,7 @@ describe("a request that fails during an identity check", () => {
     expect(identity.problem).toContain("uid-of-other");
   });
 
-  test("is not settled by a check that began before", async () => {
+  test("is not decided by a check that began before", async () => {
     const { identity, answers, answer } = asking();
     const list = identity.confirm();
     identity.doubt();

@@ -54,7 +54,7 @@ describe("an unbound delegate that lost its marks", () => {
 });
 
 // No real API server shows a create that has charged the quota and is not stored yet.
-test("leaves an unanswered create in doubt after a later refusal, until the create has settled", async () => {
+test("leaves an unanswered create in doubt after a later refusal, until the create has ended", async () => {
   let answer = failure("AnswerLost", "cut");
   let stored: Stored<Pod> | undefined;
   const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });

@@ -176,7 +176,7 @@ test("processes a long list in slices that yield to other work", async () => {
   expect([...noted]).toEqual(expect.arrayContaining([1, 2, 3, 4]));
 });
 
-test("ignores a list that began before the earlier leader's requests had settled, and a failed one", async () => {
+test("ignores a list that began before the earlier leader's requests had ended, and a failed one", async () => {
   const { ask, askFew, clock, memories, requests, state } = asking({});
   await askFew();
   await ask(1);

@@ -22,7 +22,7 @@ describe("a proxy of an earlier leader that no member shows", () => {
   });
   const members = [member("west", { reachableSince: now }), member("east", { reachableSince: now - 500 })];
 
-  test("is placed when each member was asked for it after the earlier leader's requests had settled", () => {
+  test("is placed when each member was asked for it after the earlier leader's requests had ended", () => {
     const early = decide(world(proxyPod(), members, inherited()), settled - 1);
     expect(early).toMatchObject({ actions: [], requeueAt: settled });
     const due = decide(world(proxyPod(), members, inherited()), settled);
