@@ -1,11 +1,9 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { KubeObject, ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { beforeEach, expect, test } from "vitest";
+import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kubernetes.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
-import { Interruption } from "../../../../src/cli/shared/failure.ts";
-import type { KubeError } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
-import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { pod } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { type RecordedSession, recordedSession } from "../session.ts";
@@ -15,31 +13,19 @@ import { host } from "../simulation/host.ts";
 type Objects = Record<string, readonly object[]>;
 
 let objects: Objects;
-let failure: KubeError | undefined;
-let interruption: AbortController;
 let session: RecordedSession;
 beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const { clusters, nodes, namespaces } = host({ east: {}, west: {} });
   objects = { clusters, nodes, namespaces };
-  failure = undefined;
-  interruption = new AbortController();
-  const { signal } = interruption;
-  const list = async <T extends KubeObject>({ plural }: Resource<T>): Promise<Stored<T>[]> => {
-    if (failure !== undefined) throw failure;
-    return (objects[plural] ?? []) as Stored<T>[];
-  };
+  const list = async <T extends KubeObject>({ plural }: Resource<T>): Promise<Stored<T>[]> =>
+    (objects[plural] ?? []) as Stored<T>[];
   const client = fakeClient({
     list: async (resource) => ({ items: await list(resource), resourceVersion: "1", size: 0 }),
     find: async (resource, { name }) => (await list(resource)).find(({ metadata }) => metadata.name === name),
   });
   const connection = { client, server: "https://host", skipsTlsVerify: false, namespace: "team" };
-  session = recordedSession({ signal, connect: async () => connection });
+  session = recordedSession({ connect: async () => connection });
 });
-afterEach(() => {
-  vi.useRealTimers();
-});
-
 function stored(object: KubeObject, more: object = {}, metadata: Partial<ObjectMeta> = {}): object {
   const own = { name: "web", namespace: "team", uid: "web", resourceVersion: "1" };
   const annotations = { "legation.dev/delegate": "true" };
@@ -52,40 +38,11 @@ function deployment(replicas: number, spec: object = {}): object {
   return stored(replicated("Deployment", replicas, { template: asking }));
 }
 
-function replica(name: string, cluster: string): Stored<Pod> {
-  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "rs", controller: true };
-  const metadata = { ownerReferences: [owner], labels: { "pod-template-hash": "abc" } };
-  return proxyPod({ name, uid: name, metadata, spec: { nodeName: `legation-${cluster}` }, status: runningStatus() });
-}
-
 function run(...args: string[]): Promise<number> {
   return runProgram(["status", ...args], session, "1.2.3");
 }
 
 const heading = (): string[] => session.out.join("").match(/^\S+ team\/.*$/gm) ?? [];
-
-test("shows a followed Deployment again after each change, until the command is interrupted", async () => {
-  objects = { ...objects, deployments: [deployment(2)], pods: [replica("web-abc-a", "east")] };
-  const ended = run("deployment", "web", "-w");
-  // The command's code is loaded first.
-  await vi.waitFor(() => expect(heading()).toHaveLength(1), { timeout: 15_000 });
-  await vi.advanceTimersByTimeAsync(11_000);
-  expect(heading()).toEqual(["Deployment team/web: 2 wanted, 1 there, 1 ready"]);
-
-  objects = { ...objects, pods: [replica("web-abc-a", "east"), replica("web-abc-b", "west")] };
-  failure = kubeError("NotSent", "connect ECONNREFUSED", { cluster: "host", verb: "list" });
-  await vi.advanceTimersByTimeAsync(11_000);
-  failure = undefined;
-  await vi.advanceTimersByTimeAsync(11_000);
-  expect(heading().slice(1)).toEqual(["Deployment team/web: 2 wanted, 2 there, 2 ready"]);
-  expect(session.err).toEqual([
-    "host: list pods: connect ECONNREFUSED; what is shown is old, and is read again\n",
-    "the host answers again\n",
-  ]);
-
-  interruption.abort(new Interruption("SIGINT"));
-  expect(await ended).toBe(130);
-});
 
 test("sends one more pod to the member of its claim", async () => {
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
