@@ -47,4 +47,9 @@ export const COMMANDS: readonly CommandEntry[] = [
     summary: "show the logs of all pods of a Job, in all members that have it",
     load: async () => equipped((await import("./logs/command.ts")).logsCommand),
   },
+  {
+    name: "convert",
+    summary: "turn objects of KubeFed, Karmada and Admiralty into ordinary manifests",
+    load: async () => equipped((await import("./convert/command.ts")).convertCommand),
+  },
 ];

@@ -7,7 +7,7 @@ import type { Session } from "./shared/session.ts";
 const EXIT_CODE_HELP = `
 Exit codes:
   0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
-  4 what was waited for did not come in time   5 plan: a pod would wait or be refused   130, 143 interrupted
+  4 what was waited for did not come in time   5 plan: a pod would wait or be refused; convert --strict: a field has no equal   130, 143 interrupted
 
 Every flag can also be given as the environment variable shown beside it; when both are given, the flag counts.`;
 

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { type GlobalInput, manifestPaths, withGlobals } from "../shared/input.ts";
 import { counted, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
@@ -20,10 +20,6 @@ interface PlanInput extends GlobalInput {
   readonly namespace?: string | undefined;
 }
 
-const files = z.union([z.string().transform((name) => [name]), z.array(z.string())], {
-  error: "is required: a file, a folder, or - for standard input",
-});
-
 /** `legation plan` */
 export const planCommand: Subcommand<PlanInput> = {
   description:
@@ -39,7 +35,7 @@ export const planCommand: Subcommand<PlanInput> = {
     ["plan -f deployment.yaml -n shop", "where each replica would go"],
     ["plan -f - -o json < job.yaml | jq .fits", "for a script"],
   ],
-  input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
+  input: withGlobals({ filename: manifestPaths, namespace: z.string().min(1).optional() }),
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const objects = await readDocuments(filename, stdin, signal);

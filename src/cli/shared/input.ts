@@ -63,6 +63,12 @@ export const homeApiServer: z.ZodType<string> = z.string().refine((text) => home
     `${JSON.stringify(input)} is not https://HOST or https://HOST:PORT without a path; write e.g. https://10.0.0.1:6443`,
 });
 
+/** Paths of manifests; standard input is `-`. A variable names one. */
+export const manifestPaths: z.ZodType<string[], string | string[]> = z.union(
+  [z.string().transform((name) => [name]), z.array(z.string())],
+  { error: "is required: a file, a folder, or - for standard input" },
+);
+
 /** Input of every command: the host cluster and the output format. */
 export interface GlobalInput extends ClusterChoice {
   readonly output: "text" | "json" | "yaml";

@@ -56,7 +56,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/events.test.ts": 45,
   "real-nodes/forwarding.test.ts": 56,
   "real-nodes/home-api.test.ts": 44,
-  "real-nodes/job-logs.test.ts": 60,
+  "real-nodes/job-logs.test.ts": 78,
   "real-nodes/kubelet-logs.test.ts": 190,
   "real-nodes/own-clusters/in-cluster.test.ts": 81,
   "real-nodes/own-clusters/kubelet-streams.test.ts": 121,

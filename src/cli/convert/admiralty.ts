@@ -1,0 +1,156 @@
+import { z } from "zod";
+import { parsePlacement } from "../../api/annotations.ts";
+import { isJsonObject, valueAt } from "../../api/json.ts";
+import {
+  CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  DELEGATION_LABEL,
+  PREFERENCES_ANNOTATION,
+} from "../../api/keys.ts";
+import { structuredTextReader } from "../../api/structured-text.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { templatePath } from "./kinds.ts";
+import { setAt } from "./model.ts";
+import { nameOf, type Report } from "./report.ts";
+
+const ADMIRALTY = "multicluster.admiralty.io/";
+const FEDERATION = "federation.kubernetes.io/";
+/** The label by which Admiralty knows a namespace. */
+const NAMESPACE_LABEL = "multicluster-scheduler";
+
+const readConstraints = structuredTextReader(
+  z.looseObject({
+    nodeSelector: z.record(z.string(), z.string()).optional(),
+    affinity: z.looseObject({ nodeAffinity: z.unknown().optional() }).optional(),
+  }),
+);
+
+type Written = Readonly<Record<string, string>>;
+
+/** Reports whether an object is a resource of Admiralty itself. */
+function isAdmiralty({ apiVersion }: WrittenObject): boolean {
+  return apiVersion.startsWith("multicluster.admiralty.io/");
+}
+
+/** Converts Admiralty's and Federation v1's annotations and labels of an ordinary object. */
+export function convertAnnotations(object: WrittenObject, report: Report): WrittenObject | undefined {
+  if (isAdmiralty(object)) {
+    tellAbout(object, report);
+    return undefined;
+  }
+  const template = templatePath(object);
+  const paths = [
+    ["metadata"],
+    ["spec", "jobTemplate", "metadata"],
+    ...(template.length === 0 ? [] : [[...template, "metadata"]]),
+  ];
+  return withLabel(paths.reduce((changed, path) => translateAt(changed, path, report), object));
+}
+
+function translateAt(object: WrittenObject, path: readonly string[], report: Report): WrittenObject {
+  const annotations = valueAt(object, [...path, "annotations"]);
+  if (!isJsonObject(annotations)) return object;
+  const written: Record<string, string> = {};
+  let found = false;
+  for (const [key, value] of Object.entries(annotations)) {
+    const text = typeof value === "string" ? value : String(value);
+    if (!key.startsWith(ADMIRALTY) && !(key.startsWith(FEDERATION) && key.endsWith("-preferences"))) {
+      written[key] = text;
+      continue;
+    }
+    found = true;
+    Object.assign(
+      written,
+      translate(key, text, { source: nameOf(object), field: [...path, "annotations"].join("."), report }),
+    );
+  }
+  return found ? setAt(object, [...path, "annotations"], written) : object;
+}
+
+interface Place {
+  readonly source: string;
+  readonly field: string;
+  readonly report: Report;
+}
+
+function translate(key: string, text: string, place: Place): Written {
+  const { source, report } = place;
+  const field = `${place.field}[${key}]`;
+  switch (key) {
+    case `${ADMIRALTY}elect`:
+      return { [DELEGATE_ANNOTATION]: "true" };
+    case `${ADMIRALTY}clustername`:
+      return checked({ [CLUSTERS_ANNOTATION]: text }, source, field, report);
+    case `${ADMIRALTY}proxy-pod-scheduling-constraints`:
+      return checked(constraints(text, source, field, report), source, field, report);
+    case `${FEDERATION}replica-set-preferences`:
+    case `${FEDERATION}deployment-preferences`:
+      return checked({ [PREFERENCES_ANNOTATION]: text }, source, field, report);
+    // Legation never reserves, and delegates keep their labels.
+    case `${ADMIRALTY}no-reservation`:
+    case `${ADMIRALTY}no-prefix-label-regexp`:
+      return {};
+    case `${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`:
+      report.gap(
+        source,
+        field,
+        "constraints of the pod's spec are for the nodes of its member",
+        `write those for clusters as ${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}`,
+      );
+      return {};
+    default:
+      report.gap(source, field, "nothing here acts on it", "it is left out of the output");
+      return {};
+  }
+}
+
+function constraints(text: string, source: string, field: string, report: Report): Written {
+  const parsed = readConstraints(text);
+  if (!parsed.ok) {
+    report.gap(source, field, parsed.problems.join("; "), `write ${CLUSTER_SELECTOR_ANNOTATION} by hand`);
+    return {};
+  }
+  const { nodeSelector = {}, affinity = {}, ...others } = parsed.value;
+  const { nodeAffinity, ...otherAffinities } = affinity;
+  for (const [name] of [...Object.entries(others), ...Object.entries(otherAffinities)]) {
+    report.gap(
+      source,
+      `${field}.${name}`,
+      "clusters are chosen by their labels alone",
+      "write it in the pod's spec, for the nodes of its member",
+    );
+  }
+  const labels = Object.entries(nodeSelector).map(([key, value]) => `${key}=${value}`);
+  return {
+    ...(labels.length === 0 ? {} : { [CLUSTER_SELECTOR_ANNOTATION]: labels.join(",") }),
+    ...(nodeAffinity === undefined ? {} : { [CLUSTER_AFFINITY_ANNOTATION]: JSON.stringify(nodeAffinity) }),
+  };
+}
+
+/** Leaves out annotations that Legation would refuse. */
+function checked(written: Written, source: string, field: string, report: Report): Written {
+  const parsed = parsePlacement(written);
+  if (parsed.ok) return written;
+  for (const { key, message } of parsed.problems)
+    report.gap(source, field, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
+  return Object.fromEntries(
+    Object.entries(written).filter(([key]) => parsed.problems.every((problem) => problem.key !== key)),
+  );
+}
+
+function withLabel(object: WrittenObject): WrittenObject {
+  const { [NAMESPACE_LABEL]: mark, ...labels } = object.metadata.labels ?? {};
+  if (object.kind !== "Namespace" || mark !== "enabled") return object;
+  return setAt(object, ["metadata", "labels"], { ...labels, [DELEGATION_LABEL]: "annotated" });
+}
+
+function tellAbout(object: WrittenObject, report: Report): void {
+  const { kind, metadata } = object;
+  if (kind === "Target" || kind === "ClusterTarget") {
+    report.step(
+      `${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE --labels ${ADMIRALTY}cluster-target-name=${metadata.name}`,
+    );
+  } else report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
+}

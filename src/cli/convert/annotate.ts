@@ -1,0 +1,173 @@
+import { parsePlacement } from "../../api/annotations.ts";
+import { isJsonObject, valueAt } from "../../api/json.ts";
+import {
+  DELEGATE_ANNOTATION,
+  OVERRIDES_ANNOTATION,
+  PREFERENCES_ANNOTATION,
+  WHOLE_KEY,
+  WHOLE_VALUE,
+} from "../../api/keys.ts";
+import { parseOverrides } from "../../api/overrides.ts";
+import { privilegeProblems } from "../../pods/overrides.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { divide } from "./division.ts";
+import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from "./kinds.ts";
+import { type Numbers, setAt, type Wish } from "./model.ts";
+import { type PodOverride, translate } from "./patches.ts";
+import { placementAnnotations } from "./placement.ts";
+import type { Report } from "./report.ts";
+
+/** Returns the object with Legation's annotations. Undefined if it cannot go to members. */
+export function annotate(wish: Wish, report: Report): WrittenObject | undefined {
+  const { object, source } = wish;
+  const { treatment, why = "" } = treatmentOf(object);
+  switch (treatment) {
+    case "nowhere":
+      report.gap(source, "kind", why, "it is left out of the output");
+      return undefined;
+    case "follows":
+    case "host":
+      refuseOverrides(wish, report);
+      report.step(`${source}: stays on the host without annotations: ${why}`);
+      return object;
+    case "whole":
+      refuseOverrides(wish, report);
+      report.step(
+        `${object.kind}: members get objects of this type once a DelegatedType names it; \`kubectl get delegatedtypes\` lists them`,
+      );
+      return withAnnotations(object, { [WHOLE_KEY]: WHOLE_VALUE, ...placementAnnotations(wish.choices) }, wish, report);
+    case "pods":
+    case "job":
+    case "cronJob":
+      return annotateWorkload(wish, treatment, report);
+  }
+}
+
+function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): WrittenObject {
+  const { object, source, choices } = wish;
+  const fields = COUNTS[treatment] ?? [];
+  const path = countsPath(treatment);
+  const { patches, numbers } = translateAll(wish, { path, fields }, report);
+  const { totals, preferences } = divide(wish, { path, fields, numbers, treatment }, report);
+  const isJob = treatment !== "pods";
+  const counted = Object.entries(totals).reduce(
+    (changed, [field, value]) => setAt(changed, [...path, field], value),
+    object,
+  );
+  const annotations = {
+    ...(isJob ? { [WHOLE_KEY]: WHOLE_VALUE } : { [DELEGATE_ANNOTATION]: "true" }),
+    ...placementAnnotations(choices),
+    ...(preferences === undefined ? {} : { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) }),
+    ...(patches.length === 0 ? {} : { [OVERRIDES_ANNOTATION]: JSON.stringify(patches) }),
+  };
+  const selected = isJob ? withoutSelector(counted, path, source, report) : counted;
+  return withAnnotations(selected, annotations, wish, report);
+}
+
+/** Translates all overrides: to patches of pods, and to numbers by cluster. */
+function translateAll(
+  { object, source, overrides }: Wish,
+  counts: { readonly path: readonly string[]; readonly fields: readonly string[] },
+  report: Report,
+): { readonly patches: readonly PodOverride[]; readonly numbers: ReadonlyMap<string, Numbers> } {
+  const template = templatePath(object);
+  const numbers = new Map<string, Numbers>();
+  const patches: PodOverride[] = [];
+  for (const { operations, ...where } of overrides) {
+    const patch: object[] = [];
+    for (const operation of operations) {
+      const translated = translate(operation, template, counts);
+      if ("problem" in translated) report.gap(source, operation.field, translated.problem, translated.instead);
+      else if ("patch" in translated) patch.push(translated.patch);
+      else if (where.clusters === undefined || where.clusterSelector !== undefined) {
+        report.gap(
+          source,
+          operation.field,
+          `${translated.count} for clusters that are not named`,
+          "write scheduling-preferences by name",
+        );
+      } else {
+        for (const name of where.clusters)
+          numbers.set(name, { ...numbers.get(name), [translated.count]: translated.value });
+      }
+    }
+    if (patch.length > 0) patches.push({ ...where, patch });
+  }
+  return { patches: allowed(patches, object, source, report), numbers };
+}
+
+/** Leaves out overrides that admission refuses in an author's annotation. */
+function allowed(
+  patches: readonly PodOverride[],
+  object: WrittenObject,
+  source: string,
+  report: Report,
+): readonly PodOverride[] {
+  const spec = valueAt(object, [...templatePath(object), "spec"]);
+  return patches.filter((patch) => {
+    const parsed = parseOverrides(JSON.stringify([patch]));
+    const problems =
+      "problem" in parsed
+        ? [parsed.problem]
+        : privilegeProblems({ containers: [], ...(isJsonObject(spec) ? spec : {}) }, parsed);
+    for (const problem of problems) {
+      report.gap(
+        source,
+        "overrides",
+        problem.replace(/^\[0\]\.patch: /, "").split(";")[0] ?? "",
+        "have an operator write it as legation.dev/overrides on the namespace",
+      );
+    }
+    return problems.length === 0;
+  });
+}
+
+/** A member generates the selector of a whole Job. */
+function withoutSelector(
+  object: WrittenObject,
+  path: readonly string[],
+  source: string,
+  report: Report,
+): WrittenObject {
+  const spec = valueAt(object, path);
+  if (!isJsonObject(spec) || spec.manualSelector !== true) return object;
+  const { manualSelector: _, selector: __, ...rest } = spec;
+  report.gap(
+    source,
+    "template.spec.manualSelector",
+    "the member chooses the Job's selector",
+    "nothing: manualSelector and selector are left out",
+  );
+  return setAt(object, path, rest);
+}
+
+function refuseOverrides({ source, overrides }: Wish, report: Report): void {
+  for (const { field, path } of overrides.flatMap(({ operations }) => operations)) {
+    report.gap(
+      source,
+      field,
+      `${path} cannot differ between members: members get the object as it is`,
+      "write an object per group of members, each with its own name and legation.dev/clusters",
+    );
+  }
+}
+
+/** Writes annotations where Legation reads them, without any that it would refuse. */
+function withAnnotations(
+  object: WrittenObject,
+  annotations: Record<string, string>,
+  { source }: Wish,
+  report: Report,
+): WrittenObject {
+  const parsed = parsePlacement(annotations);
+  const problems = parsed.ok ? [] : parsed.problems;
+  for (const { key, message } of problems)
+    report.gap(source, key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");
+  const kept = Object.fromEntries(
+    Object.entries(annotations).filter(([key]) => problems.every((problem) => problem.key !== key)),
+  );
+  const path =
+    object.kind === "CronJob" ? ["spec", "jobTemplate", "metadata", "annotations"] : ["metadata", "annotations"];
+  const before = valueAt(object, path);
+  return setAt(object, path, { ...(isJsonObject(before) ? before : {}), ...kept });
+}

@@ -1,0 +1,76 @@
+import { DELEGATION_LABEL } from "../../api/keys.ts";
+import { LAST_APPLIED_ANNOTATION } from "../../api/last-applied.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { convertAnnotations } from "./admiralty.ts";
+import { convertKarmada } from "./karmada.ts";
+import { convertKubeFed, isKubeFed } from "./kubefed.ts";
+import { Report } from "./report.ts";
+
+/** Ordinary manifests, and what has no equal. */
+export interface Conversion {
+  readonly objects: readonly WrittenObject[];
+  readonly report: Report;
+}
+
+/** Converts objects of KubeFed, Karmada and Admiralty, with the ordinary objects beside them. */
+export function convert(input: readonly WrittenObject[]): Conversion {
+  const report = new Report();
+  const objects = input.map(withoutServerFields);
+  const federated = convertKubeFed(objects, report);
+  const ordinary = convertKarmada(
+    objects.filter((object) => !isKubeFed(object)),
+    report,
+  );
+  const converted = [...federated, ...ordinary].flatMap((object) => convertAnnotations(object, report) ?? []);
+  tellOptIn(converted, report);
+  const isNamespace = ({ kind }: WrittenObject): boolean => kind === "Namespace";
+  return { objects: [...converted.filter(isNamespace), ...converted.filter((object) => !isNamespace(object))], report };
+}
+
+const SERVER_FIELDS: ReadonlySet<string> = new Set([
+  "uid",
+  "resourceVersion",
+  "generation",
+  "creationTimestamp",
+  "managedFields",
+  "selfLink",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds",
+  "ownerReferences",
+  "finalizers",
+]);
+// Marks of the other projects' controllers.
+const MARK = /^(kubefed\.io\/managed|[a-z.]*karmada\.io\/.*)$/;
+
+/** Returns an object as its author wrote it, also when `kubectl get` printed it. */
+function withoutServerFields({ status: _, ...object }: WrittenObject): WrittenObject {
+  const { labels, annotations, ...metadata } = object.metadata;
+  const kept = Object.fromEntries(Object.entries(metadata).filter(([field]) => !SERVER_FIELDS.has(field)));
+  return {
+    ...object,
+    metadata: { ...kept, ...without("labels", labels), ...without("annotations", annotations) },
+  };
+}
+
+function without(field: string, map: Readonly<Record<string, string>> | undefined): object {
+  const entries = Object.entries(map ?? {}).filter(([key]) => !MARK.test(key) && key !== LAST_APPLIED_ANNOTATION);
+  return entries.length === 0 ? {} : { [field]: Object.fromEntries(entries) };
+}
+
+/** Tells of namespaces whose annotations would be read by nobody. */
+function tellOptIn(objects: readonly WrittenObject[], report: Report): void {
+  const labelled = new Set(
+    objects
+      .filter(({ kind, metadata }) => kind === "Namespace" && metadata.labels?.[DELEGATION_LABEL] !== undefined)
+      .map(({ metadata }) => metadata.name),
+  );
+  for (const object of objects) {
+    const { namespace } = object.metadata;
+    if (!JSON.stringify(object).includes('"legation.dev/') || (namespace !== undefined && labelled.has(namespace)))
+      continue;
+    if (object.kind === "Namespace") continue;
+    report.step(
+      `Namespace ${namespace ?? "of the context"}: kubectl label namespace ${namespace ?? "NAME"} ${DELEGATION_LABEL}=annotated`,
+    );
+  }
+}

@@ -1,0 +1,174 @@
+import { isJsonObject, valueAt } from "../../api/json.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { choiceOf, type Policy } from "./karmada-policies.ts";
+import type { KarmadaAffinity, Overriders, OverrideSpec } from "./karmada-types.ts";
+import { templatePath } from "./kinds.ts";
+import type { ObjectOperation, ObjectOverride } from "./patches.ts";
+import { selectorText } from "./placement.ts";
+import { nameOf, type Report } from "./report.ts";
+
+interface WrittenContainer {
+  readonly name: string;
+  readonly image?: string;
+  readonly command?: readonly string[];
+  readonly args?: readonly string[];
+}
+
+/** Returns the differences between clusters that override policies make in an object. */
+export function overridesFor(
+  object: WrittenObject,
+  policies: readonly Policy<OverrideSpec>[],
+  report: Report,
+): ObjectOverride[] {
+  return policies.flatMap(({ object: policy, spec }) => {
+    const { overrideRules, targetCluster, overriders } = spec;
+    const old = overriders === undefined ? [] : [{ targetCluster, overriders, field: "spec.overriders" }];
+    const rules = overrideRules.map((rule, index) => ({ ...rule, field: `spec.overrideRules[${index}].overriders` }));
+    return [...rules, ...old].flatMap(({ targetCluster: target, overriders: given, field }) => {
+      const source = nameOf(policy);
+      const where = whereOf(target, source, field.replace(/\.overriders$/, ".targetCluster"), report);
+      const operations = where === undefined ? [] : operationsOf(object, given, { source, field }, report);
+      return where === undefined || operations.length === 0 ? [] : [{ ...where, operations }];
+    });
+  });
+}
+
+function whereOf(
+  target: KarmadaAffinity | undefined,
+  source: string,
+  field: string,
+  report: Report,
+): Omit<ObjectOverride, "operations"> | undefined {
+  const { names, excluded, labels } = choiceOf(target ?? {});
+  if (names === undefined && excluded !== undefined) {
+    report.gap(
+      source,
+      `${field}.exclude`,
+      "an override names its clusters, and not the others",
+      "label the Clusters that it is for, and write clusterSelector",
+    );
+    return undefined;
+  }
+  const clusters = names?.filter((name) => excluded?.includes(name) !== true);
+  const clusterSelector = labels === undefined ? "" : selectorText(labels);
+  return { ...(clusters === undefined ? {} : { clusters }), ...(clusterSelector === "" ? {} : { clusterSelector }) };
+}
+
+/** Returns the operations in the order in which Karmada applies the overriders. */
+function operationsOf(
+  object: WrittenObject,
+  given: Overriders,
+  { source, field }: { readonly source: string; readonly field: string },
+  report: Report,
+): ObjectOperation[] {
+  const containers = containersOf(object);
+  // Each rule changes what the one before made.
+  const now = new Map<string, unknown>();
+  const change = (path: string, value: unknown, isThere: boolean, at: string): ObjectOperation => {
+    now.set(path, value);
+    return { op: isThere ? "replace" : "add", path, value, field: at };
+  };
+  const images = given.imageOverrider.flatMap((rule, index): ObjectOperation[] => {
+    const at = `${field}.imageOverrider[${index}]`;
+    const chosen = containers.filter(
+      ({ path }) => rule.predicate === undefined || rule.predicate.path === `${path}/image`,
+    );
+    if (chosen.length === 0)
+      report.gap(
+        source,
+        at,
+        `${nameOf(object)} has no such image`,
+        "write legation.dev/overrides with the image's path",
+      );
+    return chosen.flatMap(({ path, container }) => {
+      const image = now.get(`${path}/image`) ?? container.image;
+      return typeof image === "string" ? [change(`${path}/image`, imageWith(image, rule), true, at)] : [];
+    });
+  });
+  const words = (["command", "args"] as const).flatMap((key) =>
+    given[`${key}Overrider`].flatMap(({ containerName, operator, value }, index): ObjectOperation[] => {
+      const at = `${field}.${key}Overrider[${index}]`;
+      const found = containers.find(({ container: { name } }) => name === containerName);
+      if (found === undefined) {
+        report.gap(
+          source,
+          at,
+          `${nameOf(object)} has no container ${containerName}`,
+          "nothing: it changed nothing before",
+        );
+        return [];
+      }
+      const path = `${found.path}/${key}`;
+      const before = now.get(path) ?? found.container[key];
+      const list = Array.isArray(before) ? before : [];
+      const after =
+        operator === "remove"
+          ? list.filter((word) => !value.includes(word))
+          : operator === "add"
+            ? [...list, ...value]
+            : value;
+      return [change(path, after, before !== undefined, at)];
+    }),
+  );
+  for (const key of ["labelsOverrider", "annotationsOverrider"] as const) {
+    if (given[key].length > 0)
+      report.gap(
+        source,
+        `${field}.${key}`,
+        "labels and annotations are the same in all members",
+        "write them in the object itself, for all members",
+      );
+  }
+  for (const [index, { fieldPath }] of given.fieldOverrider.entries()) {
+    report.gap(
+      source,
+      `${field}.fieldOverrider[${index}]`,
+      `${fieldPath} cannot differ between members: members get the object as it is`,
+      "write an object per group of members, each with its own name and legation.dev/clusters",
+    );
+  }
+  const plain = given.plaintext.map(
+    ({ path, operator, value }, index): ObjectOperation => ({
+      op: operator,
+      path,
+      value,
+      field: `${field}.plaintext[${index}]`,
+    }),
+  );
+  return [...images, ...words, ...plain];
+}
+
+function containersOf(object: WrittenObject): { readonly path: string; readonly container: WrittenContainer }[] {
+  const spec = [...templatePath(object), "spec"];
+  const containers = valueAt(object, [...spec, "containers"]);
+  if (!Array.isArray(containers)) return [];
+  return containers.flatMap((container: unknown, index) =>
+    isContainer(container) ? [{ path: `/${[...spec, "containers", index].join("/")}`, container }] : [],
+  );
+}
+
+function isContainer(value: unknown): value is WrittenContainer {
+  return isJsonObject(value) && typeof value.name === "string";
+}
+
+type ImageRule = Overriders["imageOverrider"][number];
+
+/** Changes one component of `[registry/]repository[:tag|@digest]`. */
+function imageWith(image: string, { component, operator, value }: ImageRule): string {
+  const [, path = "", tag = ""] = /^(.*?)((?::[^:/@]+)?(?:@.*)?)$/.exec(image) ?? [];
+  const first = path.split("/")[0] ?? "";
+  const hasRegistry = path.includes("/") && (/[.:]/.test(first) || first === "localhost");
+  const registry = hasRegistry ? first : "";
+  const repository = hasRegistry ? path.slice(first.length + 1) : path;
+  const parts = { Registry: registry, Repository: repository, Tag: tag.replace(/^[:@]/, "") };
+  const changed = {
+    ...parts,
+    [component]: operator === "remove" ? "" : operator === "add" ? parts[component] + value : value,
+  };
+  const mark = changed.Tag === "" ? "" : changed.Tag.includes("sha256:") ? "@" : ":";
+  return (
+    [changed.Registry, changed.Repository].filter((part) => part !== "").join("/") +
+    mark +
+    changed.Tag.replace(/^@/, "")
+  );
+}

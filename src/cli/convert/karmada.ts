@@ -1,0 +1,216 @@
+import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import { annotate } from "./annotate.ts";
+import { overridesFor } from "./karmada-overrides.ts";
+import {
+  applies,
+  choiceOf,
+  isKarmada,
+  overridePolicies,
+  type Policy,
+  policyFor,
+  propagationPolicies,
+} from "./karmada-policies.ts";
+import type { KarmadaPlacement, PropagationSpec } from "./karmada-types.ts";
+import { treatmentOf } from "./kinds.ts";
+import { type Counts, setAt } from "./model.ts";
+import type { ClusterChoice } from "./placement.ts";
+import { nameOf, type Report } from "./report.ts";
+
+const CONVERTED = ["PropagationPolicy", "ClusterPropagationPolicy", "OverridePolicy", "ClusterOverridePolicy"];
+
+/** Fields of a policy without an equal, and what to do instead. */
+const WITHOUT_EQUAL: readonly (readonly [field: string, problem: string, instead: string])[] = [
+  ["schedulerName", "Legation has one scheduler", "leave it out"],
+  [
+    "failover",
+    "a pod is replaced when its member is lost, as on a lost node, and not when it is unhealthy",
+    "write tolerationSeconds for node.kubernetes.io/unreachable, or legation.dev/failover: never",
+  ],
+  ["suspension", "nothing suspends the way to members", "create the object with scheduling gates, or suspended"],
+  [
+    "schedulePriority",
+    "members' schedulers decide by the pods' priority",
+    "write priorityClassName in the pod template",
+  ],
+  ["activationPreference", "a changed annotation counts at once, for pods that have no member yet", "leave it out"],
+];
+
+/** Converts ordinary objects by the policies of Karmada beside them. */
+export function convertKarmada(objects: readonly WrittenObject[], report: Report): WrittenObject[] {
+  const ours = objects.filter(isKarmada);
+  const policies = propagationPolicies(ours);
+  const overrides = overridePolicies(ours);
+  const used = new Set<WrittenObject>();
+  const converted = objects.flatMap((object) => {
+    if (isKarmada(object)) return [];
+    const policy = policyFor(object, policies);
+    if (policy === undefined) {
+      if (policies.length > 0) report.step(`${nameOf(object)}: no policy selects it, so it stays on the host as it is`);
+      return [object];
+    }
+    used.add(policy.object);
+    const matching = overrides.filter((one) => applies(one, object));
+    for (const one of matching) used.add(one.object);
+    const result = convertSelected(object, policy, report, overridesFor(object, matching, report));
+    return result === undefined ? [] : [result];
+  });
+  for (const object of ours) {
+    if (!CONVERTED.includes(object.kind)) tellAbout(object, report);
+    else if (!used.has(object)) {
+      report.gap(
+        nameOf(object),
+        "spec.resourceSelectors",
+        "select no object of the input",
+        "give the objects in -f, too",
+      );
+    }
+  }
+  return converted;
+}
+
+function convertSelected(
+  object: WrittenObject,
+  policy: Policy<PropagationSpec>,
+  report: Report,
+  overrides: ReturnType<typeof overridesFor>,
+): WrittenObject | undefined {
+  const source = nameOf(policy.object);
+  const { spec } = policy;
+  const { placement } = spec;
+  for (const [field, problem, instead] of WITHOUT_EQUAL) {
+    const isDefault = field === "schedulerName" && spec[field] === "default-scheduler";
+    if (spec[field] !== undefined && !isDefault) report.gap(source, `spec.${field}`, problem, instead);
+  }
+  const { treatment } = treatmentOf(object);
+  if (spec.propagateDeps && (treatment === "job" || treatment === "cronJob")) {
+    report.gap(
+      source,
+      "spec.propagateDeps",
+      `what the pods of ${nameOf(object)} name is not copied for a whole Job`,
+      "create it in the members, or annotate it with legation.dev/whole",
+    );
+  }
+  if (spec.conflictResolution === "Overwrite" && treatment === "whole") {
+    report.gap(
+      source,
+      "spec.conflictResolution",
+      "an object that a member has of its own is not overwritten",
+      "delete the member's own object first",
+    );
+  }
+  if (spec.preserveResourcesOnDeletion) {
+    report.gap(
+      source,
+      "spec.preserveResourcesOnDeletion",
+      "copies in members go when the object is deleted",
+      "keep the object",
+    );
+  }
+  const choices = choicesOf(placement);
+  for (const key of fieldKeys(placement)) {
+    report.step(
+      `Clusters: write the label ${key} on each, since ${source} selects by this field: kubectl label cluster NAME ${key}=VALUE`,
+    );
+  }
+  if (placement.clusterTolerations.length > 0) {
+    report.gap(
+      source,
+      "spec.placement.clusterTolerations",
+      "taints of Clusters are tolerated by pods",
+      "write the tolerations in the pod template",
+    );
+  }
+  if (placement.workloadAffinity !== undefined) {
+    report.gap(
+      source,
+      "spec.placement.workloadAffinity",
+      "workloads do not look at each other's members",
+      "write legation.dev/group-by: label:KEY on workloads whose pods belong together",
+    );
+  }
+  const counts = countsOf(placement, source, report);
+  const annotated = annotate({ object, source: `${source}, ${nameOf(object)}`, choices, counts, overrides }, report);
+  if (annotated !== undefined && treatment === "pods" && isKeptTogether(placement)) {
+    return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
+  }
+  if (treatment === "pods" || treatment === "job" || treatment === "cronJob") tellSpread(placement, source, report);
+  return annotated;
+}
+
+function choicesOf({ clusterAffinity, clusterAffinities }: KarmadaPlacement): ClusterChoice[] {
+  return clusterAffinity === undefined ? clusterAffinities.map(choiceOf) : [choiceOf(clusterAffinity)];
+}
+
+function fieldKeys({ clusterAffinity, clusterAffinities }: KarmadaPlacement): Set<string> {
+  const affinities = clusterAffinity === undefined ? clusterAffinities : [clusterAffinity];
+  return new Set(
+    affinities.flatMap(({ fieldSelector }) => fieldSelector?.matchExpressions.map(({ key }) => key) ?? []),
+  );
+}
+
+/** Without replicaScheduling Karmada gives the whole number to every cluster. */
+function countsOf({ replicaScheduling }: KarmadaPlacement, source: string, report: Report): Counts {
+  if (replicaScheduling === undefined || replicaScheduling.replicaSchedulingType === "Duplicated")
+    return { how: "each" };
+  const field = "spec.placement.replicaScheduling";
+  const { replicaDivisionPreference, weightPreference } = replicaScheduling;
+  if (replicaDivisionPreference === "Aggregated") {
+    report.gap(
+      source,
+      `${field}.replicaDivisionPreference`,
+      "nothing keeps replicas in as few clusters as possible",
+      "write legation.dev/group-by: owner for one cluster only",
+    );
+    return { how: "divided" };
+  }
+  if (weightPreference?.dynamicWeight !== undefined) return { how: "divided" };
+  const weights = weightPreference?.staticWeightList ?? [];
+  const clusters: Record<string, { weight: number }> = {};
+  for (const [index, { targetCluster, weight }] of weights.entries()) {
+    const { names, excluded, labels } = choiceOf(targetCluster);
+    if (names === undefined || labels !== undefined || excluded !== undefined) {
+      report.gap(
+        source,
+        `${field}.weightPreference.staticWeightList[${index}]`,
+        "a weight for clusters that are not named",
+        "write each cluster's name in scheduling-preferences",
+      );
+      continue;
+    }
+    for (const name of names) clusters[name] = { weight };
+  }
+  return {
+    how: "divided",
+    preferences: { clusters: Object.keys(clusters).length === 0 ? { "*": { weight: 1 } } : clusters },
+  };
+}
+
+/** One cluster at most: the pods of the workload form a group. */
+function isKeptTogether({ spreadConstraints }: KarmadaPlacement): boolean {
+  return spreadConstraints.some(
+    ({ spreadByField = "cluster", spreadByLabel, maxGroups }) =>
+      spreadByLabel === undefined && spreadByField === "cluster" && maxGroups === 1,
+  );
+}
+
+function tellSpread({ spreadConstraints }: KarmadaPlacement, source: string, report: Report): void {
+  for (const [index, { spreadByLabel, spreadByField = "cluster" }] of spreadConstraints.entries()) {
+    const key = spreadByLabel ?? (spreadByField === "cluster" ? "legation.dev/cluster" : spreadByField);
+    report.gap(
+      source,
+      `spec.placement.spreadConstraints[${index}]`,
+      "a number of groups of clusters cannot be demanded",
+      `write legation.dev/cluster-spread: [{topologyKey: ${key}}] to spread pods evenly`,
+    );
+  }
+}
+
+function tellAbout(object: WrittenObject, report: Report): void {
+  const { kind, metadata } = object;
+  if (kind === "Cluster") {
+    const labels = Object.entries(metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+    const flag = labels.length === 0 ? "" : ` --labels ${labels.join(",")}`;
+    report.step(`${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE${flag}`);
+  } else report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
+}

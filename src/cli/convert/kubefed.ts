@@ -1,0 +1,300 @@
+import { z } from "zod";
+import { isJsonObject } from "../../api/json.ts";
+import { DELEGATION_LABEL } from "../../api/keys.ts";
+import { labelSelectorSchema } from "../../api/label-expressions.ts";
+import { readFields, type WrittenObject } from "../shared/documents.ts";
+import { annotate } from "./annotate.ts";
+import { apiVersionOfKind } from "./kinds.ts";
+import { type Counts, setAt } from "./model.ts";
+import { type ClusterChoice, placementAnnotations } from "./placement.ts";
+import { nameOf, type Report } from "./report.ts";
+
+const GROUPS = /(^|\.)(kubefed\.io|federation\.k8s\.io)$/;
+const OPERATIONS = ["add", "replace", "remove"] as const;
+
+const placementSchema = z.looseObject({
+  clusters: z.array(z.looseObject({ name: z.string() })).optional(),
+  // The first versions.
+  clusterNames: z.array(z.string()).optional(),
+  clusterSelector: labelSelectorSchema.optional(),
+});
+const federatedSchema = z.looseObject({
+  spec: z.looseObject({
+    template: z.record(z.string(), z.unknown()).default({}),
+    placement: placementSchema.default({}),
+    overrides: z
+      .array(
+        z.looseObject({
+          clusterName: z.string(),
+          clusterOverrides: z
+            .array(
+              z.looseObject({
+                op: z.enum(OPERATIONS).default("replace"),
+                path: z.string(),
+                value: z.unknown().optional(),
+              }),
+            )
+            .default([]),
+        }),
+      )
+      .default([]),
+    retainReplicas: z.boolean().default(false),
+  }),
+});
+const share = z.looseObject({
+  weight: z.number().optional(),
+  minReplicas: z.number().optional(),
+  maxReplicas: z.number().optional(),
+});
+const preferenceSchema = z.looseObject({
+  spec: z.looseObject({
+    targetKind: z.string().optional(),
+    totalReplicas: z.number().optional(),
+    totalParallelism: z.number().optional(),
+    totalCompletions: z.number().optional(),
+    rebalance: z.boolean().default(false),
+    intersectWithClusterSelector: z.boolean().default(false),
+    clusters: z.record(z.string(), share).default({}),
+  }),
+});
+const typeConfigSchema = z.looseObject({
+  spec: z.looseObject({
+    targetType: z.looseObject({ group: z.string().default(""), version: z.string(), kind: z.string() }),
+    federatedType: z.looseObject({ kind: z.string() }),
+  }),
+});
+
+type Federated = z.infer<typeof federatedSchema>["spec"];
+
+/** Reports whether an object belongs to KubeFed, or to Federation v2 as it was called first. */
+export function isKubeFed({ apiVersion }: WrittenObject): boolean {
+  return GROUPS.test(apiVersion.split("/")[0] ?? "");
+}
+
+/** Converts all objects of KubeFed in an input. */
+export function convertKubeFed(objects: readonly WrittenObject[], report: Report): WrittenObject[] {
+  const ours = objects.filter(isKubeFed);
+  const federated = ours.filter(
+    ({ kind }) => kind.startsWith("Federated") && kind !== "FederatedTypeConfig" && kind !== "FederatedServiceStatus",
+  );
+  const preferences = ours.filter(({ kind }) => kind.endsWith("SchedulingPreference"));
+  const types = new Map(ours.filter(({ kind }) => kind === "FederatedTypeConfig").map(targetOf));
+  const namespaces = new Map(
+    federated
+      .filter(({ kind }) => kind === "FederatedNamespace")
+      .map((object) => [object.metadata.namespace ?? object.metadata.name, object]),
+  );
+  const used = new Set<WrittenObject>();
+  const converted = federated.flatMap((object) => {
+    const preference = preferences.find((one) => isFor(one, object));
+    if (preference !== undefined) used.add(preference);
+    const namespace = object.kind === "FederatedNamespace" ? undefined : namespaces.get(object.metadata.namespace);
+    return convertFederated(object, { preference, namespace, types }, report);
+  });
+  for (const preference of preferences.filter((one) => !used.has(one))) {
+    report.gap(
+      nameOf(preference),
+      "spec",
+      "the federated object that it divides is not in the input",
+      "give both in -f",
+    );
+  }
+  for (const object of ours)
+    if (!federated.includes(object) && !preferences.includes(object)) tellAbout(object, report);
+  return converted;
+}
+
+interface Beside {
+  readonly preference: WrittenObject | undefined;
+  readonly namespace: WrittenObject | undefined;
+  readonly types: ReadonlyMap<string, { readonly apiVersion: string; readonly kind: string }>;
+}
+
+function convertFederated(
+  federated: WrittenObject,
+  { preference, namespace, types }: Beside,
+  report: Report,
+): WrittenObject[] {
+  const source = nameOf(federated);
+  const { spec } = readFields(federatedSchema, federated);
+  if (federated.kind === "FederatedNamespace") return [namespaceOf(federated, spec, report)];
+  const kind = federated.kind.replace(/^Federated/, "");
+  const type = types.get(federated.kind) ?? {
+    kind,
+    apiVersion: textOf(spec.template.apiVersion) ?? apiVersionOfKind(kind),
+  };
+  const { apiVersion } = type;
+  if (apiVersion === undefined) {
+    report.gap(
+      source,
+      "spec.template",
+      `the API group of ${kind} is not known`,
+      "give its FederatedTypeConfig in -f, too",
+    );
+    return [];
+  }
+  const counts = countsOf(preference);
+  // A ReplicaSchedulingPreference chooses clusters by itself, unless it intersects.
+  const isChosenByPreference = preference !== undefined && counts.how === "divided" && !intersects(preference);
+  const choice = isChosenByPreference ? {} : choiceOf(spec, source, report);
+  if (choice === undefined) return [];
+  const limited = limitTo(choice, namespace, source, report);
+  if (limited === undefined) return [];
+  if (spec.retainReplicas) {
+    report.gap(
+      source,
+      "spec.retainReplicas",
+      "each member's autoscaler set its own number of replicas",
+      "let one HorizontalPodAutoscaler of the host scale the workload",
+    );
+  }
+  const { metadata: templateMetadata, status: _, apiVersion: __, kind: ___, ...rest } = spec.template;
+  const { labels, annotations } = isJsonObject(templateMetadata) ? templateMetadata : {};
+  const object: WrittenObject = {
+    apiVersion,
+    kind: type.kind,
+    metadata: {
+      ...(federated.metadata.name === undefined ? {} : { name: federated.metadata.name }),
+      ...(federated.metadata.namespace === undefined ? {} : { namespace: federated.metadata.namespace }),
+      ...(isStringMap(labels) ? { labels } : {}),
+      ...(isStringMap(annotations) ? { annotations } : {}),
+    },
+    ...rest,
+  };
+  if (federated.metadata.annotations?.["kubefed.io/orphan"] === "true") {
+    report.gap(
+      source,
+      "metadata.annotations[kubefed.io/orphan]",
+      "copies stayed in members when the object was deleted",
+      "delete the object only after `legation unjoin`, or keep it",
+    );
+  }
+  const overrides = spec.overrides.map(({ clusterName, clusterOverrides }, index) => ({
+    clusters: [clusterName],
+    operations: clusterOverrides.map((operation, number) => ({
+      ...operation,
+      field: `spec.overrides[${index}].clusterOverrides[${number}]`,
+    })),
+  }));
+  const result = annotate({ object, source, choices: [limited], counts, overrides }, report);
+  return result === undefined ? [] : [result];
+}
+
+/** Returns the chosen clusters. Undefined: the object was in none. */
+function choiceOf({ placement }: Federated, source: string, report: Report): ClusterChoice | undefined {
+  const { clusters, clusterNames, clusterSelector: labels } = placement;
+  const names = clusters?.map(({ name }) => name) ?? clusterNames;
+  // KubeFed does not look at the selector beside a list, an empty one included.
+  if (names !== undefined && names.length > 0) return { names };
+  if (names === undefined && labels !== undefined) return { labels };
+  report.gap(source, "spec.placement", "chooses no cluster, so the object was in none", "it is left out of the output");
+  return undefined;
+}
+
+/** KubeFed has an object only in clusters that have its namespace. */
+function limitTo(
+  choice: ClusterChoice,
+  namespace: WrittenObject | undefined,
+  source: string,
+  report: Report,
+): ClusterChoice | undefined {
+  if (namespace === undefined) return choice;
+  const { spec } = readFields(federatedSchema, namespace);
+  const allowed = choiceOf(spec, nameOf(namespace), report);
+  if (allowed === undefined) return undefined;
+  if (allowed.names === undefined) {
+    const { matchLabels = {}, matchExpressions = [] } = allowed.labels ?? {};
+    if (Object.keys(matchLabels).length + matchExpressions.length === 0) return choice;
+    if (choice.labels === undefined) return { ...choice, labels: allowed.labels };
+    const both = {
+      matchLabels: { ...matchLabels, ...choice.labels.matchLabels },
+      matchExpressions: [...matchExpressions, ...(choice.labels.matchExpressions ?? [])],
+    };
+    return { ...choice, labels: both };
+  }
+  const { names: allowedNames } = allowed;
+  const names = choice.names?.filter((name) => allowedNames.includes(name)) ?? allowedNames;
+  if (names.length > 0) return { ...choice, names };
+  report.gap(
+    source,
+    "spec.placement",
+    "chooses no cluster that has its namespace, so the object was in none",
+    "it is left out of the output",
+  );
+  return undefined;
+}
+
+function namespaceOf({ metadata }: WrittenObject, spec: Federated, report: Report): WrittenObject {
+  const name = metadata.namespace ?? metadata.name ?? "";
+  const choice = choiceOf(spec, `FederatedNamespace ${name}`, report) ?? {};
+  const annotations = placementAnnotations([choice]);
+  const namespace: WrittenObject = {
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, labels: { [DELEGATION_LABEL]: "annotated" } },
+  };
+  return Object.keys(annotations).length === 0 ? namespace : setAt(namespace, ["metadata", "annotations"], annotations);
+}
+
+function isFor(preference: WrittenObject, federated: WrittenObject): boolean {
+  const { name, namespace } = federated.metadata;
+  if (preference.metadata.name !== name || preference.metadata.namespace !== namespace) return false;
+  const { targetKind = "FederatedJob" } = readFields(preferenceSchema, preference).spec;
+  return federated.kind === targetKind;
+}
+
+function countsOf(preference: WrittenObject | undefined): Counts {
+  if (preference === undefined) return { how: "each" };
+  const { totalReplicas, totalParallelism, totalCompletions, rebalance, clusters } = readFields(
+    preferenceSchema,
+    preference,
+  ).spec;
+  const totals = Object.entries({
+    replicas: totalReplicas,
+    parallelism: totalParallelism,
+    completions: totalCompletions,
+  });
+  const shares = Object.entries(clusters).map(
+    ([name, { weight, minReplicas, maxReplicas }]) => [name, { weight, minReplicas, maxReplicas }] as const,
+  );
+  return {
+    how: "divided",
+    totals: Object.fromEntries(totals.flatMap(([field, total]) => (total === undefined ? [] : [[field, total]]))),
+    preferences: {
+      ...(rebalance ? { rebalance } : {}),
+      clusters: shares.length === 0 ? { "*": { weight: 1 } } : Object.fromEntries(shares),
+    },
+  };
+}
+
+function intersects(preference: WrittenObject): boolean {
+  return readFields(preferenceSchema, preference).spec.intersectWithClusterSelector;
+}
+
+function targetOf(config: WrittenObject): readonly [string, { readonly apiVersion: string; readonly kind: string }] {
+  const { targetType, federatedType } = readFields(typeConfigSchema, config).spec;
+  const { group, version, kind } = targetType;
+  return [federatedType.kind, { kind, apiVersion: group === "" ? version : `${group}/${version}` }];
+}
+
+function tellAbout(object: WrittenObject, report: Report): void {
+  const { kind, metadata } = object;
+  if (kind === "KubeFedCluster" || kind === "FederatedCluster") {
+    const labels = Object.entries(metadata.labels ?? {}).map(([key, value]) => `${key}=${value}`);
+    const flag = labels.length === 0 ? "" : ` --labels ${labels.join(",")}`;
+    report.step(`${nameOf(object)}: legation join ${metadata.name} --member-kubeconfig FILE${flag}`);
+  } else if (kind === "FederatedTypeConfig") {
+    const { kind: target } = targetOf(object)[1];
+    if (apiVersionOfKind(target) === undefined) report.step(`${nameOf(object)}: create a DelegatedType for ${target}`);
+  } else {
+    report.gap(nameOf(object), "kind", `there is no ${kind} here`, "nothing is written for it");
+  }
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+function isStringMap(value: unknown): value is Record<string, string> {
+  return isJsonObject(value) && Object.values(value).every((one) => typeof one === "string");
+}

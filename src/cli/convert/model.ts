@@ -1,0 +1,43 @@
+import { isJsonObject, type JsonObject } from "../../api/json.ts";
+import type { WrittenObject } from "../shared/documents.ts";
+import type { ObjectOverride } from "./patches.ts";
+import type { ClusterChoice } from "./placement.ts";
+
+/** A cluster's share, as in `legation.dev/scheduling-preferences`. */
+interface Share {
+  readonly weight?: number | undefined;
+  readonly minReplicas?: number | undefined;
+  readonly maxReplicas?: number | undefined;
+}
+
+/** How many pods each cluster has: the whole number each, or a part of it. */
+export type Counts =
+  | { readonly how: "each" }
+  | {
+      readonly how: "divided";
+      /** Numbers for all clusters together that replace the object's own. */
+      readonly totals?: Readonly<Record<string, number>>;
+      /** Absent: by the room of clusters. */
+      readonly preferences?: { readonly rebalance?: boolean; readonly clusters: Readonly<Record<string, Share>> };
+    };
+
+/** An ordinary object, and where and how another project has it run. */
+export interface Wish {
+  readonly object: WrittenObject;
+  /** The name of the foreign object in findings. */
+  readonly source: string;
+  /** Choices of clusters, an earlier one preferred. Empty: any cluster. */
+  readonly choices: readonly ClusterChoice[];
+  readonly counts: Counts;
+  readonly overrides: readonly ObjectOverride[];
+}
+
+/** Numbers of pods by field. */
+export type Numbers = Readonly<Record<string, number>>;
+
+/** Returns the object with a value at a path. */
+export function setAt<T extends JsonObject>(object: T, [field, ...rest]: readonly string[], value: unknown): T {
+  if (field === undefined) return object;
+  const inner = object[field];
+  return { ...object, [field]: rest.length === 0 ? value : setAt(isJsonObject(inner) ? inner : {}, rest, value) };
+}
