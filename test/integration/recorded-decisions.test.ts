@@ -56,12 +56,12 @@ const MOMENTS: readonly Moment[] = [
     holds: (record) => record.view.proxy?.spec?.nodeName !== undefined && has(record, "create"),
   },
   {
-    file: "create-in-doubt-keeps-the-pod-from-other-members",
+    file: "uncertain-create-keeps-the-pod-from-other-members",
     pod: "doubted",
     holds: (record) => record.view.memory.uncertain !== undefined && !has(record, "bind"),
   },
   {
-    file: "pod-in-doubt-is-bound-to-the-lost-members-node",
+    file: "uncertain-pod-is-bound-to-the-lost-members-node",
     pod: "doubted",
     holds: (record) => record.view.members.some(({ reachable }) => !reachable) && has(record, "bind"),
   },

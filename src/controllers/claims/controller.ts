@@ -93,7 +93,7 @@ export class ClaimController implements PodCopier {
         if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
         this.#refuse(key, creationIn(member), message, { content: uid, holdMs: REFUSED_FOR_MS });
       },
-      onDoubt: (...doubt) => this.#onDoubt(...doubt),
+      onUncertain: (...create) => this.#onUncertain(...create),
       onLost: (key, uid, member, message) =>
         this.#refuse(key, creationIn(member), message, { content: uid, holdMs: LOST_FOR_MS }),
       onRefusedSize: (key, uid, size, message) =>
@@ -251,7 +251,7 @@ export class ClaimController implements PodCopier {
   }
 
   /** The create is retried meanwhile. */
-  #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
+  #onUncertain(key: ObjectKey, uid: string, member: string, message: string): void {
     const why = { message, dedupe: withoutAmounts(message) };
     const hold = { content: uid, holdMs: REFUSED_FOR_MS };
     // Enqueuing the claim would cut the backoff of the create short.

@@ -32,7 +32,7 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "restoredHost">
   readonly hostId: string;
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The create is uncertain, and the member goes on failing. */
-  readonly onDoubt: (key: ObjectKey, uid: string, member: string, message: string) => void;
+  readonly onUncertain: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** A live read found the claim that the member had gone, or without its labels. */
   readonly onLost: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member refuses to grow its claim of this uid to the size. */
@@ -132,7 +132,7 @@ export class Executor {
     );
     // The member may have created it, so no other member gets it.
     if (this.#uncertain.mayHaveUnseen(key, uid, member.name)) {
-      this.#options.onDoubt(key, uid, member.name, message);
+      this.#options.onUncertain(key, uid, member.name, message);
       if (made.type === "failing") throw made.error;
       // The expectation expires if the watch shows none, and the create is retried.
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
@@ -160,7 +160,7 @@ export class Executor {
       const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
       return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;
     } catch (error) {
-      this.#options.onDoubt(key, uid, member.name, message);
+      this.#options.onUncertain(key, uid, member.name, message);
       throw error;
     }
   }

@@ -94,7 +94,7 @@ export function decide(view: View, now: number): DelegationDecision {
 /** Reports whether a decision depends on what the pod needs and on the members' ranking: no earlier phase answers. */
 export function needsRanking(view: View, now: number): boolean {
   if (!hasProxy(view) || isDeleting(view.proxy) || isBound(view.proxy)) return false;
-  // A create that stays in doubt may be given to another member.
+  // A create that stays uncertain may be given to another member.
   if (view.memory.uncertainCreate !== undefined) return true;
   const others = phasesOf(view).filter((phase) => !RANKED.has(phase));
   return firstAnswer(others, view, now) === undefined;

@@ -163,7 +163,7 @@ export class Observer {
       registry
         .unconnected()
         .filter(({ metadata }) => name === undefined || metadata.name === name)
-        // The delegates of a refused Cluster are those of the one that keeps the member, but for a create in doubt.
+        // The delegates of a refused Cluster are those of the one that keeps the member, but for an uncertain create.
         .filter((cluster) => name === undefined || name === uncertain || !isRefused(cluster))
         .map((cluster) => {
           const problem = registry.problem(cluster.metadata.name) ?? "it is not connected";

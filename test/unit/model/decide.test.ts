@@ -47,7 +47,7 @@ describe("every state of the model, and every rest reached from it", () => {
 });
 
 /** The create in east was not answered, and east is given up. */
-const IN_DOUBT = [
+const UNCERTAIN = [
   ...["create", "host: seen", "east: cut off (fault)"],
   ...["create east p1 false: vanished", "east: given up"],
 ];
@@ -56,14 +56,14 @@ describe("a lost member whose node is not Ready", () => {
   test.each([
     { what: "for a bare pod and one fault", pods: 1, faults: 1 },
     { what: "for one that runs, and one of its name after it, with two faults", pods: 2, faults: 2, running: true },
-    { what: "for a pod in doubt, and two faults more", pods: 1, faults: 3, after: IN_DOUBT },
-    { what: "for a pod in doubt, and one of its name after it", pods: 2, faults: 2, after: IN_DOUBT },
-    { what: "for requests about it that are done late", pods: 1, faults: 2, after: IN_DOUBT, late: true },
+    { what: "for an uncertain pod, and two faults more", pods: 1, faults: 3, after: UNCERTAIN },
+    { what: "for an uncertain pod, and one of its name after it", pods: 2, faults: 2, after: UNCERTAIN },
+    { what: "for requests about it that are done late", pods: 1, faults: 2, after: UNCERTAIN, late: true },
     {
       what: "for a Binding to that node that is done late, under the next leader",
       pods: 1,
       faults: 3,
-      after: [...IN_DOUBT, "bind in east: its sender killed (fault)"],
+      after: [...UNCERTAIN, "bind in east: its sender killed (fault)"],
       late: true,
     },
   ])("keeps the rules $what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
@@ -80,7 +80,7 @@ describe("a lost member whose node is not Ready", () => {
         members: members.filter(({ name }) => proxy?.spec?.nodeName !== "legation-east" || name === "east"),
       }),
     });
-    const after = [...IN_DOUBT, "bind in east: its sender killed (fault)"];
+    const after = [...UNCERTAIN, "bind in east: its sender killed (fault)"];
     const scenario = { decide: careless, losesNodes: true, pods: 1, faults: 3, after, late: true };
     const { violation } = explore(scenario, { states: 5 * STATES });
     expect(violation?.rule).toMatch(/^at rest: p1 has a delegate that it does not record$/);

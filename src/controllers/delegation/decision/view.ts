@@ -42,7 +42,7 @@ export interface MemberView {
   readonly outOfService?: boolean;
   /** Why the member never had the pod. Only set where it may hold an unseen delegate. */
   readonly excluded?: string;
-  /** How the pod reaches the host's API server from there is not known yet. Only set where its create is in doubt. */
+  /** How the pod reaches the host's API server from there is not known yet. Only set where its create is uncertain. */
   readonly apiPending?: boolean;
   /** The author's overrides do not fit the member. Only set where a bound proxy may get another delegate. */
   readonly misfit?: string;

@@ -50,7 +50,7 @@ async function executing(created: Answer, { inherited = false } = {}) {
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
     hostId: HOST.id,
     onRefusal: tell("refused by"),
-    onDoubt: tell("in doubt in"),
+    onUncertain: tell("uncertain in"),
     guard: new WriteGuard({ clock: { now: () => clock.now } }),
     clock: { now: () => clock.now },
   } as never);
@@ -97,7 +97,7 @@ test("reports an uncertain create to the claim's pods, and gives the claim to no
   await expect(execute()).rejects.toThrow("timed out");
   clock.now = 10_000;
   await expect(execute()).rejects.toThrow("timed out");
-  expect(told).toEqual([`in doubt in west: ${what} etcdserver: request timed out`]);
+  expect(told).toEqual([`uncertain in west: ${what} etcdserver: request timed out`]);
 });
 
 describe("a claim that an earlier request may have created", () => {
@@ -109,7 +109,7 @@ describe("a claim that an earlier request may have created", () => {
       clock.now = at;
       await expect(execute()).rejects.toThrow(later[1]);
     }
-    const doubt = `in doubt in west: ${what} ${later[1]}`;
+    const doubt = `uncertain in west: ${what} ${later[1]}`;
     expect(told.splice(0)).toEqual(Array(3).fill(doubt));
     // A list does not tell whether it exists, either.
     west.listed = BUSY;
@@ -130,7 +130,7 @@ describe("a claim that an earlier request may have created", () => {
         clock.now = at;
         await execute().catch(() => undefined);
       }
-      expect(new Set(told.splice(0))).toEqual(new Set([`in doubt in west: ${what} ${answer[1]}`]));
+      expect(new Set(told.splice(0))).toEqual(new Set([`uncertain in west: ${what} ${answer[1]}`]));
       clock.now = 60_000;
       await execute();
       expect(told).toEqual([`refused by west: ${what} ${answer[1]}`]);
@@ -170,7 +170,7 @@ describe("a claim that an earlier request may have created", () => {
       await expect(execute()).rejects.toThrow(BUSY[1]);
       clock.now = 10_000;
       await expect(execute()).rejects.toThrow(BUSY[1]);
-      expect(told).toEqual([`in doubt in west: ${what} ${BUSY[1]}`]);
+      expect(told).toEqual([`uncertain in west: ${what} ${BUSY[1]}`]);
     }
   });
 
@@ -183,7 +183,7 @@ describe("a claim that an earlier request may have created", () => {
       clock.now = at;
       await expect(execute()).rejects.toThrow(BUSY[1]);
     }
-    expect(told).toEqual([`in doubt in west: ${what} ${BUSY[1]}`]);
+    expect(told).toEqual([`uncertain in west: ${what} ${BUSY[1]}`]);
   });
 
   test("stays until it was refused and is not there a minute after that request", async () => {
@@ -196,7 +196,7 @@ describe("a claim that an earlier request may have created", () => {
     expect(shown?.({ copies: [{ member: "west", claim: claim() }] } as never)).toBe(true);
     clock.now = 60_000;
     await execute();
-    expect(told).toEqual([`in doubt in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
+    expect(told).toEqual([`uncertain in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
   });
 
   test("is refused by a certain failure as any other after that", async () => {

@@ -35,7 +35,7 @@ const bare = pod({
 });
 
 const { nodeName: _, ...unbound } = spec;
-const doubtful = pod({ metadata: marks, spec: { ...unbound, schedulerName: "legation" } });
+const uncertain = pod({ metadata: marks, spec: { ...unbound, schedulerName: "legation" } });
 
 const pending: HomeApi = { state: "pending", message: "its Secrets, which hold tokens of pods, cannot be read yet" };
 
@@ -65,7 +65,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
   };
   placementState.memories.noteGone(proxy.metadata.uid, "old");
   // The member was connected anew, at another address, while the response to a create was awaited.
-  if (proxy === doubtful)
+  if (proxy === uncertain)
     placementState.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
   const observer = new Observer({
     identity: { id: "host-id", name: "cern" },
@@ -85,7 +85,7 @@ function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
 test.each([
   ["that has overflowed", overflowed],
   ["whose delegate is created anew", bare],
-  ["that may have been created before its member was connected anew", doubtful],
+  ["that may have been created before its member was connected anew", uncertain],
 ])(
   "does not create the delegate of a pod %s without its token while the host's address is not known yet",
   (_, proxy) => {

@@ -90,7 +90,7 @@ describe("the clusters that a decision on a pod name depends on", () => {
     ]);
   });
 
-  test("leave out a refused Cluster, except for its reason and a create in doubt", () => {
+  test("leave out a refused Cluster, except for its reason and an uncertain create", () => {
     const unbound = observing({ proxy: waiting, refused: true }).observer.observe(key)?.members.at(-1);
     expect(unbound).toMatchObject({ name: "lost", excluded: "it is not connected" });
     const there = boundProxy({

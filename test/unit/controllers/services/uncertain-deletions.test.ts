@@ -67,11 +67,11 @@ test("starts a pod with a Service's copy that stays, if it comes while the delet
   });
   host.put("pods", fleet.pod("web-0"));
   await eventually(() => foundBy.has("web-0"), quickly);
-  const doubtful = foundBy.get("web-0");
-  expect(doubtful).toBeDefined();
+  const uncertain = foundBy.get("web-0");
+  expect(uncertain).toBeDefined();
   host.erase("pods", NAMESPACE, "web-0");
   await eventually(() => foundBy.has("web-1"), quickly);
   expect(foundBy.get("web-1")).toBeDefined();
-  expect(foundBy.get("web-1")).not.toBe(doubtful);
+  expect(foundBy.get("web-1")).not.toBe(uncertain);
   expect(foundBy.get("web-1")).toBe(copyUid());
 });

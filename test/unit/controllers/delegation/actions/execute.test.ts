@@ -54,7 +54,7 @@ describe("an unbound delegate that lost its marks", () => {
 });
 
 // No real API server shows a create that has charged the quota and is not stored yet.
-test("leaves an unanswered create in doubt after a later refusal, until the create has ended", async () => {
+test("leaves an unanswered create uncertain after a later refusal, until the create has ended", async () => {
   let answer = failure("AnswerLost", "cut");
   let stored: Stored<Pod> | undefined;
   const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
@@ -461,7 +461,7 @@ describe("a request before the create, without a definite answer", () => {
   );
 
   test.each(cases)(
-    "leaves nothing in doubt, and releases the room: $what ($code)",
+    "leaves nothing uncertain, and releases the room: $what ($code)",
     async ({ action, answers, code }) => {
       const lost = failure(code, "nobody knows");
       const { members, memories, execute } = executorOf(answers(() => lost));

@@ -7,7 +7,7 @@ import { delegateOf, member, memory, world } from "../world.ts";
 const now = Date.parse("2026-01-01T00:00:00Z");
 const proxy = proxyPod();
 const proxyUid = proxy.metadata.uid;
-const doubtful = memory({ uncertain: "west", uncertainCreate: { since: now, lastAt: now, message: "no answer" } });
+const uncertain = memory({ uncertain: "west", uncertainCreate: { since: now, lastAt: now, message: "no answer" } });
 const lost = member("west", { reachable: false });
 const east = member("east");
 const unheard = (name: string): boolean => name === "west";
@@ -23,7 +23,7 @@ describe("a pod whose member does not answer", () => {
       bind: { delegateUid: "delegate-uid", memberNode: "west-node-1" },
     },
   ])("is bound to the member's node once that is not Ready, if the member $has it: $bind", ({ has, west, bind }) => {
-    const decided = (parts: object) => decide(world(proxy, [west, east], { memory: doubtful, ...parts }), now).actions;
+    const decided = (parts: object) => decide(world(proxy, [west, east], { memory: uncertain, ...parts }), now).actions;
     expect(decided({ unheard })).toEqual([
       { type: "bind", member: "west", proxyUid, ...bind },
       {
@@ -71,12 +71,12 @@ describe("a pod that was bound to a lost member without a recorded delegate", ()
     decide(world(bound, members, parts), now).actions;
 
   test("waits while its member is lost", () => {
-    expect(actions([lost, east], { unheard, memory: doubtful })).toEqual([]);
+    expect(actions([lost, east], { unheard, memory: uncertain })).toEqual([]);
   });
 
   test("has its delegate recorded, or created, when its member answers again", () => {
     expect(actions([member("west", { delegate: scheduled }), east])).toMatchObject([{ type: "recordDelegate" }]);
-    expect(actions([member("west"), east], { memory: doubtful })).toMatchObject([{ type: "create", member: "west" }]);
+    expect(actions([member("west"), east], { memory: uncertain })).toMatchObject([{ type: "create", member: "west" }]);
   });
 
   test("first loses any delegate that another member has, or may have", () => {
