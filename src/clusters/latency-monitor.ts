@@ -56,3 +56,25 @@ export class LatencyMonitor {
     if (this.overdue !== before) this.#onChange();
   }
 }
+
+/** Adds up how long a member gave no answer, or a late one. */
+export class UnresponsiveTime {
+  readonly #clock: Pick<Clock, "now">;
+  /** Sum of the times that have ended. */
+  #endedMs = 0;
+  /** Epoch ms. Undefined while the member answers in time. */
+  #since: number | undefined;
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  get totalMs(): number {
+    return this.#endedMs + (this.#since === undefined ? 0 : this.#clock.now() - this.#since);
+  }
+
+  note(responsive: boolean): void {
+    this.#endedMs = this.totalMs;
+    this.#since = responsive ? undefined : this.#clock.now();
+  }
+}

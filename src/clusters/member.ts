@@ -18,7 +18,7 @@ import { CreateThrottle } from "./create-throttle.ts";
 import { DelegateRequests } from "./delegate-requests.ts";
 import { ForeignUsage, recordedForeignUsage } from "./foreign-usage.ts";
 import { Identity, recordedUid } from "./identity.ts";
-import { LatencyMonitor } from "./latency-monitor.ts";
+import { LatencyMonitor, UnresponsiveTime } from "./latency-monitor.ts";
 import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { fitsLargest, type NodeTotals } from "./node-totals.ts";
@@ -65,6 +65,7 @@ export class Member {
   readonly #identity: Identity;
   readonly #probe: Probe;
   readonly #latency: LatencyMonitor;
+  readonly #unresponsive: UnresponsiveTime;
   readonly #createThrottle: CreateThrottle;
   readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
@@ -131,10 +132,12 @@ export class Member {
       },
       onState: () => this.#onConnection(),
     });
+    this.#unresponsive = new UnresponsiveTime(clock);
     this.#latency = new LatencyMonitor({
       clock,
       onChange: () => {
         this.#candidate = undefined;
+        this.#noteResponsive();
         if (this.#latency.overdue) this.#probe.hurry();
         else events.emit("responsive", this);
       },
@@ -284,6 +287,11 @@ export class Member {
     return value;
   }
 
+  /** How long, in total, the API server was late to answer or answered nothing: other members were preferred then. */
+  get unresponsiveMs(): number {
+    return this.#unresponsive.totalMs;
+  }
+
   /** Records a failed request once per error. */
   noteFailure(error: unknown): void {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
@@ -352,6 +360,7 @@ export class Member {
       this.#identity.doubt();
     }
     this.#noteReachable();
+    this.#noteResponsive();
     this.#candidate = undefined;
     if (changed) this.#events.emit("connection", this);
   }
@@ -367,6 +376,10 @@ export class Member {
     if (this.#reachability.note(this.reachable)) this.#retryWatches();
   }
 
+  #noteResponsive(): void {
+    this.#unresponsive.note(this.reachable && this.#probed.message === undefined && !this.#latency.overdue);
+  }
+
   #retryWatches(): void {
     for (const watch of this.watches) watch.retry();
   }
@@ -379,6 +392,7 @@ export class Member {
 
   #onConnection(): void {
     this.#noteReachable();
+    this.#noteResponsive();
     this.#candidate = undefined;
     const found = this.unreadable;
     this.#watchHealth.reported(found);

@@ -192,8 +192,10 @@ export class Controllers {
     const proxies = this.#proxies;
     this.#options.metrics?.members.follow({
       members: function* () {
-        for (const { name, reachable, delegates } of registry.members()) {
-          yield { name, reachable, delegates: delegates.size, proxies: boundTo(proxies, virtualNodeName(name)) ?? 0 };
+        for (const { name, reachable, unresponsiveMs, delegates } of registry.members()) {
+          const unresponsiveSeconds = unresponsiveMs / 1000;
+          const bound = boundTo(proxies, virtualNodeName(name)) ?? 0;
+          yield { name, reachable, unresponsiveSeconds, delegates: delegates.size, proxies: bound };
         }
       },
       waiting: () => this.#delegation.waiting(),

@@ -5,6 +5,8 @@ export interface MemberState {
   readonly name: string;
   /** The member's API server answers and its watches are current. */
   readonly reachable: boolean;
+  /** How long, in total, it was late to answer or answered nothing. */
+  readonly unresponsiveSeconds: number;
   /** This host's delegates in the member, including finished ones. */
   readonly delegates: number;
   /** Proxies bound to the member's virtual node. */
@@ -95,6 +97,18 @@ export class MemberMetrics {
     ofMembers("legation_member_reachable", "1 while the member answers and its watches are up to date", (member) =>
       member.reachable ? 1 : 0,
     );
+    new Counter({
+      name: "legation_member_unresponsive_seconds_total",
+      help: "How long the member was late to answer or answered nothing, so that other members were preferred",
+      labelNames,
+      registers,
+      collect(): void {
+        this.reset();
+        for (const { name, unresponsiveSeconds } of state()?.members() ?? []) {
+          this.inc({ cluster: name }, unresponsiveSeconds);
+        }
+      },
+    });
     ofMembers("legation_delegates", "Delegates in the member", ({ delegates }) => delegates);
     ofMembers("legation_proxies", "Proxies that are bound to the member", ({ proxies }) => proxies);
     new Gauge({

@@ -9,6 +9,7 @@ import { ageLease } from "../support/harness/aged-lease.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
+import { metricsOf } from "../support/harness/metrics-of.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -23,18 +24,7 @@ const legation = useLegation({
   env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_BSP_SCHEDULE_DELAY: "100" },
 });
 const clients = useClients();
-
-/** Returns a function that reads the present scrape. */
-async function scrape(): Promise<(series: string) => number | undefined> {
-  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-  const values = new Map(
-    text.split("\n").flatMap((line): [string, number][] => {
-      const at = line.lastIndexOf(" ");
-      return line.startsWith("#") || at < 0 ? [] : [[line.slice(0, at), Number(line.slice(at + 1))]];
-    }),
-  );
-  return (series) => values.get(series);
-}
+const scrape = (): ReturnType<typeof metricsOf> => metricsOf(port);
 
 test("reports the standard unschedulable condition of a pod that no member can have, where the operator asks for that", async () => {
   const { host } = clients();

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
@@ -10,6 +11,7 @@ import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
+import { freePort } from "../support/clusters/ports.ts";
 import { startClusters } from "../support/clusters/start.ts";
 import type { Clusters } from "../support/clusters/types.ts";
 import { afterFile, cleanUpFile } from "../support/harness/after-file.ts";
@@ -21,7 +23,9 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 import { createIn, deleteFrom } from "../support/harness/workloads.ts";
 import { legation as runLegation } from "../support/legation/cli.ts";
-import { MEMBER_NAMES, TROUBLE } from "../support/scenarios/members.ts";
+import { BrokenPremise, takeAll } from "../support/scenarios/attempts.ts";
+import { isUnanswered, LateAnswers } from "../support/scenarios/late-answers.ts";
+import { MEMBER_NAMES, type MemberName, TROUBLE } from "../support/scenarios/members.ts";
 import { GOLD, OBJECT_LABEL, replicated, SPOT } from "../support/scenarios/objects.ts";
 import { expectOutcome } from "../support/scenarios/outcome.ts";
 import {
@@ -42,22 +46,27 @@ beforeAll(() => {
   more = startClusters({ names: ["north", "south"], clusters: { north: none, south: none } });
   more.catch(() => {});
 });
-const legation = useLegation();
+const metricsPort = await freePort();
+const legation = useLegation({ controllerFlags: [`--health-listen=127.0.0.1:${metricsPort}`] });
 const shared = useClients();
 const OPTED_IN = { [DELEGATION_LABEL]: "annotated" };
 const patient = { timeoutMs: 90_000, intervalMs: 200 };
 // More at once would slow the API servers' responses, and slow members get fewer pods.
 const AT_ONCE = 16;
+// A scenario takes seconds; one that takes longer may have met a late answer.
+const LOOK_MS = 20_000;
 const all = SCENARIOS.flatMap(([, scenarios]) => scenarios);
 const namespaces = new Map<Scenario, string>();
 let own: Clusters;
 let clients: ScenarioClients;
 let seen: Reflector<Pod>;
+let answers: LateAnswers;
 
 beforeAll(async () => {
   if (more === undefined) throw new Error("no clusters");
   own = await more;
   clients = { ...shared(), north: clientOf(own.get("north")), south: clientOf(own.get("south")) };
+  answers = new LateAnswers(metricsPort, clients.host);
   await Promise.all([legation().join("north", own.get("north")), legation().join("south", own.get("south"))]);
   await furnish(clients);
   seen = new Reflector<Pod>({
@@ -107,41 +116,73 @@ function stepsIn(stage: Stage, { steps }: Scenario): Step[] {
   return steps.filter((step) => (step.stage ?? "well") === stage);
 }
 
-/** Scenarios that needed a second attempt; only few may. */
-const retaken: string[] = [];
-const MOST_RETAKEN = 3;
-
 /** Checks each object's outcome against the step. */
 function expectStep(scenario: Scenario, { expect: expected }: Step): void {
   const found = podsIn(namespaces.get(scenario) ?? "");
   for (const [object, outcome] of Object.entries(expected)) expectOutcome(found, object, outcome);
 }
 
-async function take(stage: Stage, scenario: Scenario): Promise<void> {
-  for (const step of stepsIn(stage, scenario)) {
-    for (const object of step.make ?? []) {
-      const { refused } = step.expect[object.metadata?.name ?? ""] ?? {};
-      const made = createIn(clients.host, namespaces.get(scenario) ?? "", [object]);
-      if (refused === undefined) await made;
-      else await expect(made).rejects.toThrow(refused);
-    }
-    await eventuallyPasses(() => expectStep(scenario, step), patient);
+async function make(scenario: Scenario, { make: objects = [], expect: expected }: Step): Promise<void> {
+  for (const object of objects) {
+    const { refused } = expected[object.metadata?.name ?? ""] ?? {};
+    const made = createIn(clients.host, namespaces.get(scenario) ?? "", [object]).catch((error: unknown) => {
+      if (isUnanswered(error)) throw new BrokenPremise(String(error));
+      if (refused === undefined) throw error;
+      expect(String(error)).toMatch(refused);
+    });
+    if ((await made) !== undefined) expect(refused).toBeUndefined();
   }
 }
 
-/** Repeats a scenario once: a machine that is busy for seconds slows members, which is another scenario. */
-async function takeAgain(stage: Stage, scenario: Scenario, error: unknown): Promise<void> {
-  retaken.push(scenario.shows);
-  console.warn(`"${scenario.shows}" is taken again: ${error}`);
-  const objects = stepsIn(stage, scenario).flatMap(({ make = [] }) => make);
-  const namespace = namespaces.get(scenario) ?? "";
-  await deleteFrom(clients.host, namespace, objects);
-  const names = new Set(objects.map(({ metadata }) => metadata?.name));
-  await eventuallyPasses(() => {
-    const left = podsIn(namespace).filter(({ metadata }) => names.has(metadata.labels?.[OBJECT_LABEL]));
-    expect(left).toEqual([]);
+/** Waits for a step's outcome, which is another one where an answer comes late. */
+async function outcomeOf(scenario: Scenario, step: Step, late: () => Promise<string | undefined>): Promise<void> {
+  const { timeoutMs, intervalMs } = patient;
+  for (let leftMs = timeoutMs; ; leftMs -= LOOK_MS) {
+    try {
+      await eventuallyPasses(() => expectStep(scenario, step), { timeoutMs: Math.min(leftMs, LOOK_MS), intervalMs });
+      return;
+    } catch (error) {
+      const reason = await late();
+      if (reason !== undefined) throw new BrokenPremise(`${reason}; ${error}`);
+      if (leftMs <= LOOK_MS) throw error;
+    }
+  }
+}
+
+function membersIn(stage: Stage): MemberName[] {
+  return MEMBER_NAMES.filter((name) => stage === "well" || name !== TROUBLE.lost);
+}
+
+async function take(stage: Stage, scenario: Scenario): Promise<void> {
+  const begun = await answers.now();
+  for (const step of stepsIn(stage, scenario)) {
+    try {
+      await make(scenario, step);
+      await outcomeOf(scenario, step, () => answers.since(begun, membersIn(stage)));
+    } catch (error) {
+      if (error instanceof BrokenPremise) console.warn(`"${scenario.shows}" comes again: ${error.message}`);
+      throw error;
+    }
+  }
+}
+
+/** Deletes what scenarios have made in a stage, and waits until the members answer in time. */
+async function undo(stage: Stage, scenarios: readonly Scenario[]): Promise<void> {
+  for (const scenario of scenarios) {
+    const objects = stepsIn(stage, scenario).flatMap(({ make: made = [] }) => made);
+    const namespace = namespaces.get(scenario) ?? "";
+    await eventuallyPasses(() => deleteFrom(clients.host, namespace, objects), patient);
+    const names = new Set(objects.map(({ metadata }) => metadata?.name));
+    await eventuallyPasses(() => {
+      const left = podsIn(namespace).filter(({ metadata }) => names.has(metadata.labels?.[OBJECT_LABEL]));
+      expect(left).toEqual([]);
+    }, patient);
+  }
+  await eventuallyPasses(async () => {
+    const begun = await answers.now();
+    await sleep(1_000);
+    expect(await answers.since(begun, membersIn(stage))).toBeUndefined();
   }, patient);
-  await take(stage, scenario);
 }
 
 const STAGES = [
@@ -154,32 +195,25 @@ const STAGES = [
 ] as const;
 
 describe.each(STAGES)("$when", ({ stage, begin }) => {
-  const taken = new Map<Scenario, Promise<void>>();
+  let failures: ReadonlyMap<Scenario, unknown> = new Map();
   beforeAll(async () => {
     await begin();
-    const left = [...all];
-    const next = async (): Promise<void> => {
-      for (let scenario = left.shift(); scenario !== undefined; scenario = left.shift()) {
-        const current = scenario;
-        const outcome = take(stage, current).catch((error: unknown) => {
-          // Objects of an earlier stage are not created again.
-          if (stage !== "well" && stepsIn("well", current).length > 0) throw error;
-          return takeAgain(stage, current, error);
-        });
-        taken.set(scenario, outcome);
-        await outcome.catch(() => {});
-      }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, next));
-    expect(retaken.length, retaken.join("\n")).toBeLessThanOrEqual(MOST_RETAKEN);
+    failures = await takeAll(
+      all.filter((scenario) => stepsIn(stage, scenario).length > 0),
+      {
+        atOnce: AT_ONCE,
+        take: (scenario) => take(stage, scenario),
+        undo: (scenarios) => undo(stage, scenarios),
+      },
+    );
   }, 900_000);
 
   const staged = SCENARIOS.map(
     ([about, scenarios]) => [about, scenarios.filter((scenario) => stepsIn(stage, scenario).length > 0)] as const,
   );
   describe.each(staged.filter(([, scenarios]) => scenarios.length > 0))("%s", (_, scenarios) => {
-    test.for(scenarios)("$shows", async (scenario) => {
-      await taken.get(scenario);
+    test.for(scenarios)("$shows", (scenario) => {
+      if (failures.has(scenario)) throw failures.get(scenario);
       // Later scenarios have not changed it.
       for (const step of stepsIn(stage, scenario).slice(-1)) expectStep(scenario, step);
     });
@@ -187,17 +221,19 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
 
   test("match the host's status of pods", async () => {
     for (const name of MEMBER_NAMES) {
-      const { items } = await clients[name].list(pods, { labelSelector: OBJECT_LABEL });
-      const there = items.filter(
-        ({ spec, metadata }) => spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined,
-      );
-      const said = seen.store.list().filter((pod) => memberOf(pod) === name && !isDeleting(pod));
-      const names = (found: readonly Stored<Pod>[]): string[] =>
-        found.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
-      // A lost member still runs pods that the host has given up.
-      if (stage === "trouble" && name === TROUBLE.lost)
-        expect(names(there)).toEqual(expect.arrayContaining(names(said)));
-      else expect(names(there)).toEqual(names(said));
+      await eventuallyPasses(async () => {
+        const { items } = await clients[name].list(pods, { labelSelector: OBJECT_LABEL });
+        const there = items.filter(
+          ({ spec, metadata }) => spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined,
+        );
+        const said = seen.store.list().filter((pod) => memberOf(pod) === name && !isDeleting(pod));
+        const names = (found: readonly Stored<Pod>[]): string[] =>
+          found.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
+        // A lost member still runs pods that the host has given up.
+        if (stage === "trouble" && name === TROUBLE.lost)
+          expect(names(there)).toEqual(expect.arrayContaining(names(said)));
+        else expect(names(there)).toEqual(names(said));
+      });
     }
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { LatencyMonitor } from "../../../src/clusters/latency-monitor.ts";
+import { LatencyMonitor, UnresponsiveTime } from "../../../src/clusters/latency-monitor.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 
 function start(): { clock: FakeClock; latency: LatencyMonitor; changes: boolean[] } {
@@ -44,4 +44,22 @@ describe("a response", () => {
     latency.answered();
     expect(changes).toEqual([true, false]);
   });
+});
+
+test("adds up the times without an answer, the present one included", async () => {
+  const clock = new FakeClock();
+  const unresponsive = new UnresponsiveTime(clock);
+  await clock.advance(1_000);
+  expect(unresponsive.totalMs).toBe(0);
+  unresponsive.note(false);
+  await clock.advance(1_000);
+  unresponsive.note(false);
+  await clock.advance(500);
+  expect(unresponsive.totalMs).toBe(1_500);
+  unresponsive.note(true);
+  await clock.advance(60_000);
+  unresponsive.note(false);
+  await clock.advance(250);
+  unresponsive.note(true);
+  expect(unresponsive.totalMs).toBe(1_750);
 });

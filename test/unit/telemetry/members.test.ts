@@ -7,13 +7,19 @@ async function series(metrics: Metrics, metric: string): Promise<readonly string
 
 test("exports members at the time of the scrape, and none that have left", async () => {
   const metrics = new Metrics();
-  const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
+  const west = { name: "west", reachable: true, unresponsiveSeconds: 1.5, delegates: 7, proxies: 5 };
   let members = [west, { ...west, name: "east", reachable: false }];
   metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
   expect(await series(metrics, "legation_member_reachable")).toEqual([
     'legation_member_reachable{cluster="west"} 1',
     'legation_member_reachable{cluster="east"} 0',
   ]);
+  for (const _ of ["a scrape", "the next one"]) {
+    expect(await series(metrics, "legation_member_unresponsive_seconds_total")).toEqual([
+      'legation_member_unresponsive_seconds_total{cluster="west"} 1.5',
+      'legation_member_unresponsive_seconds_total{cluster="east"} 1.5',
+    ]);
+  }
   expect(await series(metrics, "legation_delegates")).toContain('legation_delegates{cluster="west"} 7');
   expect(await series(metrics, "legation_proxies")).toContain('legation_proxies{cluster="west"} 5');
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 3"]);
@@ -29,7 +35,7 @@ test("exports members at the time of the scrape, and none that have left", async
 
 test("starts a member's counters at zero", async () => {
   const metrics = new Metrics();
-  const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
+  const west = { name: "west", reachable: true, unresponsiveSeconds: 1.5, delegates: 7, proxies: 5 };
   metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });
   for (const name of ["legation_orphans_total", "legation_delegates_held_total", "legation_streams_open"]) {
     expect(await series(metrics, name)).toEqual([`${name}{cluster="west"} 0`]);
