@@ -68,7 +68,7 @@ describe("a member that has just refused a pod", () => {
     await host.create(pods, delegatedPod(namespace, "second", { annotations }));
     expect(await waitingFor(host, namespace, "second", "exceeded quota")).toContain("west: its API server refused");
     await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
-    await podThat(host, namespace, "second", inPhase("Running"), { timeoutMs: 15_000, intervalMs: 200 });
+    await podThat(host, namespace, "second", inPhase("Running"), { timeoutMs: 25_000, intervalMs: 200 });
   });
 
   test("takes other pods of the same spec at once when it refused for the pod's own labels, and tells each pod its reason", async () => {
@@ -94,7 +94,7 @@ describe("a member that has just refused a pod", () => {
       names.map((name) => [`${name} needs a label team`, `${name} needs a label team`]),
     );
     await host.create(pods, delegatedPod(namespace, "with-team", { labels: { team: "blue" } }));
-    await podThat(host, namespace, "with-team", inPhase("Running"), { timeoutMs: 10_000 });
+    await podThat(host, namespace, "with-team", inPhase("Running"), { timeoutMs: 25_000 });
     // Once, and again after each backoff of 30 s, 60 s and so on.
     const rests = 1 + Math.floor((Date.now() - beganAt) / 30_000);
     for (const name of ["west", "east"] as const) {
@@ -181,7 +181,7 @@ describe("pods in a member that Legation did not create", () => {
       round += 1;
       const names = numbered(`own-${round}`, 4);
       await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { spec }))));
-      await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 4 }), { timeoutMs: 8_000 });
+      await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 4 }), { timeoutMs: 15_000 });
     }, patient);
   });
 });
@@ -197,7 +197,7 @@ test("keeps a deleted Cluster until the delegates that wait for a node in its me
   const { metadata, spec: written } = await host.get(clusters, { name: "west" });
   const { apiVersion, kind } = { apiVersion: "legation.dev/v1alpha1", kind: "Cluster" };
   const again = { apiVersion, kind, metadata: { name: "west", labels: metadata.labels }, spec: written };
-  await run(["delete", "clusters.legation.dev", "west", "--timeout=30s"]);
+  await run(["delete", "clusters.legation.dev", "west", "--timeout=50s"]);
   try {
     expect(await podsOf(west, namespace)).toEqual([]);
     await waitingFor(host, namespace, "large", "no Cluster of that name has joined");

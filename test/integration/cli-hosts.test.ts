@@ -160,7 +160,7 @@ test("removes Legation's namespace from the member with the last host, and all o
   await eventuallyPasses(async () => expect(await kubectl(host, proxies)).toBe(""), { timeoutMs: 90_000 });
   await leave(west);
   // Deleting the Cluster by hand leaves the member's side and its credentials in place.
-  await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=30s"]);
+  await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=50s"]);
   expect(await kubectl(host, ["get", "nodes", "-o", "name"])).not.toContain("legation-east");
   expect(await accounts(east)).toHaveLength(1);
   const refused = { code: 3, stderr: expect.stringContaining("has 1 member: east") };

@@ -71,7 +71,7 @@ describe("the clusters of an integration run", () => {
     for (const cluster of [memberCluster("west"), hostCluster()]) {
       const namespace = await freshNamespace(cluster);
       await kubectl(cluster, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("one") });
-      await kubectl(cluster, ["wait", "-n", namespace, "pod/one", "--for=condition=Ready", "--timeout=30s"]);
+      await kubectl(cluster, ["wait", "-n", namespace, "pod/one", "--for=condition=Ready", "--timeout=50s"]);
     }
   });
 
@@ -86,7 +86,7 @@ describe("the clusters of an integration run", () => {
     const annotations = { [KWOK_ANNOTATIONS.outcome]: expected.outcome, [KWOK_ANNOTATIONS.exitCode]: "42" };
     const jobs = [jobManifest("subject", annotations), jobManifest("other")].join("\n");
     await kubectl(west, ["apply", "-n", namespace, "-f", "-"], { input: jobs });
-    await kubectl(west, ["wait", "-n", namespace, "job/other", "--for=condition=Complete", "--timeout=30s"]);
+    await kubectl(west, ["wait", "-n", namespace, "job/other", "--for=condition=Complete", "--timeout=50s"]);
     await eventuallyPasses(async () => {
       const selected = ["get", "pods", "-n", namespace, "-l", "job-name=subject", "-o", "json"];
       const [pod] = podList.parse(JSON.parse(await kubectl(west, selected))).items;
@@ -101,7 +101,7 @@ describe("the clusters of an integration run", () => {
     const annotations = { [KWOK_ANNOTATIONS.startsAfter]: "1s", [KWOK_ANNOTATIONS.stopsAfter]: "2s" };
     const begin = performance.now();
     await kubectl(west, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("slow", annotations) });
-    await kubectl(west, ["wait", "-n", namespace, "pod/slow", "--for=condition=Ready", "--timeout=30s"]);
+    await kubectl(west, ["wait", "-n", namespace, "pod/slow", "--for=condition=Ready", "--timeout=50s"]);
     const running = performance.now();
     expect(running - begin).toBeGreaterThan(1000);
     await kubectl(west, ["delete", "-n", namespace, "pod/slow"]);
@@ -154,7 +154,7 @@ describe("an API server", () => {
     expect(await readyz(east, east.proxiedServer)).toBe(200);
     const namespace = await freshNamespace(east);
     await kubectl(east, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("after") });
-    await kubectl(east, ["wait", "-n", namespace, "pod/after", "--for=condition=Ready", "--timeout=60s"]);
+    await kubectl(east, ["wait", "-n", namespace, "pod/after", "--for=condition=Ready", "--timeout=50s"]);
   });
 
   test("logs each write with its user", async () => {

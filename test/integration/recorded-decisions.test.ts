@@ -155,7 +155,7 @@ test("replays the controller's decisions on pods' lives from its log", async () 
     MOMENTS.filter(
       ({ pod, holds }) => !decisionsIn(namespace).some((one) => one.pod.startsWith(pod) && holds(one)),
     ).map(({ file }) => file);
-  await eventually(() => missing().length === 0, { timeoutMs: 10_000 }).catch(() => expect(missing()).toEqual([]));
+  await eventually(() => missing().length === 0, { timeoutMs: 30_000 }).catch(() => expect(missing()).toEqual([]));
   const decisions = decisionsIn(namespace);
   for (const { pod, now, view, decision } of decisions) {
     expect(decide(view, now), `${pod}: ${JSON.stringify(view)}`).toEqual(decision);

@@ -166,21 +166,22 @@ async function take(stage: Stage, scenario: Scenario): Promise<void> {
   }
 }
 
-/** Deletes what scenarios have made in a stage, and waits until the members answer in time. */
+/** Deletes what scenarios have made in a stage, and waits until all clusters answer in time. */
 async function undo(stage: Stage, scenarios: readonly Scenario[]): Promise<void> {
-  for (const scenario of scenarios) {
-    const objects = stepsIn(stage, scenario).flatMap(({ make: made = [] }) => made);
-    const namespace = namespaces.get(scenario) ?? "";
-    await eventuallyPasses(() => deleteFrom(clients.host, namespace, objects), patient);
-    const names = new Set(objects.map(({ metadata }) => metadata?.name));
-    await eventuallyPasses(() => {
-      const left = podsIn(namespace).filter(({ metadata }) => names.has(metadata.labels?.[OBJECT_LABEL]));
-      expect(left).toEqual([]);
-    }, patient);
-  }
+  const made = scenarios.map((scenario) => ({
+    namespace: namespaces.get(scenario) ?? "",
+    objects: stepsIn(stage, scenario).flatMap(({ make: objects = [] }) => objects),
+  }));
   await eventuallyPasses(async () => {
     const begun = await answers.now();
-    await sleep(1_000);
+    for (const { namespace, objects } of made) {
+      // A create without an answer may be done later than its deletion.
+      await deleteFrom(clients.host, namespace, objects);
+      const names = new Set(objects.map(({ metadata }) => metadata?.name));
+      const left = podsIn(namespace).filter(({ metadata }) => names.has(metadata.labels?.[OBJECT_LABEL]));
+      expect(left.map(({ metadata }) => metadata.name)).toEqual([]);
+    }
+    await sleep(2_000);
     expect(await answers.since(begun, membersIn(stage))).toBeUndefined();
   }, patient);
 }

@@ -226,7 +226,7 @@ describe("a pod that waits in a member", () => {
     };
     onTestFinished(() => cordon(false));
     // Less than the scheduler's timeout, which plays no part here.
-    const soon = { timeoutMs: 10_000 };
+    const soon = { timeoutMs: 20_000 };
     await cordon(true);
     await eventually(async () => (await waits()) === undefined, { ...soon, what: "no delegate in west" });
     await waitingFor(host, namespace, "large", "west: its virtual node is cordoned");

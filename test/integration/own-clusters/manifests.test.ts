@@ -268,7 +268,7 @@ describe("the policies", () => {
       const patch = JSON.stringify({ status: { phase: "Succeeded" } });
       await run(["patch", name, "-n", namespace, "--subresource=status", "--type=merge", `--patch=${patch}`]);
     }
-    await run(["wait", "-n", namespace, "job/batch", "--for=condition=Complete", "--timeout=30s"]);
+    await run(["wait", "-n", namespace, "job/batch", "--for=condition=Complete", "--timeout=50s"]);
     for (const name of proxies) {
       // The Job controller's own finalizer is gone, Legation's is not.
       const held = { metadata: { finalizers: ["legation.dev/delegate"] } };
