@@ -1,5 +1,6 @@
 import type { KubeObject, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import { isKubeError } from "../../../src/kube/errors.ts";
 import { pods, type Resource } from "../../../src/kube/resources.ts";
 
 /** A workload of any kind as a test reads it. */
@@ -50,7 +51,11 @@ export async function deleteFrom(
 ): Promise<void> {
   for (const { kind, metadata } of objects) {
     const ref = { namespace, name: metadata?.name ?? "" };
-    await client.delete(resourceOf(kind), ref, { propagationPolicy: "Background", gracePeriodSeconds: 0 });
+    try {
+      await client.delete(resourceOf(kind), ref, { propagationPolicy: "Background", gracePeriodSeconds: 0 });
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
   }
 }
 
