@@ -66,60 +66,43 @@ function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): Wri
 
 /** Translates all overrides: to patches of pods, and to numbers by cluster. */
 function translateAll(
-  { object, source, overrides }: Wish,
+  { object, overrides }: Wish,
   counts: { readonly path: readonly string[]; readonly fields: readonly string[] },
   report: Report,
 ): { readonly patches: readonly PodOverride[]; readonly numbers: ReadonlyMap<string, Numbers> } {
   const template = templatePath(object);
   const numbers = new Map<string, Numbers>();
   const patches: PodOverride[] = [];
-  for (const { operations, ...where } of overrides) {
+  for (const { source, operations, ...where } of overrides) {
     const patch: object[] = [];
     for (const operation of operations) {
+      const { field } = operation;
       const translated = translate(operation, template, counts);
-      if ("problem" in translated) report.gap(source, operation.field, translated.problem, translated.instead);
-      else if ("patch" in translated) patch.push(translated.patch);
-      else if (where.clusters === undefined || where.clusterSelector !== undefined) {
-        report.gap(
-          source,
-          operation.field,
-          `${translated.count} for clusters that are not named`,
-          "write scheduling-preferences by name",
-        );
+      if ("problem" in translated) report.gap(source, field, translated.problem, translated.instead);
+      else if ("patch" in translated) {
+        const hindrance = hindranceTo([...patch, translated.patch], object);
+        if (hindrance === undefined) patch.push(translated.patch);
+        else report.gap(source, field, hindrance, "have an operator write legation.dev/overrides on the namespace");
+      } else if (where.clusters === undefined || where.clusterSelector !== undefined) {
+        const problem = `${translated.count} for clusters that are not named`;
+        report.gap(source, field, problem, "write scheduling-preferences by name");
       } else {
-        for (const name of where.clusters)
-          numbers.set(name, { ...numbers.get(name), [translated.count]: translated.value });
+        const { count, value } = translated;
+        for (const name of where.clusters) numbers.set(name, { ...numbers.get(name), [count]: value });
       }
     }
     if (patch.length > 0) patches.push({ ...where, patch });
   }
-  return { patches: allowed(patches, object, source, report), numbers };
+  return { patches, numbers };
 }
 
-/** Leaves out overrides that admission refuses in an author's annotation. */
-function allowed(
-  patches: readonly PodOverride[],
-  object: WrittenObject,
-  source: string,
-  report: Report,
-): readonly PodOverride[] {
+/** Returns why admission refuses a patch in an author's annotation. */
+function hindranceTo(patch: readonly object[], object: WrittenObject): string | undefined {
+  const parsed = parseOverrides(JSON.stringify([{ patch }]));
+  if ("problem" in parsed) return parsed.problem;
   const spec = valueAt(object, [...templatePath(object), "spec"]);
-  return patches.filter((patch) => {
-    const parsed = parseOverrides(JSON.stringify([patch]));
-    const problems =
-      "problem" in parsed
-        ? [parsed.problem]
-        : privilegeProblems({ containers: [], ...(isJsonObject(spec) ? spec : {}) }, parsed);
-    for (const problem of problems) {
-      report.gap(
-        source,
-        "overrides",
-        problem.replace(/^\[0\]\.patch: /, "").split(";")[0] ?? "",
-        "have an operator write it as legation.dev/overrides on the namespace",
-      );
-    }
-    return problems.length === 0;
-  });
+  const [problem] = privilegeProblems({ containers: [], ...(isJsonObject(spec) ? spec : {}) }, parsed);
+  return problem?.replace(/^\[0\]\.patch: /, "").split(";")[0];
 }
 
 /** A member generates the selector of a whole Job. */
@@ -141,14 +124,16 @@ function withoutSelector(
   return setAt(object, path, rest);
 }
 
-function refuseOverrides({ source, overrides }: Wish, report: Report): void {
-  for (const { field, path } of overrides.flatMap(({ operations }) => operations)) {
-    report.gap(
-      source,
-      field,
-      `${path} cannot differ between members: members get the object as it is`,
-      "write an object per group of members, each with its own name and legation.dev/clusters",
-    );
+function refuseOverrides({ overrides }: Wish, report: Report): void {
+  for (const { source, operations } of overrides) {
+    for (const { field, path } of operations) {
+      report.gap(
+        source,
+        field,
+        `${path} cannot differ between members: members get the object as it is`,
+        "write an object per group of members, each with its own name and legation.dev/clusters",
+      );
+    }
   }
 }
 

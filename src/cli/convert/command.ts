@@ -38,7 +38,10 @@ export const convertCommand: Subcommand<ConvertInput> = {
     const input = await readDocuments(filename, stdin, signal);
     const { objects, report } = convert(input);
     if (output === "json") terminal.print(JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }, null, 2));
-    else terminal.write(objects.map((object) => stringify(object, { aliasDuplicateObjects: false })).join("---\n"));
+    else
+      terminal.write(
+        objects.map((object) => stringify(object, { aliasDuplicateObjects: false, lineWidth: 0 })).join("---\n"),
+      );
     const { gaps, steps } = report;
     if (gaps.length > 0) terminal.progress(`${counted(gaps.length, "field")} without an equal:`);
     for (const { object, field, problem, instead } of gaps) {

@@ -57,20 +57,19 @@ function without(field: string, map: Readonly<Record<string, string>> | undefine
   return entries.length === 0 ? {} : { [field]: Object.fromEntries(entries) };
 }
 
-/** Tells of namespaces whose annotations would be read by nobody. */
+// These have no namespace; of an object of any other kind without one, it is the context's.
+const CLUSTER_SCOPED = /^(Namespace|Cluster.*|CustomResourceDefinition|PriorityClass|RuntimeClass|StorageClass)$/;
+
+/** Tells of namespaces in which Legation would not read the annotations. */
 function tellOptIn(objects: readonly WrittenObject[], report: Report): void {
-  const labelled = new Set(
-    objects
-      .filter(({ kind, metadata }) => kind === "Namespace" && metadata.labels?.[DELEGATION_LABEL] !== undefined)
-      .map(({ metadata }) => metadata.name),
-  );
+  const isLabelled = ({ kind, metadata }: WrittenObject): boolean =>
+    kind === "Namespace" && metadata.labels?.[DELEGATION_LABEL] !== undefined;
+  const labelled = new Set(objects.filter(isLabelled).map(({ metadata }) => metadata.name));
   for (const object of objects) {
-    const { namespace } = object.metadata;
-    if (!JSON.stringify(object).includes('"legation.dev/') || (namespace !== undefined && labelled.has(namespace)))
-      continue;
-    if (object.kind === "Namespace") continue;
-    report.step(
-      `Namespace ${namespace ?? "of the context"}: kubectl label namespace ${namespace ?? "NAME"} ${DELEGATION_LABEL}=annotated`,
-    );
+    const { namespace = "NAME" } = object.metadata;
+    if (CLUSTER_SCOPED.test(object.kind) || labelled.has(namespace)) continue;
+    if (!JSON.stringify(object).includes('"legation.dev/')) continue;
+    const where = object.metadata.namespace === undefined ? "Namespace of the context" : `Namespace ${namespace}`;
+    report.step(`${where}: kubectl label namespace ${namespace} ${DELEGATION_LABEL}=annotated`);
   }
 }

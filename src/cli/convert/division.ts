@@ -23,8 +23,9 @@ export function divide(wish: Wish, dividing: Dividing, report: Report): Division
   const { source, counts, choices } = wish;
   const { path, fields, numbers } = dividing;
   if (counts.how === "divided") {
-    const { totals = {}, preferences } = counts;
-    if (numbers.size > 0) {
+    const { totals, preferences } = counts;
+    // KubeFed's preferences replace the numbers of overrides.
+    if (numbers.size > 0 && totals === undefined) {
       report.gap(
         source,
         "overrides",
@@ -32,7 +33,8 @@ export function divide(wish: Wish, dividing: Dividing, report: Report): Division
         "write minReplicas and maxReplicas in scheduling-preferences",
       );
     }
-    return preferences === undefined ? { totals } : dividedBy(preferences, totals, wish, dividing, report);
+    const all = totals ?? {};
+    return preferences === undefined ? { totals: all } : dividedBy(preferences, all, wish, dividing, report);
   }
   const [choice = {}] = choices;
   const names =

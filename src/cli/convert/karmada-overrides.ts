@@ -28,7 +28,7 @@ export function overridesFor(
       const source = nameOf(policy);
       const where = whereOf(target, source, field.replace(/\.overriders$/, ".targetCluster"), report);
       const operations = where === undefined ? [] : operationsOf(object, given, { source, field }, report);
-      return where === undefined || operations.length === 0 ? [] : [{ ...where, operations }];
+      return where === undefined || operations.length === 0 ? [] : [{ source, ...where, operations }];
     });
   });
 }
@@ -38,7 +38,7 @@ function whereOf(
   source: string,
   field: string,
   report: Report,
-): Omit<ObjectOverride, "operations"> | undefined {
+): Pick<ObjectOverride, "clusters" | "clusterSelector"> | undefined {
   const { names, excluded, labels } = choiceOf(target ?? {});
   if (names === undefined && excluded !== undefined) {
     report.gap(

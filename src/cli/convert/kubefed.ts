@@ -170,6 +170,7 @@ function convertFederated(
     );
   }
   const overrides = spec.overrides.map(({ clusterName, clusterOverrides }, index) => ({
+    source,
     clusters: [clusterName],
     operations: clusterOverrides.map((operation, number) => ({
       ...operation,

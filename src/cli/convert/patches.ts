@@ -11,6 +11,8 @@ export interface ObjectOperation {
 
 /** A difference in some clusters. */
 export interface ObjectOverride {
+  /** The name of the foreign object in findings. */
+  readonly source: string;
   /** Absent: every cluster. */
   readonly clusters?: readonly string[];
   /** In the grammar of `kubectl get -l`. Absent: every cluster. */

@@ -39,12 +39,13 @@ export function placesOf(job: Job): readonly string[] {
   return memberOfJob(job)?.split(",") ?? [];
 }
 
-const HOST = "host";
+// No Cluster can have this name.
+const HOST = "(host)";
 
 /** Opens one of `placesOf`. Rejects with `Failure` if the user has no way into the member. */
 export async function openSource(name: string, access: MemberAccess): Promise<LogSource> {
   const { host, memberKubeconfig: kubeconfig, session } = access;
-  if (name === HOST) return { name, client: host.client, isHost: true };
+  if (name === HOST) return { name: "host", client: host.client, isHost: true };
   const connection =
     kubeconfig === undefined
       ? await withStoredCredentials(name, access)

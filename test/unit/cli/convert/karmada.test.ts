@@ -323,7 +323,7 @@ describe("an OverridePolicy", () => {
     expect(gaps).toHaveLength(1);
     expect(gaps[0]).toMatch(
       new RegExp(
-        `^(OverridePolicy|PropagationPolicy) shop/web.*: spec\\.overrideRules\\[0\\]\\.overriders\\.${field.replace(/[[\]]/g, "\\$&")}$`,
+        `^OverridePolicy shop/web: spec\\.overrideRules\\[0\\]\\.overriders\\.${field.replace(/[[\]]/g, "\\$&")}$`,
       ),
     );
     expect(refused).toEqual([]);
@@ -365,9 +365,7 @@ spec:
       propagation(WEST_AND_EAST, { selectors }),
       override(`[{${WEST}, overriders: {plaintext: [{path: /data/a, operator: replace, value: c}]}}]`, { selectors }),
     );
-    expect(gaps).toEqual([
-      "PropagationPolicy shop/web, ConfigMap shop/settings: spec.overrideRules[0].overriders.plaintext[0]",
-    ]);
+    expect(gaps).toEqual(["OverridePolicy shop/web: spec.overrideRules[0].overriders.plaintext[0]"]);
     expect(refused).toEqual([]);
   });
 });

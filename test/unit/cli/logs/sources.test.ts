@@ -78,7 +78,7 @@ describe("the way to a member's logs", () => {
 
   test("is the host itself for a Job whose pods are proxies", async () => {
     const host = connection(fakeClient({}));
-    expect(await openSource("host", { host, session: recordedSession() })).toEqual({
+    expect(await openSource("(host)", { host, session: recordedSession() })).toEqual({
       name: "host",
       client: host.client,
       isHost: true,
@@ -91,7 +91,8 @@ describe("the places of a Job's pods", () => {
     ["the member of a whole Job", job({ member: "west" }), ["west"]],
     ["every member of a divided Job", job({ member: "east,west" }), ["east", "west"]],
     ["none before it has a member", job(), []],
-    ["the host, of another Job", job({ whole: false }), ["host"]],
+    ["the host, of another Job", job({ whole: false }), ["(host)"]],
+    ["a member that is called host", job({ member: "host" }), ["host"]],
   ])("are %s", (_case, of, places) => {
     expect(placesOf(of)).toEqual(places);
   });
