@@ -29,7 +29,6 @@ interface JobLike extends JsonObject {
 const OF_PODS = [
   API_ANNOTATION,
   CLUSTER_SPREAD_ANNOTATION,
-  DELEGATE_ANNOTATION,
   FAILOVER_ANNOTATION,
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
@@ -101,7 +100,8 @@ function problemsOf(job: JobLike): string[] {
   // The policy legation-whole-jobs guards the member's name.
   const { [CLUSTER_ANNOTATION]: _, ...annotations } = job.metadata?.annotations ?? {};
   const { placement, problems } = readAnnotations(annotations);
-  const ofPods = OF_PODS.filter((key) => annotations[key] !== undefined && annotations[key] !== "true").map(
+  const contrary = placement.delegate === false ? [DELEGATE_ANNOTATION] : [];
+  const ofPods = [...contrary, ...OF_PODS.filter((key) => annotations[key] !== undefined)].map(
     (key) =>
       `annotation ${key}: places single pods, and a Job with ${WHOLE_KEY} goes to one member; remove one of the two`,
   );

@@ -1,5 +1,3 @@
-import { problemsText } from "../../api/annotations.ts";
-import { jsonEqual } from "../../api/json.ts";
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { hasStarted, isFinished, isLost, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
@@ -9,16 +7,18 @@ import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
+import { PacedResync } from "../../runtime/paced-resync.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, Source } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
-import { choiceFor, type JobRules, mayHave, podOf, podSpecIn } from "./choice.ts";
+import { choiceFor, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import type { Action, Observed, Place } from "./model.ts";
+import { JobsInMembers } from "./job-in-member.ts";
+import { type Action, LOOK_AGAIN_MS, type Observed, type Place } from "./model.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly events: Events<ControllerEvents>;
@@ -42,13 +42,15 @@ export class WholeJobController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** The status of each Job that was last sent. Losing it costs one write. */
   readonly #statusSent = new Map<ObjectKey, NonNullable<Observed["statusSent"]>>();
-  /** Jobs with overrides for the member that has them, by source. */
-  readonly #overridden = new WeakMap<Stored<Job>, Stored<Job>>();
+  readonly #inMembers: JobsInMembers;
+  /** Ranks Jobs without a member anew, behind all others. */
+  readonly #waiting: PacedResync<ObjectKey>;
 
   constructor(options: WholeJobOptions) {
     this.#options = options;
     const { host, registry, recorder, events, clock } = options;
     this.#guard = new WriteGuard({ clock });
+    this.#inMembers = new JobsInMembers(options.rules);
     this.#copier = new Copier<Job>({
       ...options,
       name: "whole-job-copies",
@@ -64,7 +66,7 @@ export class WholeJobController {
         onCopy: (_member, name) => this.#loop.enqueue(objectKey(name)),
         onSource: (_kind, { metadata }) => this.#loop.enqueue(objectKey(metadata)),
         onSources: () => this.#onRead(),
-        onMember: (member) => this.#onMember(member),
+        onMember: (member) => this.#enqueueWithCopies(member.name),
         onMemberState: (member) => this.#enqueueOf(member.name),
       },
       indexes: { [MEMBER_INDEX]: (job) => [memberOfJob(job) ?? ""] },
@@ -78,6 +80,7 @@ export class WholeJobController {
       guard: this.#guard,
       clock,
       onStatus: (key, status) => this.#statusSent.set(key, { at: clock.now(), status }),
+      onWaiting: () => this.#waiting.request(LOOK_AGAIN_MS),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -88,17 +91,25 @@ export class WholeJobController {
       },
       options,
     );
+    this.#waiting = new PacedResync({
+      clock,
+      keys: () => this.#jobsOf("").map(({ metadata }) => objectKey(metadata)),
+      reconcile: (keys, done) => this.#loop.enqueueBehind(keys, done),
+    });
     events.on("cluster", (name) => {
       this.#copier.onMembers();
-      this.#enqueueOf(name);
-      this.#enqueueOf("");
+      this.#enqueueWithCopies(name);
+      this.#waiting.request(0);
     });
     events.on("connection", (member) => {
       if (member.reachable) this.#copier.onMember(member);
-      this.#enqueueOf("");
+      this.#waiting.request(0);
     });
-    events.on("nodeSpec", () => this.#enqueueOf(""));
-    events.on("defaultsChanged", () => this.#enqueueOf(""));
+    events.on("nodeSpec", () => this.#waiting.request(0));
+    events.on("defaultsChanged", () => {
+      this.#inMembers.reset();
+      this.#waiting.request(0);
+    });
   }
 
   start(): void {
@@ -107,21 +118,22 @@ export class WholeJobController {
   }
 
   async stop(): Promise<void> {
+    this.#waiting.stop();
     await this.#copier.stop();
     await this.#loop.stop();
   }
 
   #onRead(): void {
     for (const member of this.#options.registry.members()) this.#copier.onMember(member);
-    this.#enqueueOf("");
+    this.#waiting.request(0);
   }
 
-  #onMember({ name }: Member): void {
-    for (const job of this.#jobsOf(name)) this.#copier.enqueue({ member: name, ...this.#copier.nameOf(KIND, job) });
-    this.#enqueueOf(name);
+  /** Overrides may fit a member whose labels changed. */
+  #enqueueWithCopies(member: string): void {
+    for (const job of this.#jobsOf(member)) this.#copier.enqueue({ member, ...this.#copier.nameOf(KIND, job) });
+    this.#enqueueOf(member);
   }
 
-  /** Enqueues the Jobs that the member has; without a name, those that no member has. */
   #enqueueOf(member: string): void {
     for (const { metadata } of this.#jobsOf(member)) this.#loop.enqueue(objectKey(metadata));
   }
@@ -134,27 +146,7 @@ export class WholeJobController {
   #sourceFor(member: Member, source: Source<Job>): Source<Job> {
     if (source.state !== "present") return source;
     const job = source.object;
-    if (!isWantedIn(job, member.name)) return { state: "missing" };
-    const given = this.#overriddenFor(member, job);
-    if (given.state !== "present" || given.object === job) return given;
-    // The copier compares each object once.
-    const before = this.#overridden.get(job);
-    if (before !== undefined && jsonEqual(before.spec, given.object.spec)) return { state: "present", object: before };
-    this.#overridden.set(job, given.object);
-    return given;
-  }
-
-  #overriddenFor(member: Member, job: Stored<Job>): Source<Job> {
-    const parsed = this.#options.rules.parse(podOf(job));
-    const written = job.spec?.template.spec;
-    if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
-    if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
-      return { state: "present", object: job };
-    }
-    const given = podSpecIn(written, parsed.placement, member.candidate());
-    if ("problem" in given) return { state: "unknown", message: given.problem };
-    const template = { ...job.spec.template, spec: given.spec };
-    return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
+    return isWantedIn(job, member.name) ? this.#inMembers.of(job, member.candidate()) : { state: "missing" };
   }
 
   #observe(key: ObjectKey): Observed | undefined {

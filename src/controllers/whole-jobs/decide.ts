@@ -3,12 +3,10 @@ import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason, statusOnHost } from "../../copies/jobs.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
-import { type JobDecision, LOSS, type Observed, STATUS, statusContent } from "./model.ts";
+import { type JobDecision, LOOK_AGAIN_MS, LOSS, type Observed, STATUS, statusContent } from "./model.ts";
 
 type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
 
-// Room that becomes free is an event of pods only.
-const LOOK_AGAIN_MS = 30_000;
 // A member that may soon be asked again does not lose the Job to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
 // The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
@@ -42,8 +40,8 @@ function rest({ job }: Observed): JobDecision | undefined {
 }
 
 /** Records the member before anything is created there, so that no other member has the Job. */
-function place({ job, place, choice }: Observed, now: number): JobDecision | undefined {
-  return place === undefined ? give(job, choice, now) : undefined;
+function place({ job, place, choice }: Observed): JobDecision | undefined {
+  return place === undefined ? give(job, choice) : undefined;
 }
 
 /** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
@@ -61,7 +59,7 @@ function move({ job, place, choice }: Observed, now: number): JobDecision | unde
   // The answer to the next attempt is an event.
   if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
   const others = choice && { ...choice, fitting: choice.fitting.filter((other) => other !== member) };
-  return give(job, others, now, { member, message: `${member}: ${refusal.message}` });
+  return give(job, others, { member, message: `${member}: ${refusal.message}` });
 }
 
 /** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
@@ -116,7 +114,6 @@ function fail(
 function give(
   job: Stored<Job>,
   choice: Observed["choice"],
-  now: number,
   before?: { readonly member: string; readonly message: string },
 ): JobDecision {
   const [member] = choice?.fitting ?? [];
@@ -125,5 +122,5 @@ function give(
     return { actions: [{ type: "record", job, member, ...asked }], outcome: "Placing" };
   }
   const message = [before?.message ?? "", choice?.why ?? ""].filter((words) => words !== "").join("; ");
-  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
+  return { actions: [{ type: "report", job, message }], outcome: "Waiting" };
 }

@@ -25,6 +25,8 @@ export interface ExecutorOptions {
   readonly clock: Pick<Clock, "wall">;
   /** Called when a status was sent, whether the host took it or not. */
   readonly onStatus: (key: ObjectKey, status: JobStatus) => void;
+  /** Called when no member takes a Job. */
+  readonly onWaiting: () => void;
 }
 
 const CONTESTED_FOR_MS = 10 * 60_000;
@@ -54,6 +56,7 @@ export class Executor {
         return this.#release(action, context);
       case "report":
         this.#tell(action.job, "NotPlaced", action.message);
+        this.#options.onWaiting();
         return undefined;
     }
   }

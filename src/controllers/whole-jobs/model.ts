@@ -2,6 +2,9 @@ import type { Job, Stored } from "../../api/kubernetes.ts";
 import type { JobStatus, LossReason } from "../../copies/jobs.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
+/** The pause before a Job that waits is looked at again without an event: room that becomes free is an event of pods only. */
+export const LOOK_AGAIN_MS = 30_000;
+
 /** The writes of a status, and of the end of a Job that is lost, to the write guard. */
 export const STATUS = "status";
 export const LOSS = "loss";

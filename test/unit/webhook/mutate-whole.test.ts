@@ -26,7 +26,7 @@ function admitted(parts: ReviewParts): unknown {
 
 describe("a Job that runs whole", () => {
   test("gets its label, its finalizer and its manager, and nothing else", () => {
-    const annotations = { ...WHOLE, "legation.dev/clusters": "west" };
+    const annotations = { ...WHOLE, "legation.dev/clusters": "west", "legation.dev/delegate": "true" };
     expect(admitted({ object: job(annotations) })).toEqual(marked(annotations));
     expect(admitted({ object: marked() })).toEqual(marked());
   });
@@ -42,7 +42,10 @@ describe("a Job that runs whole", () => {
   });
 
   test.each<[string, ReviewParts, string]>([
-    ["an annotation for single pods", { object: job({ ...WHOLE, "legation.dev/group": "a" }) }, "legation.dev/group"],
+    ["a group", { object: job({ ...WHOLE, "legation.dev/group": "a" }) }, "legation.dev/group"],
+    ['the group "true"', { object: job({ ...WHOLE, "legation.dev/group": "true" }) }, "legation.dev/group"],
+    ["a mode", { object: job({ ...WHOLE, "legation.dev/mode": "overflow" }) }, "legation.dev/mode"],
+    ["no delegation", { object: job({ ...WHOLE, "legation.dev/delegate": "false" }) }, "legation.dev/delegate"],
     [
       "another manager",
       { object: job(WHOLE, { managedBy: "kueue.x-k8s.io/multikueue" }) },

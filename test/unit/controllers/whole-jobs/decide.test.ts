@@ -46,7 +46,7 @@ describe("a whole Job", () => {
     [
       "that no member may have waits, and its author is told",
       { choice: { fitting: [], why: "west: Full" } },
-      ["Waiting", "report west: Full", "in 30000 ms"],
+      ["Waiting", "report west: Full"],
     ],
     [
       "that its member refuses goes to the next",
@@ -56,7 +56,7 @@ describe("a whole Job", () => {
     [
       "that its only member refuses waits, with the member's words",
       { place: place({ refusal: REFUSAL }), choice: { fitting: ["west"], why: "east: Full" } },
-      ["Waiting", "report west: quota; east: Full", "in 30000 ms"],
+      ["Waiting", "report west: quota; east: Full"],
     ],
     [
       "that its member may soon be sent again does not move",

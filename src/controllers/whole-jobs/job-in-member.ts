@@ -1,0 +1,56 @@
+import { problemsText } from "../../api/annotations.ts";
+import { jsonEqual } from "../../api/json.ts";
+import type { Job, Stored } from "../../api/kubernetes.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import type { Source } from "../copying/model.ts";
+import { type JobRules, podOf, podSpecIn } from "./choice.ts";
+
+interface Given {
+  readonly candidate: Candidate;
+  readonly source: Source<Job>;
+}
+
+/** Jobs as members are given them, each version computed once: the copier asks at every event of a Job. */
+export class JobsInMembers {
+  readonly #rules: Pick<JobRules, "parse">;
+  #given = new WeakMap<Stored<Job>, Map<string, Given>>();
+
+  constructor(rules: Pick<JobRules, "parse">) {
+    this.#rules = rules;
+  }
+
+  /** Returns the Job with the author's overrides for the member. */
+  of(job: Stored<Job>, candidate: Candidate): Source<Job> {
+    const known = this.#given.get(job) ?? new Map<string, Given>();
+    const before = known.get(candidate.name);
+    // A member's candidate is another object once its labels differ.
+    if (before?.candidate === candidate) return before.source;
+    const source = sameIfEqual(before?.source, this.#compute(job, candidate));
+    this.#given.set(job, known.set(candidate.name, { candidate, source }));
+    return source;
+  }
+
+  /** Has all computed anew: defaults of namespaces may hold overrides. */
+  reset(): void {
+    this.#given = new WeakMap();
+  }
+
+  #compute(job: Stored<Job>, candidate: Candidate): Source<Job> {
+    const parsed = this.#rules.parse(podOf(job));
+    const written = job.spec?.template.spec;
+    if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
+    if (parsed.placement.overrides === undefined || written === undefined || job.spec === undefined) {
+      return { state: "present", object: job };
+    }
+    const given = podSpecIn(written, parsed.placement, candidate);
+    if ("problem" in given) return { state: "unknown", message: given.problem };
+    const template = { ...job.spec.template, spec: given.spec };
+    return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
+  }
+}
+
+/** Returns the earlier object where both are alike: the copier compares each object once. */
+function sameIfEqual(before: Source<Job> | undefined, now: Source<Job>): Source<Job> {
+  if (before?.state !== "present" || now.state !== "present") return now;
+  return jsonEqual(before.object.spec, now.object.spec) ? before : now;
+}
