@@ -1,4 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
+import type { RequestedPlacement } from "../src/api/annotations.ts";
 import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   API_ANNOTATION,
@@ -11,6 +12,7 @@ import {
   MODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
   PREFERENCES_ANNOTATION,
+  SHARES_ANNOTATION,
   WHOLE_FINALIZER,
   WHOLE_KEY,
   WHOLE_MANAGED_BY,
@@ -34,7 +36,6 @@ const OF_PODS = [
   GROUP_BY_ANNOTATION,
   MODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
-  PREFERENCES_ANNOTATION,
 ];
 const WRITE_IN_JOB_TEMPLATE =
   `metadata: annotation ${WHOLE_KEY}: a CronJob stays here, and its Jobs go to members; write the annotation in ` +
@@ -97,13 +98,13 @@ function asksWhole({ metadata }: JobLike): boolean {
 }
 
 function problemsOf(job: JobLike): string[] {
-  // The policy legation-whole-jobs guards the member's name.
-  const { [CLUSTER_ANNOTATION]: _, ...annotations } = job.metadata?.annotations ?? {};
+  // The policy legation-whole-jobs guards what the controller writes.
+  const { [CLUSTER_ANNOTATION]: _, [SHARES_ANNOTATION]: __, ...annotations } = job.metadata?.annotations ?? {};
   const { placement, problems } = readAnnotations(annotations);
   const contrary = placement.delegate === false ? [DELEGATE_ANNOTATION] : [];
   const ofPods = [...contrary, ...OF_PODS.filter((key) => annotations[key] !== undefined)].map(
     (key) =>
-      `annotation ${key}: places single pods, and a Job with ${WHOLE_KEY} goes to one member; remove one of the two`,
+      `annotation ${key}: places single pods, and a Job with ${WHOLE_KEY} goes to members itself; remove one of the two`,
   );
   const manager = managerOf(job);
   const ofManager =
@@ -118,9 +119,28 @@ function problemsOf(job: JobLike): string[] {
     ...problems,
     ...ofSelector,
     ...ofPods,
+    ...divisionProblems(placement, job),
     ...overrideProblems(placement, valueAt(job, ["spec", "template", "spec"])),
     ...ofManager,
   ];
+}
+
+/** Returns why the Job cannot be divided. The API server has defaulted the fields of a Job, and not those of a Job template. */
+function divisionProblems({ preferences }: RequestedPlacement, job: JobLike): string[] {
+  if (preferences === undefined) return [];
+  const at = (field: string): unknown => valueAt(job, ["spec", field]) ?? undefined;
+  const undivided = "or remove the annotation, and the Job goes to one member";
+  const problems = [
+    at("completionMode") === "Indexed" &&
+      `the shares of an Indexed Job would each begin with index 0; write spec.completionMode: NonIndexed, ${undivided}`,
+    at("completions") === undefined &&
+      at("parallelism") !== undefined &&
+      `divides spec.completions, which is not set, so that each share would end with its own first success; write it, ${undivided}`,
+    preferences.rebalance && "rebalance: the completions of a share never move to another member; remove the field",
+  ];
+  return problems
+    .filter((problem) => problem !== false)
+    .map((problem) => `annotation ${PREFERENCES_ANNOTATION}: ${problem}`);
 }
 
 function withMarks(job: JobLike): JobLike {

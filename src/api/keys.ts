@@ -35,6 +35,8 @@ export const API_ANNOTATION = "legation.dev/api";
 /** Runs a Job whole in one member: `true`. Also the label by which the controller's watch selects such Jobs. */
 export const WHOLE_KEY = "legation.dev/whole";
 export const WHOLE_VALUE = "true";
+/** Annotation on a divided Job, beside the members' names: JSON of each member's share, and of its last status there. */
+export const SHARES_ANNOTATION = "legation.dev/shares";
 /** Finalizer that keeps a whole Job until its copy is confirmed gone. */
 export const WHOLE_FINALIZER = "legation.dev/whole";
 /** `spec.managedBy` of a whole Job: the host's Job controller leaves it alone (KEP-4368). */
@@ -145,6 +147,7 @@ export function clusterOfNode(nodeName: string | undefined): string | undefined 
 export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,
   CLUSTER_ANNOTATION,
+  SHARES_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
   OWN_DELETION_COST_ANNOTATION,

@@ -32,6 +32,24 @@ const WRITES = [
   { write: "its finalizer is removed", where: "host", method: "PATCH", path: JOB, body: /"finalizers":\[\]/ },
 ] as const;
 
+const DIVIDED = { "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 2}, "east": {"weight": 1}}}' };
+
+/** Writes in the life of a Job that is divided: west gets two of three completions. */
+const DIVIDED_WRITES = [
+  { write: "its shares are recorded", where: "host", method: "PATCH", path: JOB, body: /"legation.dev\/shares"/ },
+  { write: "its first share is created", where: "member", method: "POST", path: "/jobs", body: /"completions":2/ },
+  { write: "its second share is created", where: "member", method: "POST", path: "/jobs", body: /"completions":1/ },
+  { write: "its status says that it runs", where: "host", method: "PATCH", path: `${JOB}/status`, body: /"startTime"/ },
+  { write: "its last share is complete", where: "host", method: "PATCH", path: `${JOB}/status`, body: /"Complete".*legation.dev~1shares/ },
+  { write: "a share is deleted", where: "member", method: "DELETE", path: JOB, body: /./ },
+  { write: "its finalizer is removed", where: "host", method: "PATCH", path: JOB, body: /"finalizers":\[\]/ },
+] as const;
+
+const LIVES = [
+  ...WRITES.map((point) => ({ ...point, what: "whole Job", annotations: {}, completions: 1, copies: 1 })),
+  ...DIVIDED_WRITES.map((point) => ({ ...point, what: "divided Job", annotations: DIVIDED, completions: 3, copies: 2 })),
+];
+
 /** Counts the Jobs that were ever created in the members' namespace. */
 async function created(namespace: string): Promise<number> {
   const ofJobs = await Promise.all(
@@ -54,7 +72,8 @@ async function created(namespace: string): Promise<number> {
 beforeEach(() => gated().legation.controller.start());
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
-  test.each(WRITES)("restarts and ends a whole Job's life the same: $write", async ({ where, method, path, body }) => {
+  test.each(LIVES)("restarts and ends the life of a $what the same: $write", async (point) => {
+    const { where, method, path, body, annotations, completions, copies } = point;
     const { legation, trap, release } = gated();
     const { host, west, east } = clients();
     onTestFinished(release);
@@ -76,13 +95,13 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     await host.create(jobs, {
       apiVersion: "batch/v1",
       kind: "Job",
-      metadata: { ...ref, annotations: { [WHOLE_KEY]: "true" } },
-      spec: { template: template({ restartPolicy: "Never" }, ends(0)) as NonNullable<Job["spec"]>["template"] },
+      metadata: { ...ref, annotations: { [WHOLE_KEY]: "true", ...annotations } },
+      spec: { completions, parallelism: completions, template: template({ restartPolicy: "Never" }, ends(0)) as NonNullable<Job["spec"]>["template"] },
     });
     const isComplete = async (): Promise<boolean> =>
       (await host.get(jobs, ref)).status?.conditions?.some(({ type }) => type === "Complete") ?? false;
     await eventually(isComplete, { ...PATIENT, what: "the Job is complete" });
-    expect((await host.get(jobs, ref)).status).toMatchObject({ succeeded: 1 });
+    expect((await host.get(jobs, ref)).status).toMatchObject({ succeeded: completions });
     await host.delete(jobs, ref, { propagationPolicy: "Background" });
     await eventuallyPasses(async () => {
       const left = await Promise.all([host, west, east].map((client) => client.find(jobs, ref)));
@@ -91,6 +110,6 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
       expect(items).toEqual([]);
     }, PATIENT);
     await restarted;
-    expect(await created(namespace)).toBe(1);
+    expect(await created(namespace)).toBe(copies);
   });
 });

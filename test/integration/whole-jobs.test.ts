@@ -17,7 +17,7 @@ import { legationOn } from "../support/legation/process.ts";
 
 useLegation();
 const clients = useClients();
-const DIVIDED = { "legation.dev/scheduling-preferences": '{"clusters": {"*": {"weight": 1}}}' };
+const GROUPED = { "legation.dev/group": "a" };
 const PREFERS_WEST = JSON.stringify({
   preferredDuringSchedulingIgnoredDuringExecution: [
     { weight: 1, preference: { matchExpressions: [{ key: "region", operator: "In", values: ["eu"] }] } },
@@ -260,9 +260,9 @@ describe.concurrent("a Job with legation.dev/whole", () => {
       "jobTemplate.metadata",
     ],
     [
-      "a Job that is divided",
+      "a Job with a group",
       "Job",
-      { metadata: { annotations: { [WHOLE_KEY]: "true", ...DIVIDED } } },
+      { metadata: { annotations: { [WHOLE_KEY]: "true", ...GROUPED } } },
       "remove one of the two",
     ],
   ])("is refused on %s with what to write instead", async (_, kind, { metadata }, words) => {

@@ -11,7 +11,7 @@ import { workloadKind } from "../simulation/workloads.ts";
 import { type Answer, dryRunNamespace, dryRunPod } from "./dry-run.ts";
 import { readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
-import { isWaiting, type Plan } from "./outcome.ts";
+import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";
 import { planText } from "./text.ts";
 
@@ -24,7 +24,7 @@ interface PlanInput extends GlobalInput {
 export const planCommand: Subcommand<PlanInput> = {
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
-    "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. A whole Job gets one member. The host's API " +
+    "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. A whole Job gets one member, or a share in each that its preferences name. The host's API " +
     "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. Members have the last " +
     "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
   flags: [
@@ -90,7 +90,7 @@ function customKinds(objects: readonly WrittenObject[]): string[] {
 function unfit({ workloads }: Plan, sources: string): Failure {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
   const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
-  const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && whole.cluster === undefined).length;
+  const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
   const problems = [
     ...(wholeJobs === 0 ? [] : [`${counted(wholeJobs, "whole Job")} would wait`]),
     ...(waiting === 0 ? [] : [`${counted(waiting)} would wait`]),

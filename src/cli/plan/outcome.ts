@@ -1,4 +1,4 @@
-import type { Declined, Place } from "../simulation/simulation.ts";
+import type { Declined, Place, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
@@ -23,8 +23,8 @@ export interface WorkloadPlan {
   readonly notes: readonly string[];
   readonly pods: readonly PlannedPod[];
   readonly clusters: readonly PlannedMember[];
-  /** The place of a Job that runs whole in a member, which has its pods. Absent: its pods are placed one by one. */
-  readonly whole?: Place;
+  /** The place of a Job that runs whole in members, which have its pods. Absent: its pods are placed one by one. */
+  readonly whole?: WholePlace;
 }
 
 export type PlanOutcome =
@@ -44,6 +44,11 @@ export type PlannedPod = { readonly name: string } & Omit<Place, "others">;
 /** Reports whether a pod would have no place. */
 export function isWaiting({ cluster }: PlannedPod): boolean {
   return cluster === undefined;
+}
+
+/** Reports whether no member would get a whole Job. */
+export function hasNoPlace({ cluster, shares }: WholePlace): boolean {
+  return cluster === undefined && shares === undefined;
 }
 
 /** A member's share of a workload. */

@@ -3,7 +3,15 @@ import { memberOf } from "../../pods/proxy.ts";
 import type { HostState } from "../simulation/host-state.ts";
 import { type Declined, type Place, Simulation } from "../simulation/simulation.ts";
 import type { WrittenWorkload } from "./manifest.ts";
-import { emptyPlan, isWaiting, type Plan, type PlannedPod, plannedMembers, type WorkloadPlan } from "./outcome.ts";
+import {
+  emptyPlan,
+  hasNoPlace,
+  isWaiting,
+  type Plan,
+  type PlannedPod,
+  plannedMembers,
+  type WorkloadPlan,
+} from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
 
 export interface PlanInput extends ReviewInput {
@@ -54,7 +62,7 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
 
 function placeWhole(plan: WorkloadPlan, job: Stored<Job>, simulation: Simulation): WorkloadPlan {
   const whole = simulation.placeWhole(job);
-  return { ...plan, outcome: whole.cluster === undefined ? "waits" : "fits", whole };
+  return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
 }
 
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {

@@ -1,7 +1,7 @@
 import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import type { Place } from "../simulation/simulation.ts";
-import { isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
+import type { WholePlace } from "../simulation/simulation.ts";
+import { hasNoPlace, isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
@@ -39,7 +39,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
 
 function summary({ outcome, pods, whole }: WorkloadPlan): string {
   const [first] = pods;
-  if (whole !== undefined) return whole.cluster === undefined ? "whole, would wait" : `runs whole, in ${whole.cluster}`;
+  if (whole !== undefined) return wholeSummary(whole);
   switch (outcome) {
     case "refused":
       return "would be refused";
@@ -53,12 +53,32 @@ function summary({ outcome, pods, whole }: WorkloadPlan): string {
   }
 }
 
-/** Returns the lines of a whole Job: why each other member does not get it, or why none does. */
-function wholeLines({ cluster, reason = "", message, others }: Place): string[] {
-  if (cluster === undefined && others.length === 0) return [`${reason}: ${message ?? ""}`];
-  const rows = others.map((other) => [other.cluster, other.message]);
+function wholeSummary(whole: WholePlace): string {
+  if (hasNoPlace(whole)) return "whole, would wait";
+  const { cluster = "", shares } = whole;
+  return shares === undefined
+    ? `runs whole, in ${cluster}`
+    : `runs whole, divided over ${shares.map((share) => share.cluster).join(", ")}`;
+}
+
+/** Returns the lines of a whole Job: its shares, why each other member does not get it, or why none does. */
+function wholeLines({ cluster, shares = [], reason = "", message, others }: WholePlace): string[] {
+  if (cluster === undefined && shares.length === 0 && others.length === 0) return [`${reason}: ${message ?? ""}`];
+  const declined = others.map((other) => [other.cluster, other.message]).toSorted(byCluster);
+  if (shares.length > 0) {
+    const rows = [
+      ...shares.map(({ cluster: member, completions, parallelism, message: room }) => [
+        member,
+        String(completions),
+        String(parallelism),
+        room === undefined ? "" : `waits for room: ${room}`,
+      ]),
+      ...declined.map(([member = "", why = ""]) => [member, "0", "0", why]),
+    ];
+    return table(["CLUSTER", "COMPLETIONS", "PARALLELISM", "WHY NOT MORE"], rows).split("\n");
+  }
   const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
-  return [...room, ...(rows.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], rows.toSorted(byCluster)).split("\n"))];
+  return [...room, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
 }
 
 function byCluster([a = ""]: readonly string[], [b = ""]: readonly string[]): number {

@@ -1,4 +1,4 @@
-import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import { decide } from "../../controllers/delegation/decide.ts";
@@ -10,7 +10,9 @@ import { PlacementState } from "../../controllers/delegation/placement/placement
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/decide.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
-import { choiceFor, mayHave } from "../../controllers/whole-jobs/choice.ts";
+import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
+import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
+import type { JobShare } from "../../copies/job-shares.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -41,6 +43,22 @@ export interface Declined {
   readonly cluster: string;
   readonly reason: string;
   readonly message: string;
+}
+
+/** The place of a Job that runs whole. */
+export interface WholePlace extends Place {
+  /** The shares of a divided Job, which has no single member. */
+  readonly shares?: readonly PlannedShare[];
+}
+
+/** A member's share of a divided Job. */
+export interface PlannedShare {
+  readonly cluster: string;
+  readonly completions: number;
+  /** Its pods at one time. */
+  readonly parallelism: number;
+  /** What its pods lack room for. */
+  readonly message?: string;
 }
 
 /** A view of a pod, and what its members are ranked by. */
@@ -120,18 +138,28 @@ export class Simulation {
     return { reason: "NotPlaced", message: report?.message ?? explain(refusals), others: refusals };
   }
 
-  /** Returns the member of a Job that runs whole. Its pods, which the member's own controller makes, take no room here. */
-  placeWhole(job: Stored<Job>): Place {
+  /** Returns where a whole Job runs. Its pods, which members' own controllers make, take no room here. */
+  placeWhole(job: Stored<Job>): WholePlace {
     const candidates = this.members.map((member) => member.candidate());
     const choice = choiceFor(job, { rules: this.#placementState.podRules, candidates });
     if ("problem" in choice) return { reason: "NotPlaced", message: choice.problem, others: [] };
-    const { input, ranking } = choice;
-    const [cluster] = mayHave(ranking);
-    if (cluster === undefined)
-      return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
-    const others = [...ofOthers(ranking.refusals, cluster), ...behindBest(input, ranking, cluster)];
-    const full = ranking.refusals.find((refusal) => refusal.cluster === cluster);
-    return { cluster, ...(full === undefined ? {} : { message: full.message }), others };
+    const { input, ranking, preferences } = choice;
+    const { refusals } = ranking;
+    const fitting = mayHave(ranking);
+    const shares = newShares(job, { fitting, ...(preferences === undefined ? {} : { preferences }) });
+    const [first] = shares;
+    if (first === undefined) return { reason: "NotPlaced", message: explain(refusals), others: refusals };
+    const shortOf = (member: string): { readonly message?: string } => {
+      const full = refusals.find(({ cluster }) => cluster === member);
+      return full === undefined ? {} : { message: full.message };
+    };
+    const { member: cluster } = first;
+    if (first.part === undefined) {
+      const others = [...ofOthers(refusals, cluster), ...behindBest(input, ranking, cluster)];
+      return { cluster, ...shortOf(cluster), others };
+    }
+    const planned = shares.map((share) => ({ ...plannedShare(job, share, shares), ...shortOf(share.member) }));
+    return { shares: planned, others: withoutShare(ranking, shares) };
   }
 
   /** Lets the pod run in the member. */
@@ -217,6 +245,22 @@ export class Simulation {
 
 function ofOthers(refusals: readonly Refusal[], member: string): Refusal[] {
   return refusals.filter(({ cluster }) => cluster !== member);
+}
+
+function plannedShare(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): PlannedShare {
+  const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
+  return { cluster: share.member, completions, parallelism };
+}
+
+/** Explains why other members get no share. */
+function withoutShare(ranking: Ranking, shares: readonly JobShare[]): Declined[] {
+  const has = (cluster: string): boolean => shares.some(({ member }) => member === cluster);
+  const message = `${PREFERENCES_ANNOTATION} gives it none of so few pods`;
+  const left = mayHave(ranking).filter((cluster) => !has(cluster));
+  return [
+    ...ranking.refusals.filter(({ cluster }) => !has(cluster) && !left.includes(cluster)),
+    ...left.map((cluster) => ({ cluster, reason: "NotPreferred", message })),
+  ];
 }
 
 /** Explains why the other members that fit do not get the pod. */

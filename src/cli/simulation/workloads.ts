@@ -166,11 +166,14 @@ export function wholeJobOf(
   if (kind === "Job") {
     const { labels = {}, annotations = {} } = object.metadata;
     if (!isMarkedWhole(labels)) return undefined;
-    const { template } = readFields(jobFields, object).spec;
-    return { metadata: { ...stored, name, labels, annotations }, spec: { template } };
+    return { metadata: { ...stored, name, labels, annotations }, spec: wholeSpec(readFields(jobFields, object).spec) };
   }
   const { metadata, spec } = readFields(cronJobFields, object).spec.jobTemplate;
   return isMarkedWhole(metadata.labels)
-    ? { metadata: { ...stored, name: `${name}-*`, ...metadata }, spec: { template: spec.template } }
+    ? { metadata: { ...stored, name: `${name}-*`, ...metadata }, spec: wholeSpec(spec) }
     : undefined;
+}
+
+function wholeSpec({ parallelism, completions, template: own }: z.output<typeof jobSpec>): NonNullable<Job["spec"]> {
+  return { parallelism, ...(completions === undefined ? {} : { completions }), template: own };
 }

@@ -2,12 +2,14 @@ import type { Cluster } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import type { Job, KubeEvent, KubeNode, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
-import { hasStarted, isFinished, isMarkedWhole, memberOfJob } from "../../copies/jobs.ts";
+import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
+import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { hasStarted, isFinished, isMarkedTrue, isMarkedWhole } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { events, jobs, nodes } from "../../kube/resources.ts";
 import type { WrittenObject } from "../shared/documents.ts";
-import type { Outcome } from "../shared/output.ts";
+import { type Outcome, table } from "../shared/output.ts";
 import { notOnHost } from "../shared/reading.ts";
 import type { Session } from "../shared/session.ts";
 import type { Terminal } from "../shared/terminal.ts";
@@ -21,8 +23,10 @@ export interface WholeJobStatus {
   readonly namespace: string;
   readonly name: string;
   readonly whole: true;
-  /** The member that has the Job. Undefined: none has it yet. */
+  /** The member that has the Job. Undefined: none has it yet, or each has a share. */
   readonly cluster: string | undefined;
+  /** Shares of a divided Job, each with what its member reported last. */
+  readonly shares: readonly ShareStatus[];
   /** Counters that the member reported last. */
   readonly active: number;
   readonly ready: number;
@@ -38,6 +42,17 @@ export interface WholeJobStatus {
   readonly troubles: readonly Trouble[];
 }
 
+interface ShareStatus {
+  readonly cluster: string;
+  readonly completions: number;
+  readonly parallelism: number;
+  readonly active: number;
+  readonly ready: number;
+  readonly succeeded: number;
+  readonly failed: number;
+  readonly state: "NotStarted" | "Running" | "Suspended" | "Complete" | "Failed";
+}
+
 interface JobCondition {
   readonly type: string;
   readonly since: string;
@@ -49,8 +64,9 @@ export interface WholeJobFacts {
   readonly job: Stored<Job>;
   /** Events of the Job. */
   readonly told: readonly KubeEvent[];
-  readonly cluster?: Stored<Cluster> | undefined;
-  readonly node?: Stored<KubeNode> | undefined;
+  /** Those of its members that are there. */
+  readonly clusters?: readonly Stored<Cluster>[];
+  readonly nodes?: readonly Stored<KubeNode>[];
 }
 
 /** Reports whether admission has marked the workload as a Job that runs whole. */
@@ -58,7 +74,7 @@ export function isWholeJob({ kind, metadata }: Pick<WrittenObject, "kind" | "met
   return kind === "Job" && isMarkedWhole(metadata.labels);
 }
 
-/** Reads a whole Job, its events and its member. Rejects with `Failure` when the host has no such Job, else with KubeError. */
+/** Reads a whole Job, its events and its members. Rejects with `Failure` when the host has no such Job, else with KubeError. */
 export async function readWholeJob(
   client: ClusterClient,
   { namespace, name }: Pick<NamedWorkload, "namespace" | "name">,
@@ -66,28 +82,41 @@ export async function readWholeJob(
 ): Promise<Outcome> {
   const job = await client.find(jobs, { namespace, name }, { signal });
   if (job === undefined) throw notOnHost(`Job ${namespace}/${name}`);
-  const member = memberOfJob(job);
-  const [told, cluster, node] = await Promise.all([
+  const members = membersOfJob(job);
+  const [told, found, foundNodes] = await Promise.all([
     listAll(client, events, { namespace, fieldSelector: `involvedObject.uid=${job.metadata.uid}`, signal }),
-    member === undefined ? undefined : client.find(clusters, { name: member }, { signal }),
-    member === undefined ? undefined : client.find(nodes, { name: virtualNodeName(member) }, { signal }),
+    Promise.all(members.map((member) => client.find(clusters, { name: member }, { signal }))),
+    Promise.all(members.map((member) => client.find(nodes, { name: virtualNodeName(member) }, { signal }))),
   ]);
-  const status = wholeJobStatus({ job, told, cluster, node });
+  const facts = { clusters: found.filter(isThere), nodes: foundNodes.filter(isThere) };
+  const status = wholeJobStatus({ job, told, ...facts });
   return { document: status, text: wholeJobText(status, terminal) };
 }
 
+function isThere<T>(object: T | undefined): object is T {
+  return object !== undefined;
+}
+
 /** Computes the status of a whole Job from the host's objects. */
-export function wholeJobStatus({ job, told, cluster, node }: WholeJobFacts): WholeJobStatus {
+export function wholeJobStatus({
+  job,
+  told,
+  clusters: found = [],
+  nodes: foundNodes = [],
+}: WholeJobFacts): WholeJobStatus {
   const { metadata, spec, status = {} } = job;
   const { active = 0, ready = 0, succeeded = 0, failed = 0, startTime, conditions = [] } = status;
-  const member = memberOfJob(job);
-  const refused = hasStarted(job) || isFinished(job) ? undefined : lastOf(told, "NotPlaced");
+  const members = membersOfJob(job);
+  const shares = (sharesOf(job) ?? []).filter(({ part }) => part !== undefined);
+  const isWaiting = shares.length === 0 ? !hasStarted(job) : shares.some((share) => !hasStarted(share));
+  const refused = !isWaiting || isFinished(job) ? undefined : lastOf(told, "NotPlaced");
   return {
     kind: "Job",
     namespace: metadata.namespace ?? "",
     name: metadata.name,
     whole: true,
-    cluster: member,
+    cluster: shares.length === 0 ? members[0] : undefined,
+    shares: shares.map((share) => shareStatus(job, share, shares)),
     active,
     ready,
     succeeded,
@@ -103,10 +132,24 @@ export function wholeJobStatus({ job, told, cluster, node }: WholeJobFacts): Who
       })),
     notPlaced: refused && { at: timeOf(refused), message: refused.message ?? "" },
     troubles: [
-      ...(member === undefined ? [] : memberTrouble(job, member, cluster, node)),
+      ...members.flatMap((member) => {
+        const share = shares.find((one) => one.member === member);
+        if (share !== undefined && isFinished(share)) return [];
+        const cluster = found.find(({ metadata: { name } }) => name === member);
+        const node = foundNodes.find(({ metadata: { name } }) => name === virtualNodeName(member));
+        return memberTrouble(job, member, cluster, node);
+      }),
       ...statusTroubles(job, told),
     ],
   };
+}
+
+function shareStatus(job: Stored<Job>, share: JobShare, shares: readonly JobShare[]): ShareStatus {
+  const { active = 0, ready = 0, succeeded = 0, failed = 0 } = share.status ?? {};
+  const { completions = 0, parallelism = 0 } = jobOfShare(job, share, shares).spec ?? {};
+  const ended = (["Failed", "Complete", "Suspended"] as const).find((type) => isMarkedTrue(share.status, type));
+  const state = ended ?? (hasStarted(share) ? "Running" : "NotStarted");
+  return { cluster: share.member, completions, parallelism, active, ready, succeeded, failed, state };
 }
 
 function memberTrouble(
@@ -146,14 +189,21 @@ function lastOf(told: readonly KubeEvent[], reason: string): KubeEvent | undefin
 
 /** Formats a whole Job's status for people. */
 export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string {
-  const { namespace, name, cluster, active, ready, succeeded, failed, completions, started, notPlaced } = status;
-  const where = cluster === undefined ? "whole Job, in no member yet" : `whole Job, in ${cluster} with its pods`;
+  const { namespace, name, cluster, shares, active, ready, succeeded, failed, completions, started, notPlaced } =
+    status;
+  const divided = shares.map((share) => share.cluster).join(", ");
+  const members = divided === "" ? cluster : divided;
+  const where =
+    members === undefined
+      ? "whole Job, in no member yet"
+      : `whole Job, ${divided === "" ? "in" : "divided over"} ${members} with its pods`;
   const done = completions === undefined ? `${succeeded} succeeded` : `${succeeded} of ${completions} succeeded`;
   const counts = `${done}, ${failed} failed, ${active} active (${ready} ready)`;
-  const waiting = cluster === undefined ? "no member has it" : `${cluster} has not started it`;
+  const waiting = members === undefined ? "no member has it" : `${members} has not started it`;
   return [
     `Job ${namespace}/${name}: ${where}`,
     started === undefined ? waiting : `started ${started}: ${counts}`,
+    ...(shares.length === 0 ? [] : [sharesTable(shares)]),
     ...status.conditions.map(({ type, since, why }) => `${type} since ${since}${why === "" ? "" : `: ${why}`}`),
     ...status.troubles.map((trouble) => troubleText(trouble, terminal)),
     ...(notPlaced === undefined
@@ -163,4 +213,16 @@ export function wholeJobText(status: WholeJobStatus, terminal: Terminal): string
           ...notPlaced.message.split("; ").map((line) => `  ${line}`),
         ]),
   ].join("\n");
+}
+
+function sharesTable(shares: readonly ShareStatus[]): string {
+  const rows = shares.map((share) => [
+    share.cluster,
+    `${share.succeeded} of ${share.completions}`,
+    String(share.failed),
+    `${share.active} of ${share.parallelism}`,
+    String(share.ready),
+    share.state,
+  ]);
+  return table(["CLUSTER", "SUCCEEDED", "FAILED", "ACTIVE", "READY", "STATE"], rows);
 }

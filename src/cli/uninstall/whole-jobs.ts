@@ -1,4 +1,4 @@
-import { CLUSTER_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, SHARES_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY, WHOLE_MANAGED_BY } from "../../api/keys.ts";
 import type { CronJob, Job, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -37,7 +37,8 @@ async function release(host: ClusterClient, job: Stored<Job>, signal: AbortSigna
   if (!isFinished(job)) await remove(host, jobs, ref, { uid, signal });
   const isReleased = await dropFinalizer(host, jobs, job, WHOLE_FINALIZER, signal);
   if (!isReleased || !isFinished(job)) return isReleased;
-  const body = { metadata: { uid, labels: { [WHOLE_KEY]: null }, annotations: { [CLUSTER_ANNOTATION]: null } } };
+  const annotations = { [CLUSTER_ANNOTATION]: null, [SHARES_ANNOTATION]: null };
+  const body = { metadata: { uid, labels: { [WHOLE_KEY]: null }, annotations } };
   try {
     const { metadata } = await host.patch(jobs, ref, { type: "merge", body }, { signal });
     return metadata.labels?.[WHOLE_KEY] === undefined;

@@ -1,5 +1,6 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import { isFinished, memberOfJob, WHOLE_SELECTOR } from "../../copies/jobs.ts";
+import { membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { isFinished, WHOLE_SELECTOR } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
@@ -9,10 +10,14 @@ import { type WaitOptions, waitFor } from "../shared/wait.ts";
 // Each poll lists the whole Jobs of all members.
 const POLL_MS = 2000;
 
-/** Lists the whole Jobs that the member has and that have not finished. */
+/** Lists the whole Jobs that the member has, or has a share of, and that have not finished there. */
 export async function unfinishedJobs(host: ClusterClient, member: string, signal: AbortSignal): Promise<Stored<Job>[]> {
   const whole = await listAll(host, jobs, { labelSelector: WHOLE_SELECTOR, signal });
-  return whole.filter((job) => memberOfJob(job) === member && !isFinished(job));
+  return whole.filter((job) => membersOfJob(job).includes(member) && !isFinished(job) && !hasFinishedIn(job, member));
+}
+
+function hasFinishedIn(job: Job, member: string): boolean {
+  return sharesOf(job)?.some((share) => share.member === member && isFinished(share)) ?? false;
 }
 
 /** Waits until the member's whole Jobs have finished. Resolves to those that are left on timeout. */

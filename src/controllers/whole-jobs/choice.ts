@@ -1,17 +1,28 @@
 import { placementExcludes, problemsText, type RequestedPlacement } from "../../api/annotations.ts";
-import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, OVERRIDES_ANNOTATION, PREFERENCES_ANNOTATION } from "../../api/keys.ts";
 import type { Job, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { JobShare } from "../../copies/job-shares.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { limitReached } from "../../placement/division-rule.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import type { PodRules } from "../delegation/placement/pod-rules.ts";
+import { divideJob } from "./division.ts";
 
 /** The rules of authors and operators, as for a pod of the Job's template. */
 export type JobRules = Pick<PodRules, "parse" | "optedIn" | "of">;
 
 /** Members for a whole Job, or why none is looked for. */
-export type Choice = { readonly input: RankInput; readonly ranking: Ranking } | { readonly problem: string };
+export type Choice =
+  | {
+      readonly input: RankInput;
+      readonly ranking: Ranking;
+      /** How the Job is divided. Absent: one member gets all of it. */
+      readonly preferences?: SchedulingPreferences;
+    }
+  | { readonly problem: string };
 
 export interface ChoiceOptions {
   readonly rules: JobRules;
@@ -27,16 +38,29 @@ export function choiceFor(job: Stored<Job>, { rules, candidates, unread }: Choic
   const parsed = rules.parse(pod);
   if (!parsed.ok) return { problem: problemsText(parsed) };
   const { placement } = parsed;
+  // Preferences of a namespace are for pods: they would divide Jobs that cannot be.
+  const isDivided = job.metadata.annotations?.[PREFERENCES_ANNOTATION] !== undefined;
+  const preferences = isDivided ? placement.preferences : undefined;
   const selection: Rule = {
     refusal: (candidate) => {
       const message =
         placementExcludes(placement, candidate) ?? unread?.(candidate.name) ?? misfit(pod, placement, candidate);
-      return message === undefined ? undefined : { reason: "NotSelected", message };
+      if (message !== undefined) return { reason: "NotSelected", message };
+      return preferences && limitReached(preferences, candidate.name, 0);
     },
   };
   const { policy, wishes } = rules.of(pod, placement);
   const input = { requests: podRequests(pod), rules: [selection, ...policy, ...wishes], candidates };
-  return { input, ranking: rank(input) };
+  return { input, ranking: rank(input), ...(preferences === undefined ? {} : { preferences }) };
+}
+
+/** Returns the shares of a Job that no member has yet: all of it for the best member, or a part for each that gets one. */
+export function newShares(
+  job: Stored<Job>,
+  { fitting, preferences }: { readonly fitting: readonly string[]; readonly preferences?: SchedulingPreferences },
+): readonly JobShare[] {
+  if (preferences !== undefined) return divideJob(job, preferences, fitting);
+  return fitting.slice(0, 1).map((member) => ({ member }));
 }
 
 /**

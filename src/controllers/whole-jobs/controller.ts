@@ -1,6 +1,7 @@
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { hasStarted, isFinished, isLost, memberOfJob, WHOLE_JOB } from "../../copies/jobs.ts";
+import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { isFinished, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
 import { explain } from "../../placement/rank.ts";
@@ -17,7 +18,7 @@ import type { RestoredHost } from "../restored-host.ts";
 import { choiceFor, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { JobsInMembers } from "./job-in-member.ts";
+import { demandFor, isWantedIn, JobsInMembers } from "./job-in-member.ts";
 import { type Action, LOOK_AGAIN_MS, type Observed, type Place } from "./model.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
@@ -32,16 +33,16 @@ const MEMBER_INDEX = "member";
 const KEPT_MS = 60_000;
 
 /**
- * Runs Jobs whole in members: gives each to one member, whose own Job controller makes its pods, and writes its status back. The
- * copier creates, changes and deletes the copies.
+ * Runs Jobs whole in members: gives each to one member, or divides it over several, whose own Job controllers make its pods, and
+ * writes the status back. The copier creates, changes and deletes the copies.
  */
 export class WholeJobController {
   readonly #options: WholeJobOptions;
   readonly #copier: Copier<Job>;
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** The status of each Job that was last sent. Losing it costs one write. */
-  readonly #statusSent = new Map<ObjectKey, NonNullable<Observed["statusSent"]>>();
+  /** What was last sent of each Job. Losing it costs one write. */
+  readonly #sent = new Map<ObjectKey, NonNullable<Observed["sent"]>>();
   readonly #inMembers: JobsInMembers;
   /** Ranks Jobs without a member anew, behind all others. */
   readonly #waiting: PacedResync<ObjectKey>;
@@ -58,8 +59,8 @@ export class WholeJobController {
       clause: "",
       users: {
         areKnown: () => this.#copier.sources.isRead(KIND, ""),
-        use: (_member, _ref, source) => ({
-          demand: source.state === "present" && !hasStarted(source.object) ? "needed" : "kept",
+        use: ({ name }, _ref, source) => ({
+          demand: source.state === "present" ? demandFor(source.object, name) : "kept",
         }),
         anyNeeds: () => true,
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
@@ -69,7 +70,7 @@ export class WholeJobController {
         onMember: (member) => this.#enqueueWithCopies(member.name),
         onMemberState: (member) => this.#enqueueOf(member.name),
       },
-      indexes: { [MEMBER_INDEX]: (job) => [memberOfJob(job) ?? ""] },
+      indexes: { [MEMBER_INDEX]: membersOrNone },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
     });
     const executor = new Executor({
@@ -78,8 +79,7 @@ export class WholeJobController {
       registry,
       recorder,
       guard: this.#guard,
-      clock,
-      onStatus: (key, status) => this.#statusSent.set(key, { at: clock.now(), status }),
+      onStatus: (key, shown) => this.#sent.set(key, { at: clock.now(), ...shown }),
       onWaiting: () => this.#waiting.request(LOOK_AGAIN_MS),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -155,31 +155,33 @@ export class WholeJobController {
     if (source.state !== "present") {
       if (source.state === "missing") {
         this.#guard.forget(key);
-        this.#statusSent.delete(key);
+        this.#sent.delete(key);
       }
       return undefined;
     }
     const job = source.object;
-    const place = this.#placeOf(job, { kind: KIND, namespace, name });
-    const isPlaced = place !== undefined && place.refusal === undefined;
-    const statusSent = this.#statusSent.get(key);
+    const shares = sharesOf(job);
+    const known = shares ?? membersOfJob(job).map((member) => ({ member }));
+    const places = known.map((share) => this.#placeOf(job, share, { kind: KIND, namespace, name }));
+    const isPlaced = places.length > 0 && places.every(({ refusal }) => refusal === undefined);
+    const sent = this.#sent.get(key);
     const held = this.#guard.of(key);
     return {
       job,
-      ...(place === undefined ? {} : { place }),
+      places,
+      ...(shares === undefined ? { isUnreadable: true } : {}),
       ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job) }),
-      ...(statusSent === undefined ? {} : { statusSent }),
+      ...(sent === undefined ? {} : { sent }),
       ...(held === undefined ? {} : { held }),
     };
   }
 
-  #placeOf(job: Stored<Job>, name: Omit<CopyRef, "member">): Place | undefined {
-    const recorded = memberOfJob(job);
-    if (recorded === undefined) return undefined;
+  #placeOf(job: Stored<Job>, share: JobShare, name: Omit<CopyRef, "member">): Place {
+    const { member: recorded } = share;
     const { registry } = this.#options;
     const member = registry.member(recorded);
     if (member === undefined) {
-      return { member: recorded, state: registry.cluster(recorded) === undefined ? "gone" : "silent" };
+      return { member: recorded, share, state: registry.cluster(recorded) === undefined ? "gone" : "silent" };
     }
     const copy = this.#copier.copies.of(member, KIND, name.namespace, name.name);
     const { refusal, refusedUntil, held } = this.#copier.standing(member, name);
@@ -188,6 +190,7 @@ export class WholeJobController {
     const isRefused = held === "Refused" && refusal?.isUncertain === false;
     return {
       member: recorded,
+      share,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
       ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
@@ -202,7 +205,9 @@ export class WholeJobController {
     const candidates = registry.members().map((member) => member.candidate());
     const choice = choiceFor(job, { rules, candidates, unread: (member) => this.#unread(member) });
     if ("problem" in choice) return { fitting: [], why: choice.problem };
-    return { fitting: mayHave(choice.ranking), why: explain(choice.ranking.refusals) };
+    const { ranking, preferences } = choice;
+    const fitting = mayHave(ranking);
+    return { fitting, why: explain(ranking.refusals), ...(preferences === undefined ? {} : { preferences }) };
   }
 
   #unread(name: string): string | undefined {
@@ -230,6 +235,7 @@ export class WholeJobController {
   }
 }
 
-function isWantedIn(job: Stored<Job>, member: string): boolean {
-  return memberOfJob(job) === member && job.metadata.deletionTimestamp === undefined && !isLost(job);
+function membersOrNone(job: Job): readonly string[] {
+  const members = membersOfJob(job);
+  return members.length === 0 ? [""] : members;
 }

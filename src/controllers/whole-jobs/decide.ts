@@ -1,19 +1,31 @@
 import { jsonEqual } from "../../api/json.ts";
-import { WHOLE_FINALIZER } from "../../api/keys.ts";
-import type { Job, Stored } from "../../api/kubernetes.ts";
-import { hasStarted, isFinished, type JobStatus, type LossReason, statusOnHost } from "../../copies/jobs.ts";
+import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
+import { isFailing } from "../../copies/job-shares.ts";
+import { lostStatus, shareWithStatus, statusOnHost } from "../../copies/job-status.ts";
+import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../copies/jobs.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
-import { type JobDecision, LOOK_AGAIN_MS, LOSS, type Observed, STATUS, statusContent } from "./model.ts";
+import { newShares } from "./choice.ts";
+import { moveShare } from "./division.ts";
+import {
+  type JobDecision,
+  LOOK_AGAIN_MS,
+  LOSS,
+  type Observed,
+  type Place,
+  type Shown,
+  STATUS,
+  shownContent,
+} from "./model.ts";
 
 type Phase = (observed: Observed, now: number, wall: number) => JobDecision | undefined;
 
-// A member that may soon be asked again does not lose the Job to another: both could create it.
+// A member that may soon be asked again does not lose its share to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
 // The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
 /** A whole Job's life, from top to bottom. The first phase that answers decides. */
-const PHASES: readonly Phase[] = [end, rest, place, failRemoved, move, failVanished, tell, follow];
+const PHASES: readonly Phase[] = [end, rest, unreadable, place, lose, run];
 
 export function decide(observed: Observed, now: number, wall: number): JobDecision {
   for (const phase of PHASES) {
@@ -23,15 +35,15 @@ export function decide(observed: Observed, now: number, wall: number): JobDecisi
   return { actions: [], outcome: "InStep" };
 }
 
-/** Waits until the copy, which the copier deletes, is gone. */
-function end({ job, place }: Observed): JobDecision | undefined {
+/** Waits until the copies, which the copier deletes, are gone. */
+function end({ job, places }: Observed): JobDecision | undefined {
   const { deletionTimestamp, finalizers = [] } = job.metadata;
   if (deletionTimestamp === undefined) return undefined;
   if (!finalizers.includes(WHOLE_FINALIZER)) return { actions: [], outcome: "Gone" };
-  if (place?.state === "silent") return { actions: [], outcome: "Unreachable" };
-  if (place?.copy !== undefined) return { actions: [], outcome: "Removing" };
-  const asked = place?.state === "usable" ? { member: place.member } : {};
-  return { actions: [{ type: "release", job, ...asked }], outcome: "Releasing" };
+  if (places.some(({ state }) => state === "silent")) return { actions: [], outcome: "Unreachable" };
+  if (places.some(({ copy }) => copy !== undefined)) return { actions: [], outcome: "Removing" };
+  const members = places.filter(({ state }) => state === "usable").map(({ member }) => member);
+  return { actions: [{ type: "release", job, members }], outcome: "Releasing" };
 }
 
 /** Leaves a finished Job as it is: its TTL on the host deletes it. */
@@ -39,61 +51,92 @@ function rest({ job }: Observed): JobDecision | undefined {
   return isFinished(job) ? { actions: [], outcome: "Finished" } : undefined;
 }
 
-/** Records the member before anything is created there, so that no other member has the Job. */
-function place({ job, place, choice }: Observed): JobDecision | undefined {
-  return place === undefined ? give(job, choice) : undefined;
+/** Touches no copy of a Job whose record was damaged: a share could run twice. */
+function unreadable({ job, isUnreadable }: Observed, now: number): JobDecision | undefined {
+  if (isUnreadable !== true) return undefined;
+  const message = `annotation ${SHARES_ANNOTATION} cannot be read, so nothing changes in members; delete the Job, and create it anew`;
+  return { actions: [{ type: "report", job, message }], outcome: "Unreadable", requeueAt: now + LOOK_AGAIN_MS };
 }
 
-/** Fails a Job whose Cluster was removed: nothing tells any more what became of it. */
-function failRemoved(observed: Observed, now: number): JobDecision | undefined {
-  const { place } = observed;
-  if (place?.state !== "gone") return undefined;
-  const message = `Cluster ${place.member}, which had the Job, was removed`;
-  return fail(observed, now, { member: place.member, reason: "ClusterRemoved", message });
+/** Records the members before anything is created there, so that no other member has the Job or a share of it. */
+function place({ job, places, choice }: Observed): JobDecision | undefined {
+  if (places.length > 0) return undefined;
+  const shares = choice === undefined ? [] : newShares(job, choice);
+  if (shares.length > 0) return { actions: [{ type: "record", job, shares }], outcome: "Placing" };
+  return { actions: [{ type: "report", job, message: choice?.why ?? "" }], outcome: "Waiting" };
 }
 
-/** Gives a Job that its member does not take to another. */
-function move({ job, place, choice }: Observed, now: number): JobDecision | undefined {
-  if (place?.refusal === undefined || place.copy !== undefined || hasStarted(job)) return undefined;
-  const { member, refusal } = place;
-  // The answer to the next attempt is an event.
-  if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
-  const others = choice && { ...choice, fitting: choice.fitting.filter((other) => other !== member) };
-  return give(job, others, { member, message: `${member}: ${refusal.message}` });
+/** Ends a share whose copy is lost. Another copy would start from the beginning. */
+function lose(observed: Observed, now: number, wall: number): JobDecision | undefined {
+  for (const one of observed.places) {
+    const loss = lossOf(observed, one);
+    if (loss === undefined) continue;
+    const until = heldUntil(observed.held, { write: LOSS, now });
+    if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
+    const { job, places } = observed;
+    const at = `${new Date(wall).toISOString().slice(0, -5)}Z`;
+    const shares = places.map(({ member, share }) =>
+      member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
+    );
+    const shown = { status: statusOnHost(job, shares), shares };
+    return { actions: [{ type: "fail", job, member: one.member, shown }], outcome: "Failing" };
+  }
+  return undefined;
 }
 
-/** Fails a Job whose copy a client of the member deleted. Another copy would start from the beginning. */
-function failVanished(observed: Observed, now: number): JobDecision | undefined {
-  const { job, place } = observed;
-  if (place?.state !== "usable" || place.copy !== undefined || !hasStarted(job)) return undefined;
-  const message = `a client of ${place.member} deleted the Job there`;
-  return fail(observed, now, { member: place.member, reason: "DeletedInMember", message });
+function lossOf(
+  { job }: Observed,
+  { member, share, state, copy }: Place,
+): { readonly reason: LossReason; readonly message: string } | undefined {
+  if (isFinished(share)) return undefined;
+  // Nothing tells any more what became of it.
+  if (state === "gone")
+    return { reason: "ClusterRemoved", message: `Cluster ${member}, which had the Job, was removed` };
+  if (state !== "usable" || copy !== undefined) return undefined;
+  if (hasStarted(share)) {
+    return { reason: "DeletedInMember", message: `a client of ${member} deleted the Job there` };
+  }
+  if (share.part === undefined || !isFailing(job)) return undefined;
+  return { reason: "OtherShareFailed", message: `${member} had not started its share when another failed` };
 }
 
-/** Tells the author why nothing is created in the member. */
-function tell({ job, place }: Observed, now: number): JobDecision | undefined {
-  if (place?.problem === undefined || place.copy !== undefined) return undefined;
-  const message = `${place.member}: ${place.problem}`;
-  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
+/** Writes the copies' status, and then sees to shares that no member runs. */
+function run(observed: Observed, now: number, wall: number): JobDecision | undefined {
+  const followed = follow(observed, now, wall);
+  if (followed !== undefined && followed.actions.length > 0) return followed;
+  const waiting = move(observed, now) ?? tell(observed, now);
+  if (followed?.requeueAt === undefined || waiting === undefined) return waiting ?? followed;
+  return { ...waiting, requeueAt: Math.min(followed.requeueAt, waiting.requeueAt ?? followed.requeueAt) };
 }
 
-/** Writes the copy's status to the Job. */
-function follow({ job, place, statusSent, held }: Observed, now: number, wall: number): JobDecision | undefined {
-  const inMember = place?.copy?.status;
-  if (place?.state !== "usable" || inMember === undefined) return undefined;
-  const status = statusOnHost(job, inMember);
-  if (jsonEqual(status, job.status ?? {})) return undefined;
-  const until = held && heldUntil(held, { write: STATUS, content: statusContent(status), now });
+/** Writes the copies' status to the Job. */
+function follow({ job, places, sent, held }: Observed, now: number, wall: number): JobDecision | undefined {
+  const recorded = places.map(({ share }) => share);
+  const shares = places.map(({ share, state, copy }) =>
+    state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,
+  );
+  const shown: Shown = { status: statusOnHost(job, shares), shares };
+  const before = sent ?? { status: job.status ?? {}, shares: recorded };
+  const isDivided = shares.some(({ part }) => part !== undefined);
+  const isSame = jsonEqual(shown.status, job.status ?? {}) && (!isDivided || jsonEqual(shares, recorded));
+  if (isSame) return undefined;
+  const until = held && heldUntil(held, { write: STATUS, content: shownContent(shown), now });
   if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
-  const isUrgent = isNews(statusSent?.status ?? job.status, status);
-  const dueAt = isUrgent ? now : (statusSent?.at ?? 0) + pauseMs(status, wall);
+  const dueAt = isNews(before, shown) ? now : (sent?.at ?? 0) + pauseMs(shown.status, wall);
   if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
-  return { actions: [{ type: "status", job, status }], outcome: "Following" };
+  return { actions: [{ type: "status", job, shown }], outcome: "Following" };
 }
 
 /** Reports whether more than counters differ. */
-function isNews(before: JobStatus | undefined, status: JobStatus): boolean {
-  return before?.startTime !== status.startTime || !jsonEqual(before?.conditions ?? [], status.conditions ?? []);
+function isNews(before: Shown, now: Shown): boolean {
+  if (isOtherState(before.status, now.status)) return true;
+  return now.shares.some(
+    ({ part, status }, index) => part !== undefined && isOtherState(before.shares[index]?.status, status),
+  );
+}
+
+function isOtherState(before: JobStatus | undefined, now: JobStatus | undefined): boolean {
+  return before?.startTime !== now?.startTime || !jsonEqual(before?.conditions ?? [], now?.conditions ?? []);
 }
 
 function pauseMs({ startTime }: JobStatus, wall: number): number {
@@ -101,26 +144,35 @@ function pauseMs({ startTime }: JobStatus, wall: number): number {
   return Math.min(Math.max(age * COUNTERS.shareOfAge, COUNTERS.leastMs), COUNTERS.mostMs);
 }
 
-function fail(
-  { job, held }: Observed,
-  now: number,
-  loss: { readonly member: string; readonly reason: LossReason; readonly message: string },
-): JobDecision {
-  const until = heldUntil(held, { write: LOSS, now });
-  if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
-  return { actions: [{ type: "fail", job, ...loss }], outcome: "Failing" };
+/** Gives what its member does not take to another. */
+function move({ job, places, choice }: Observed, now: number): JobDecision | undefined {
+  if (choice === undefined || isFailing(job)) return undefined;
+  const messages: string[] = [];
+  for (const { member, share, copy, refusal } of places) {
+    if (refusal === undefined || copy !== undefined || hasStarted(share)) continue;
+    // The answer to the next attempt is an event.
+    if (refusal.until < now + MOVES_BEFORE_MS) return { actions: [], outcome: "Refused" };
+    const other = choice.fitting.find((one) => places.every((place) => place.member !== one));
+    if (other === undefined) {
+      messages.push(`${member}: ${refusal.message}`);
+      continue;
+    }
+    const shares = places.map((one) =>
+      one.member === member ? moveShare(share, other, choice.preferences) : one.share,
+    );
+    return { actions: [{ type: "record", job, shares, before: member }], outcome: "Placing" };
+  }
+  if (messages.length === 0) return undefined;
+  const message = [...messages, choice.why].filter((words) => words !== "").join("; ");
+  return { actions: [{ type: "report", job, message }], outcome: "Waiting" };
 }
 
-function give(
-  job: Stored<Job>,
-  choice: Observed["choice"],
-  before?: { readonly member: string; readonly message: string },
-): JobDecision {
-  const [member] = choice?.fitting ?? [];
-  if (member !== undefined) {
-    const asked = before === undefined ? {} : { before: before.member };
-    return { actions: [{ type: "record", job, member, ...asked }], outcome: "Placing" };
-  }
-  const message = [before?.message ?? "", choice?.why ?? ""].filter((words) => words !== "").join("; ");
-  return { actions: [{ type: "report", job, message }], outcome: "Waiting" };
+/** Tells the author why nothing is created in a member. */
+function tell({ job, places }: Observed, now: number): JobDecision | undefined {
+  const problems = places.flatMap(({ member, problem, copy }) =>
+    problem === undefined || copy !== undefined ? [] : [`${member}: ${problem}`],
+  );
+  if (problems.length === 0) return undefined;
+  const message = problems.join("; ");
+  return { actions: [{ type: "report", job, message }], outcome: "Waiting", requeueAt: now + LOOK_AGAIN_MS };
 }

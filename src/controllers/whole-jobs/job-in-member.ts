@@ -1,9 +1,12 @@
 import { problemsText } from "../../api/annotations.ts";
 import { jsonEqual } from "../../api/json.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
+import { isFailing, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { hasStarted, isFinished, isLost } from "../../copies/jobs.ts";
 import type { Candidate } from "../../placement/candidate.ts";
-import type { Source } from "../copying/model.ts";
+import type { Demand, Source } from "../copying/model.ts";
 import { type JobRules, podOf, podSpecIn } from "./choice.ts";
+import { jobOfShare } from "./division.ts";
 
 interface Given {
   readonly candidate: Candidate;
@@ -19,7 +22,7 @@ export class JobsInMembers {
     this.#rules = rules;
   }
 
-  /** Returns the Job with the author's overrides for the member. */
+  /** Returns the member's share of the Job, with the author's overrides. */
   of(job: Stored<Job>, candidate: Candidate): Source<Job> {
     const known = this.#given.get(job) ?? new Map<string, Given>();
     const before = known.get(candidate.name);
@@ -35,7 +38,11 @@ export class JobsInMembers {
     this.#given = new WeakMap();
   }
 
-  #compute(job: Stored<Job>, candidate: Candidate): Source<Job> {
+  #compute(whole: Stored<Job>, candidate: Candidate): Source<Job> {
+    const shares = sharesOf(whole);
+    const share = shares?.find(({ member }) => member === candidate.name);
+    if (shares === undefined || share === undefined) return { state: "unknown" };
+    const job = jobOfShare(whole, share, shares);
     const parsed = this.#rules.parse(podOf(job));
     const written = job.spec?.template.spec;
     if (!parsed.ok) return { state: "unknown", message: problemsText(parsed) };
@@ -53,4 +60,18 @@ export class JobsInMembers {
 function sameIfEqual(before: Source<Job> | undefined, now: Source<Job>): Source<Job> {
   if (before?.state !== "present" || now.state !== "present") return now;
   return jsonEqual(before.object.spec, now.object.spec) ? before : now;
+}
+
+/** A share that has started is not created again, and one that has finished is left as it is. */
+export function demandFor(job: Stored<Job>, member: string): Demand {
+  const share = sharesOf(job)?.find((one) => one.member === member);
+  if (share === undefined || (share.part !== undefined && isFinished(share))) return "frozen";
+  return hasStarted(share) || (share.part !== undefined && isFailing(job)) ? "kept" : "needed";
+}
+
+/** Reports whether the member is to have a copy, as far as the Job tells. */
+export function isWantedIn(job: Stored<Job>, member: string): boolean {
+  if (job.metadata.deletionTimestamp !== undefined || !membersOfJob(job).includes(member)) return false;
+  const share = sharesOf(job)?.find((one) => one.member === member);
+  return share === undefined || !isLost(share);
 }

@@ -1,5 +1,7 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import type { JobStatus, LossReason } from "../../copies/jobs.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import { type JobShare, sharesRecord } from "../../copies/job-shares.ts";
+import type { JobStatus } from "../../copies/jobs.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
 /** The pause before a Job that waits is looked at again without an event: room that becomes free is an event of pods only. */
@@ -9,14 +11,22 @@ export const LOOK_AGAIN_MS = 30_000;
 export const STATUS = "status";
 export const LOSS = "loss";
 
-/** Returns a status as the write guard knows it. */
-export function statusContent(status: JobStatus): string {
-  return JSON.stringify(status);
+/** What the host's Job shows: its status, and the record of its shares. */
+export interface Shown {
+  readonly status: JobStatus;
+  readonly shares: readonly JobShare[];
 }
 
-/** The member that a Job was given to. */
+/** Returns what is shown as the write guard knows it. */
+export function shownContent({ status, shares }: Shown): string {
+  return JSON.stringify([status, sharesRecord(shares)]);
+}
+
+/** A member that a Job, or a share of it, was given to. */
 export interface Place {
   readonly member: string;
+  /** Its share, as the Job records it. */
+  readonly share: JobShare;
   /** `gone`: its Cluster was removed. `silent`: it does not answer, or its Jobs were not read yet. */
   readonly state: "usable" | "silent" | "gone";
   /** The copy, made for this very Job. */
@@ -30,30 +40,36 @@ export interface Place {
 /** Everything that a decision on one whole Job depends on. */
 export interface Observed {
   readonly job: Stored<Job>;
-  readonly place?: Place;
+  /** The members that have it: none yet, one, or one for each share. */
+  readonly places: readonly Place[];
+  /** The record of the shares cannot be read. */
+  readonly isUnreadable?: boolean;
   /** Members that may have the Job, best first, and why the others may not. Absent while none is looked for. */
-  readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
-  /** The status that was last sent, and when; epoch ms. */
-  readonly statusSent?: { readonly at: number; readonly status: JobStatus };
+  readonly choice?: {
+    readonly fitting: readonly string[];
+    readonly preferences?: SchedulingPreferences;
+    readonly why: string;
+  };
+  /** What was last sent, and when; epoch ms. */
+  readonly sent?: Shown & { readonly at: number };
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;
 }
 
 /** A write on the host. Each has the Job's resourceVersion or uid as its precondition. */
 export type Action =
-  /** Gives the Job to a member, after the one before was asked for a copy. */
-  | { readonly type: "record"; readonly job: Stored<Job>; readonly member: string; readonly before?: string }
-  | { readonly type: "status"; readonly job: Stored<Job>; readonly status: JobStatus }
-  /** Ends the Job as failed, after its member was asked for the copy. */
+  /** Gives the Job to members, after the one that had a share before was asked for a copy. */
   | {
-      readonly type: "fail";
+      readonly type: "record";
       readonly job: Stored<Job>;
-      readonly member: string;
-      readonly reason: LossReason;
-      readonly message: string;
+      readonly shares: readonly JobShare[];
+      readonly before?: string;
     }
-  /** Lets the Job go, after its member was asked for the copy. */
-  | { readonly type: "release"; readonly job: Stored<Job>; readonly member?: string }
+  | { readonly type: "status"; readonly job: Stored<Job>; readonly shown: Shown }
+  /** Ends the Job or a share as failed, after its member was asked for the copy. */
+  | { readonly type: "fail"; readonly job: Stored<Job>; readonly member: string; readonly shown: Shown }
+  /** Lets the Job go, after the members were asked for copies. */
+  | { readonly type: "release"; readonly job: Stored<Job>; readonly members: readonly string[] }
   | { readonly type: "report"; readonly job: Stored<Job>; readonly message: string };
 
 /** Actions for one Job, and when to look again without an event. */

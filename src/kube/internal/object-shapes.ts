@@ -177,10 +177,20 @@ export const claimShape: Shape = optional({
 
 export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });
 
-const jobCondition = fields({ type: text, status: text }, { reason: text, message: text });
+const jobCondition = fields(
+  { type: text, status: text },
+  { reason: text, message: text, lastProbeTime: orNull(text), lastTransitionTime: orNull(text) },
+);
+const jobCounters = { active: int32, ready: int32, terminating: int32, succeeded: int32, failed: int32 };
 export const jobShape: Shape = optional({
-  spec: optional({ suspend: flag, manualSelector: flag, template: optional({ metadata: object, spec: object }) }),
-  status: optional({ startTime: text, conditions: list(jobCondition) }),
+  spec: optional({
+    parallelism: int32,
+    completions: int32,
+    suspend: flag,
+    manualSelector: flag,
+    template: optional({ metadata: object, spec: object }),
+  }),
+  status: optional({ ...jobCounters, startTime: text, completionTime: text, conditions: list(jobCondition) }),
 });
 export const cronJobShape: Shape = optional({
   spec: optional({

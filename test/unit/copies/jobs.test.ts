@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../src/api/kubernetes.ts";
-import { hasStarted, isFinished, isLost, lostStatus, statusOnHost, WHOLE_JOB } from "../../../src/copies/jobs.ts";
+import { WHOLE_JOB } from "../../../src/copies/jobs.ts";
 import { driftOf, toCopy } from "../../../src/copies/kind.ts";
 
 const HOST = { id: "host-id", name: "host" };
@@ -59,57 +59,5 @@ describe("the copy of a whole Job", () => {
 
   test("is replaced when an earlier Job had the name", () => {
     expect(drift(stored(job()), job({}, { uid: "u2" }))).toBe("immutable");
-  });
-});
-
-const AT = "2026-01-01T00:00:00Z";
-const LATER = "2026-01-02T00:00:00Z";
-const LOST = { reason: "DeletedInMember", message: "gone", now: LATER };
-const MET = { type: "SuccessCriteriaMet", status: "True" };
-
-function typesOf({ conditions = [] }: NonNullable<Job["status"]>): string[] {
-  return conditions.map(({ type }) => type);
-}
-
-describe("a Job whose copy is lost", () => {
-  test("fails, and keeps its counters and other conditions", () => {
-    const conditions = [{ type: "Suspended", status: "False" }];
-    const status = { startTime: AT, active: 2, succeeded: 3, conditions };
-    const failed = lostStatus({ ...job(), status }, LOST);
-    expect(failed).toMatchObject({ startTime: AT, active: 0, ready: 0, succeeded: 3 });
-    expect(typesOf(failed)).toEqual(["Suspended", "FailureTarget", "Failed"]);
-    expect([isFinished({ status }), isFinished({ status: failed })]).toEqual([false, true]);
-    expect([isLost({ status }), isLost({ status: failed })]).toEqual([false, true]);
-  });
-
-  test("is complete when it had met its success criteria", () => {
-    const complete = lostStatus({ ...job(), status: { startTime: AT, conditions: [MET] } }, LOST);
-    expect(typesOf(complete)).toEqual(["SuccessCriteriaMet", "Complete"]);
-    expect(complete.completionTime).toBe(LATER);
-  });
-});
-
-describe("the status of a copy", () => {
-  test.each([
-    ["Complete", "SuccessCriteriaMet"],
-    ["Failed", "FailureTarget"],
-  ])("gets the reason that the host wants before %s", (final, reason) => {
-    const conditions = [{ type: final, status: "True", message: "m" }];
-    const status = statusOnHost(job(), { startTime: AT, conditions });
-    expect(status.conditions).toEqual([{ type: reason, status: "True", message: "m" }, ...conditions]);
-    expect(statusOnHost(job(), status)).toEqual(status);
-  });
-
-  test("keeps the start time that the host has, unless the Job is suspended", () => {
-    const started = { ...job(), status: { startTime: AT } };
-    expect(statusOnHost(started, { startTime: LATER })).toEqual({ startTime: AT });
-    expect(statusOnHost({ ...job({ suspend: true }), status: { startTime: AT } }, {})).toEqual({});
-    expect(statusOnHost(job(), { startTime: LATER })).toEqual({ startTime: LATER });
-  });
-
-  test("says that the Job had started, also without a start time", () => {
-    expect(hasStarted(job())).toBe(false);
-    expect(hasStarted({ status: { succeeded: 1 } })).toBe(true);
-    expect(hasStarted({ status: { conditions: [{ type: "Suspended", status: "True" }] } })).toBe(true);
   });
 });

@@ -3,6 +3,7 @@ import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import { apply, type ReviewParts, request } from "./reviews.ts";
 
 const WHOLE = { "legation.dev/whole": "true" };
+const DIVIDED = { "legation.dev/scheduling-preferences": '{"clusters": {"*": {"weight": 1}}}' };
 const TEMPLATE = { spec: { containers: [{ name: "main", image: "busybox" }] } };
 
 function job(annotations: object = WHOLE, spec: object = {}, metadata: object = {}): object {
@@ -31,6 +32,11 @@ describe("a Job that runs whole", () => {
     expect(admitted({ object: marked() })).toEqual(marked());
   });
 
+  test("is divided by preferences", () => {
+    const object = job({ ...WHOLE, ...DIVIDED }, { completions: 3, parallelism: 2, completionMode: "NonIndexed" });
+    expect(admitted({ object })).toMatchObject({ spec: { managedBy: "legation.dev/whole" } });
+  });
+
   test("keeps its marks when an update leaves them out", () => {
     expect(admitted({ operation: "UPDATE", object: job(), oldObject: marked() })).toEqual(marked());
   });
@@ -45,6 +51,21 @@ describe("a Job that runs whole", () => {
     ["a group", { object: job({ ...WHOLE, "legation.dev/group": "a" }) }, "legation.dev/group"],
     ['the group "true"', { object: job({ ...WHOLE, "legation.dev/group": "true" }) }, "legation.dev/group"],
     ["a mode", { object: job({ ...WHOLE, "legation.dev/mode": "overflow" }) }, "legation.dev/mode"],
+    [
+      "preferences on an Indexed Job",
+      { object: job({ ...WHOLE, ...DIVIDED }, { completions: 3, completionMode: "Indexed" }) },
+      "write spec.completionMode: NonIndexed, or remove the annotation",
+    ],
+    [
+      "preferences without completions",
+      { object: job({ ...WHOLE, ...DIVIDED }, { parallelism: 3 }) },
+      "divides spec.completions, which is not set",
+    ],
+    [
+      "preferences that move replicas",
+      { object: job({ ...WHOLE, "legation.dev/scheduling-preferences": '{"rebalance": true}' }) },
+      "rebalance: the completions of a share never move",
+    ],
     ["no delegation", { object: job({ ...WHOLE, "legation.dev/delegate": "false" }) }, "legation.dev/delegate"],
     [
       "another manager",

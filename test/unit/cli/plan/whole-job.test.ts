@@ -52,6 +52,32 @@ describe("the plan of a whole Job", () => {
     });
   });
 
+  test("divides it by preferences, and says what each member gets", async () => {
+    const clusters = { west: { weight: 3 }, east: { weight: 1 } };
+    const preferences = { "legation.dev/scheduling-preferences": JSON.stringify({ clusters }) };
+    const planned = await plan(host({ ...MEMBERS, south: {} }), job(preferences));
+    expect(planned).toMatchObject({
+      fits: true,
+      workloads: [
+        {
+          whole: {
+            shares: [
+              { cluster: "east", completions: 250, parallelism: 25 },
+              { cluster: "west", completions: 750, parallelism: 75 },
+            ],
+          },
+        },
+      ],
+    });
+    expect(planText(planned, terminal).split("\n").slice(0, 5)).toEqual([
+      "Job team/sum: runs whole, divided over east, west",
+      "  CLUSTER  COMPLETIONS  PARALLELISM  WHY NOT MORE",
+      "  east     250          25",
+      "  west     750          75",
+      "  south    0            0            legation.dev/scheduling-preferences does not name it",
+    ]);
+  });
+
   test("has it wait where no member may have it, and does not fit", async () => {
     const planned = await plan(host(MEMBERS), job({ "legation.dev/cluster-selector": "region=mars" }));
     expect(planned).toMatchObject({ fits: false, workloads: [{ outcome: "waits" }] });

@@ -29,15 +29,40 @@ function shown(facts: Partial<WholeJobFacts> & Pick<WholeJobFacts, "job">): stri
   return wholeJobText(wholeJobStatus({ told: [], ...facts }), session.terminal).split("\n");
 }
 
-const [READY] = host({ west: {} }).clusters;
+const READY = host({ west: {}, east: {} }).clusters;
 const lost = { type: "Ready", status: "False" as const, reason: "R", message: "it hangs", lastTransitionTime: AT };
-const [LOST] = host({ west: { status: { conditions: [lost] } } }).clusters;
+const LOST = host({ west: { status: { conditions: [lost] } } }).clusters;
 
 describe("the status of a whole Job", () => {
   test("has the member, and the counters that it reported", () => {
-    expect(shown({ job: job("west", RUNNING), cluster: READY })).toEqual([
+    expect(shown({ job: job("west", RUNNING), clusters: READY })).toEqual([
       "Job team/sum: whole Job, in west with its pods",
       `started ${STARTED}: 12 of 20 succeeded, 1 failed, 5 active (4 ready)`,
+    ]);
+  });
+
+  test("of a divided one has each member's share, and its troubles", () => {
+    const part = { weight: 1, minReplicas: 0 };
+    const complete = { succeeded: 8, conditions: [{ type: "Complete", status: "True" }] };
+    const record = {
+      west: { ...part, completions: 12, status: RUNNING },
+      east: { ...part, completions: 8, status: complete },
+    };
+    const { metadata, ...rest } = job("west,east", { ...RUNNING, succeeded: 20 });
+    const annotations = { ...metadata.annotations, "legation.dev/shares": JSON.stringify(record) };
+    const divided = {
+      ...rest,
+      spec: { completions: 20, parallelism: 6, template: {} },
+      metadata: { ...metadata, annotations },
+    };
+    expect(shown({ job: divided, clusters: LOST })).toEqual([
+      "Job team/sum: whole Job, divided over west, east with its pods",
+      `started ${STARTED}: 20 of 20 succeeded, 1 failed, 5 active (4 ready)`,
+      "CLUSTER  SUCCEEDED  FAILED  ACTIVE  READY  STATE",
+      "west     12 of 12   1       5 of 6  4      Running",
+      "east     8 of 8     0       0 of 0  0      Complete",
+      expect.stringMatching(/^trouble: west is not ready: it hangs/),
+      expect.stringMatching(/legation unjoin west --force/),
     ]);
   });
 
@@ -54,7 +79,7 @@ describe("the status of a whole Job", () => {
 
   test("leaves out why it waited once it has started", () => {
     const told = [event("NotPlaced", "west: cordoned")];
-    expect(shown({ job: job("west", RUNNING), told, cluster: READY }).join()).not.toContain("NotPlaced");
+    expect(shown({ job: job("west", RUNNING), told, clusters: READY }).join()).not.toContain("NotPlaced");
   });
 
   test("has the conditions that are True, with their reason", () => {
@@ -70,14 +95,14 @@ describe("the status of a whole Job", () => {
 
   test.each([
     ["is lost", LOST, /^trouble: west is not ready: it hangs; the Job may run on there/],
-    ["was removed", undefined, /^trouble: Cluster west, which had the Job, was removed/],
-  ])("says so when its member %s", (_, cluster, words) => {
-    expect(shown({ job: job("west", RUNNING), cluster })[2]).toMatch(words);
+    ["was removed", [], /^trouble: Cluster west, which had the Job, was removed/],
+  ])("says so when its member %s", (_, clusters, words) => {
+    expect(shown({ job: job("west", RUNNING), clusters })[2]).toMatch(words);
   });
 
   test("says when the host refuses the status of the copy", () => {
     const told = [event("StatusRefused", "this cluster refuses the status")];
-    expect(shown({ job: job("west", RUNNING), told, cluster: READY })[2]).toBe(
+    expect(shown({ job: job("west", RUNNING), told, clusters: READY })[2]).toBe(
       `trouble: StatusRefused (${AT}): this cluster refuses the status`,
     );
   });

@@ -21,6 +21,22 @@ function hostWith(...jobs: readonly object[]): MemoryCluster {
   return host;
 }
 
+/** A Job whose share in west is complete, while east works on. */
+function divided(name: string): object {
+  const part = { completions: 1, weight: 1, minReplicas: 0 };
+  const annotations = {
+    "legation.dev/cluster": "west,east",
+    "legation.dev/shares": JSON.stringify({ west: { ...part, status: COMPLETE }, east: part }),
+  };
+  return { metadata: { name, namespace: "team", labels: { "legation.dev/whole": "true" }, annotations } };
+}
+
+test("a share that is complete does not count, and one that is not does", async () => {
+  const host = hostWith(divided("sum"));
+  expect(await unfinishedJobs(host.client, "west", signal)).toEqual([]);
+  expect(await unfinishedJobs(host.client, "east", signal)).toHaveLength(1);
+});
+
 test("only unfinished Jobs of the member count", async () => {
   const own = { metadata: { name: "own", namespace: "team", annotations: { "legation.dev/cluster": "west" } } };
   const host = hostWith(

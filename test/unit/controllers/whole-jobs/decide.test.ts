@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/whole-jobs/decide.ts";
-import type { Observed, Place } from "../../../../src/controllers/whole-jobs/model.ts";
+import type { Action, Observed, Place, Shown } from "../../../../src/controllers/whole-jobs/model.ts";
 
 const NOW = 1_000_000;
 const STARTED = new Date(NOW - 100_000).toISOString();
@@ -15,24 +15,54 @@ function job(status?: Job["status"], metadata: object = {}): Stored<Job> {
 }
 
 function place(parts: Partial<Place> = {}): Place {
-  return { member: "west", state: "usable", ...parts };
+  const { member = "west" } = parts;
+  return { member, share: { member }, state: "usable", ...parts };
+}
+
+/** A lone Job's share has its status. */
+function withStatus({ job: { status } = job(), places = [] }: Partial<Observed>): Place[] {
+  return places.map((one) =>
+    one.share.part !== undefined || status === undefined ? one : { ...one, share: { ...one.share, status } },
+  );
 }
 
 function copy(status: NonNullable<Job["status"]>): Stored<Job> {
   return { metadata: { name: "sum", namespace: "team", uid: "m1", resourceVersion: "5" }, status };
 }
 
-function decided(observed: Partial<Observed>): string[] {
-  const { actions, outcome, requeueAt } = decide({ job: job(), ...observed }, NOW, NOW);
-  const words = actions.map((action) => {
-    if (action.type === "status") return "status";
-    if (action.type === "report") return `report ${action.message}`;
-    if (action.type === "fail") return `fail ${action.reason}`;
-    if (action.type === "record") {
-      return `record ${action.member}${action.before === undefined ? "" : `, asking ${action.before}`}`;
+function shownText({ status, shares }: Shown): string {
+  if (shares.every(({ part }) => part === undefined)) return "";
+  const conditions = (status.conditions ?? []).map(({ type, status: is }) => (is === "True" ? type : `not ${type}`));
+  return [`${status.succeeded ?? 0} succeeded`, `${status.active ?? 0} active`, ...conditions].join(", ");
+}
+
+function reasonOf({ shares }: Shown, member: string): string {
+  const { status } = shares.find((share) => share.member === member) ?? {};
+  return status?.conditions?.find(({ type }) => type === "Failed")?.reason ?? "";
+}
+
+function wordsFor(action: Action): string {
+  switch (action.type) {
+    case "status":
+      return `status ${shownText(action.shown)}`.trim();
+    case "report":
+      return `report ${action.message}`;
+    case "fail":
+      return `fail ${action.member}: ${reasonOf(action.shown, action.member)}`;
+    case "record": {
+      const members = action.shares.map(({ member, part }) =>
+        part === undefined ? member : `${member} ${part.completions}`,
+      );
+      return `record ${members.join(", ")}${action.before === undefined ? "" : `, asking ${action.before}`}`;
     }
-    return `release, asking ${action.member ?? "nobody"}`;
-  });
+    case "release":
+      return `release, asking ${action.members.join(", ") || "nobody"}`;
+  }
+}
+
+function decided(observed: Partial<Observed>): string[] {
+  const { actions, outcome, requeueAt } = decide({ job: job(), ...observed, places: withStatus(observed) }, NOW, NOW);
+  const words = actions.map(wordsFor);
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [`in ${requeueAt - NOW} ms`])];
 }
 
@@ -50,64 +80,68 @@ describe("a whole Job", () => {
     ],
     [
       "that its member refuses goes to the next",
-      { place: place({ refusal: REFUSAL }), choice: CHOICE },
+      { places: [place({ refusal: REFUSAL })], choice: CHOICE },
       ["Placing", "record east, asking west"],
     ],
     [
       "that its only member refuses waits, with the member's words",
-      { place: place({ refusal: REFUSAL }), choice: { fitting: ["west"], why: "east: Full" } },
+      { places: [place({ refusal: REFUSAL })], choice: { fitting: ["west"], why: "east: Full" } },
       ["Waiting", "report west: quota; east: Full"],
     ],
     [
       "that its member may soon be sent again does not move",
-      { place: place({ refusal: { ...REFUSAL, until: NOW + 9_000 } }), choice: CHOICE },
+      { places: [place({ refusal: { ...REFUSAL, until: NOW + 9_000 } })], choice: CHOICE },
       ["Refused"],
     ],
     [
       "that has started never moves",
-      { job: job(RUNNING), place: place({ copy: copy(RUNNING), refusal: REFUSAL }), choice: CHOICE },
+      { job: job(RUNNING), places: [place({ copy: copy(RUNNING), refusal: REFUSAL })], choice: CHOICE },
       ["InStep"],
     ],
-    ["whose copy is not there yet waits for it", { place: place() }, ["InStep"]],
+    ["whose copy is not there yet waits for it", { places: [place()] }, ["InStep"]],
     [
       "whose copy is gone after its start fails",
-      { job: job(RUNNING), place: place() },
-      ["Failing", "fail DeletedInMember"],
+      { job: job(RUNNING), places: [place()] },
+      ["Failing", "fail west: DeletedInMember"],
     ],
     [
       "whose copy may be there, in a member that does not answer, stays",
-      { job: job(RUNNING), place: place({ state: "silent" }) },
+      { job: job(RUNNING), places: [place({ state: "silent" })] },
       ["InStep"],
     ],
     [
       "whose end the host refuses is not ended again and again",
-      { job: job(RUNNING), place: place({ state: "gone" }), held: { loss: { reason: "Refused", until: NOW + 5_000 } } },
+      {
+        job: job(RUNNING),
+        places: [place({ state: "gone" })],
+        held: { loss: { reason: "Refused", until: NOW + 5_000 } },
+      },
       ["StatusHeld", "in 5000 ms"],
     ],
     [
       "whose overrides do not fit its member says so",
-      { place: place({ problem: "no such path" }) },
+      { places: [place({ problem: "no such path" })] },
       ["Waiting", "report west: no such path", "in 30000 ms"],
     ],
     [
       "whose Cluster was removed fails",
-      { job: job(RUNNING), place: place({ state: "gone" }) },
-      ["Failing", "fail ClusterRemoved"],
+      { job: job(RUNNING), places: [place({ state: "gone" })] },
+      ["Failing", "fail west: ClusterRemoved"],
     ],
-    ["that is finished is left as it is", { job: job(COMPLETE), place: place({ state: "gone" }) }, ["Finished"]],
+    ["that is finished is left as it is", { job: job(COMPLETE), places: [place({ state: "gone" })] }, ["Finished"]],
     [
       "that is being deleted waits for its copy to end",
-      { job: job(RUNNING, DELETED), place: place({ copy: copy(RUNNING) }) },
+      { job: job(RUNNING, DELETED), places: [place({ copy: copy(RUNNING) })] },
       ["Removing"],
     ],
     [
       "that is being deleted waits for a member that does not answer",
-      { job: job(RUNNING, DELETED), place: place({ state: "silent" }) },
+      { job: job(RUNNING, DELETED), places: [place({ state: "silent" })] },
       ["Unreachable"],
     ],
     [
       "that is being deleted goes once its member was asked",
-      { job: job(RUNNING, DELETED), place: place() },
+      { job: job(RUNNING, DELETED), places: [place()] },
       ["Releasing", "release, asking west"],
     ],
     [
@@ -122,18 +156,22 @@ describe("a whole Job", () => {
 
 describe("the status of a whole Job is written", () => {
   test.each<[string, Partial<Observed>, string[]]>([
-    ["when the Job starts", { place: place({ copy: copy(RUNNING) }) }, ["Following", "status"]],
+    ["when the Job starts", { places: [place({ copy: copy(RUNNING) })] }, ["Following", "status"]],
     [
       "at once when a condition differs",
-      { job: job(RUNNING), place: place({ copy: copy(COMPLETE) }), statusSent: { at: NOW - 1, status: RUNNING } },
+      {
+        job: job(RUNNING),
+        places: [place({ copy: copy(COMPLETE) })],
+        sent: { at: NOW - 1, status: RUNNING, shares: [] },
+      },
       ["Following", "status"],
     ],
     [
       "after a fifth of the Job's age when counters alone differ",
       {
         job: job(RUNNING),
-        place: place({ copy: copy({ ...RUNNING, active: 1 }) }),
-        statusSent: { at: NOW - 1_000, status: RUNNING },
+        places: [place({ copy: copy({ ...RUNNING, active: 1 }) })],
+        sent: { at: NOW - 1_000, status: RUNNING, shares: [] },
       },
       ["Coalescing", "in 19000 ms"],
     ],
@@ -141,7 +179,7 @@ describe("the status of a whole Job is written", () => {
       "not while the host refuses it",
       {
         job: job(RUNNING),
-        place: place({ copy: copy(COMPLETE) }),
+        places: [place({ copy: copy(COMPLETE) })],
         held: { status: { reason: "Refused", until: NOW + 5_000 } },
       },
       ["StatusHeld", "in 5000 ms"],
@@ -149,16 +187,191 @@ describe("the status of a whole Job is written", () => {
     [
       "after the pause, too, when the host refused the last one",
       {
-        place: place({ copy: copy({ ...RUNNING, active: 1 }) }),
-        statusSent: { at: NOW - 1_000, status: RUNNING },
+        places: [place({ copy: copy({ ...RUNNING, active: 1 }) })],
+        sent: { at: NOW - 1_000, status: RUNNING, shares: [] },
       },
       ["Coalescing", "in 19000 ms"],
     ],
-    ["not when it is as in the member", { job: job(RUNNING), place: place({ copy: copy(RUNNING) }) }, ["InStep"]],
+    ["not when it is as in the member", { job: job(RUNNING), places: [place({ copy: copy(RUNNING) })] }, ["InStep"]],
     [
       "not from a member that does not answer",
-      { job: job(RUNNING), place: place({ state: "silent", copy: copy(COMPLETE) }) },
+      { job: job(RUNNING), places: [place({ state: "silent", copy: copy(COMPLETE) })] },
       ["InStep"],
+    ],
+  ])("%s", (_, observed, expected) => {
+    expect(decided(observed)).toEqual(expected);
+  });
+});
+
+const PREFERENCES = { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0 } } };
+const FAILED = { type: "Failed", status: "True", reason: "BackoffLimitExceeded", lastTransitionTime: STARTED };
+const FAILING = { conditions: [{ ...FAILED, type: "FailureTarget" }], startTime: STARTED };
+const SUSPENDED = { type: "Suspended", status: "True", lastTransitionTime: STARTED };
+const DONE = { type: "Complete", status: "True", lastTransitionTime: STARTED };
+
+/** A place of a divided Job: the status that is recorded, and the rest of the place. */
+function share(member: string, status?: NonNullable<Job["status"]>, parts: Partial<Place> = {}): Place {
+  const part = { completions: 5, weight: 1, minReplicas: 0 };
+  return place({ member, share: { member, part, ...(status === undefined ? {} : { status }) }, ...parts });
+}
+
+describe("a divided Job", () => {
+  const divided = { ...job(), spec: { completions: 10, parallelism: 4, template: {} } };
+  const failing = { ...divided, status: FAILING };
+
+  test.each<[string, Partial<Observed>, string[]]>([
+    [
+      "without members has all its shares recorded at once",
+      { job: divided, choice: { ...CHOICE, preferences: PREFERENCES } },
+      ["Placing", "record west 5, east 5"],
+    ],
+    [
+      "whose preferences give no member a share waits",
+      { job: divided, choice: { fitting: [], preferences: PREFERENCES, why: "west: NotPreferred" } },
+      ["Waiting", "report west: NotPreferred"],
+    ],
+    [
+      "shows the sum of its shares",
+      {
+        job: divided,
+        places: [
+          share("west", undefined, { copy: copy({ ...RUNNING, succeeded: 1 }) }),
+          share("east", RUNNING, { copy: copy(RUNNING) }),
+        ],
+      },
+      ["Following", "status 1 succeeded, 4 active"],
+    ],
+    [
+      "is complete when its last share is",
+      {
+        job: { ...divided, status: { startTime: STARTED } },
+        places: [
+          share("west", { startTime: STARTED, succeeded: 5, conditions: [DONE] }),
+          share("east", RUNNING, { copy: copy({ startTime: STARTED, succeeded: 5, conditions: [DONE] }) }),
+        ],
+      },
+      ["Following", "status 10 succeeded, 0 active, SuccessCriteriaMet, Complete"],
+    ],
+    [
+      "keeps what a finished share did when its copy is deleted",
+      {
+        job: { ...divided, status: { ...RUNNING, succeeded: 5 } },
+        places: [
+          share("west", { startTime: STARTED, succeeded: 5, conditions: [DONE] }),
+          share("east", RUNNING, { copy: copy(RUNNING) }),
+        ],
+      },
+      ["InStep"],
+    ],
+    [
+      "fails with its first share, and is not over before the others have stopped",
+      {
+        job: { ...divided, status: RUNNING },
+        places: [
+          share("west", RUNNING, { copy: copy({ startTime: STARTED, failed: 1, conditions: [FAILED] }) }),
+          share("east", RUNNING, { copy: copy(RUNNING) }),
+        ],
+      },
+      ["Following", "status 0 succeeded, 2 active, FailureTarget"],
+    ],
+    [
+      "is over once the others are suspended",
+      {
+        job: failing,
+        places: [
+          share("west", { conditions: [FAILED] }),
+          share("east", RUNNING, {
+            copy: { ...copy({ conditions: [SUSPENDED] }), spec: { suspend: true, template: {} } },
+          }),
+        ],
+      },
+      ["Following", "status 0 succeeded, 0 active, FailureTarget, Failed"],
+    ],
+    [
+      "is not over while a copy is about to be resumed",
+      {
+        job: failing,
+        places: [
+          share("west", { conditions: [FAILED] }),
+          share("east", undefined, { copy: copy({ conditions: [SUSPENDED] }) }),
+        ],
+      },
+      ["Following", "status 0 succeeded, 0 active, FailureTarget"],
+    ],
+    [
+      "ends a share that has not started when another fails",
+      { job: failing, places: [share("west", { conditions: [FAILED] }), share("east")] },
+      ["Failing", "fail east: OtherShareFailed"],
+    ],
+    [
+      "waits for a share in a member that does not answer, before it is over",
+      {
+        job: { ...failing, status: { ...FAILING, active: 2 } },
+        places: [share("west", { conditions: [FAILED] }), share("east", RUNNING, { state: "silent" })],
+      },
+      ["InStep"],
+    ],
+    [
+      "fails when the copy of a running share is deleted",
+      { job: { ...divided, status: RUNNING }, places: [share("west", RUNNING), share("east", RUNNING)] },
+      ["Failing", "fail west: DeletedInMember"],
+    ],
+    [
+      "does without the Cluster of a finished share",
+      {
+        job: { ...divided, status: RUNNING },
+        places: [
+          share("west", { startTime: STARTED, conditions: [DONE] }, { state: "gone" }),
+          share("east", RUNNING, { copy: copy(RUNNING) }),
+        ],
+      },
+      ["InStep"],
+    ],
+    [
+      "gives a share that its member refuses to a member without one",
+      {
+        job: divided,
+        places: [share("west", undefined, { refusal: REFUSAL }), share("east")],
+        choice: { fitting: ["west", "east", "south"], why: "" },
+      },
+      ["Placing", "record south 5, east 5, asking west"],
+    ],
+    [
+      "keeps a share that its member refuses when every other has one",
+      {
+        job: divided,
+        places: [share("west", undefined, { refusal: REFUSAL }), share("east")],
+        choice: { fitting: ["west", "east"], why: "south: Cordoned" },
+      },
+      ["Waiting", "report west: quota; south: Cordoned"],
+    ],
+    [
+      "goes on where a share is refused",
+      {
+        job: divided,
+        places: [share("west", undefined, { refusal: REFUSAL }), share("east", undefined, { copy: copy(RUNNING) })],
+        choice: { fitting: ["west", "east"], why: "" },
+      },
+      ["Following", "status 0 succeeded, 2 active"],
+    ],
+    [
+      "whose record is damaged is left as it is",
+      { job: divided, places: [place(), place({ member: "east" })], isUnreadable: true },
+      [
+        "Unreadable",
+        "report annotation legation.dev/shares cannot be read, so nothing changes in members; delete the Job, and create it anew",
+        "in 30000 ms",
+      ],
+    ],
+    [
+      "that is being deleted goes once all members were asked",
+      { job: job(RUNNING, DELETED), places: [share("west"), share("east")] },
+      ["Releasing", "release, asking west, east"],
+    ],
+    [
+      "that is being deleted waits for the last copy",
+      { job: job(RUNNING, DELETED), places: [share("west"), share("east", RUNNING, { copy: copy(RUNNING) })] },
+      ["Removing"],
     ],
   ])("%s", (_, observed, expected) => {
     expect(decided(observed)).toEqual(expected);

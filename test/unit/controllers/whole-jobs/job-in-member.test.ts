@@ -23,7 +23,7 @@ test("a Job is computed once for a member, and anew when its labels change", () 
       return parsePlacement(metadata.annotations ?? {});
     },
   });
-  const one = job({ "legation.dev/overrides": OVERRIDES });
+  const one = job({ "legation.dev/overrides": OVERRIDES, "legation.dev/cluster": "west" });
   const west = candidate({});
   const given = inMembers.of(one, west);
   expect(given).toEqual({ state: "present", object: one });

@@ -1,0 +1,219 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/whole-jobs/decide.ts";
+import { jobOfShare } from "../../../../src/controllers/whole-jobs/division.ts";
+import { demandFor, isWantedIn } from "../../../../src/controllers/whole-jobs/job-in-member.ts";
+import type { Action, Place } from "../../../../src/controllers/whole-jobs/model.ts";
+import { type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../../src/copies/job-shares.ts";
+import { isFinished, isMarkedTrue } from "../../../../src/copies/jobs.ts";
+
+const MEMBERS = ["west", "east", "south"] as const;
+type Name = (typeof MEMBERS)[number];
+const COMPLETIONS = 4;
+const PREFERENCES = { rebalance: false, clusters: { "*": { weight: 1, minReplicas: 0, maxReplicas: 1 } } };
+const NOW = 1_000_000;
+const AT = new Date(0).toISOString();
+
+/** A member with its copy of a share, and that copy as the controller last saw it. */
+interface Member {
+  state: "usable" | "silent" | "gone";
+  refuses: boolean;
+  copy?: { readonly share: number; readonly job: Stored<Job> };
+  seen?: Stored<Job> | undefined;
+}
+
+/** A host with one divided Job, members whose Job controllers work, and a controller that may be killed at any write. */
+class World {
+  job: Stored<Job> = {
+    metadata: { name: "sum", namespace: "team", uid: "u1", resourceVersion: "1" },
+    spec: { completions: COMPLETIONS, parallelism: 2, template: {} },
+  };
+  readonly members: Readonly<Record<Name, Member>> = {
+    west: { state: "usable", refuses: false },
+    east: { state: "usable", refuses: false },
+    south: { state: "usable", refuses: false },
+  };
+  readonly completed: number[] = [];
+
+  /** Decides from what was seen, and writes if the controller lives on. */
+  reconcile(isKilled: boolean): void {
+    const places = (sharesOf(this.job) ?? []).map((share): Place => {
+      const { state, seen, refuses } = this.members[share.member as Name];
+      const refusal = refuses && seen === undefined ? { refusal: { message: "quota", until: NOW + 60_000 } } : {};
+      return { member: share.member, share, state, ...(seen === undefined ? {} : { copy: seen }), ...refusal };
+    });
+    const fitting = MEMBERS.filter((name) => this.members[name].state === "usable" && !this.members[name].refuses);
+    const choice = { fitting, preferences: PREFERENCES, why: "" };
+    const { actions } = decide({ job: this.job, places, choice }, NOW, NOW);
+    if (!isKilled) for (const action of actions) this.#execute(action);
+  }
+
+  #execute(action: Action): void {
+    switch (action.type) {
+      case "record":
+        if (action.before === undefined || this.#isConfirmedAbsent(action.before))
+          this.#write(action.shares, this.job.status);
+        return;
+      case "fail":
+        if (this.members[action.member as Name].state !== "gone" && !this.#isConfirmedAbsent(action.member)) return;
+        this.#write(action.shown.shares, action.shown.status);
+        return;
+      case "status":
+        this.#write(action.shown.shares, action.shown.status);
+        return;
+      case "release":
+      case "report":
+    }
+  }
+
+  #isConfirmedAbsent(name: string): boolean {
+    const { state, copy } = this.members[name as Name];
+    return state === "usable" && copy === undefined;
+  }
+
+  #write(shares: readonly JobShare[], status: Job["status"]): void {
+    const before = this.job.status ?? {};
+    // The API server refuses all of these.
+    expect(status?.succeeded ?? 0).toBeGreaterThanOrEqual(before.succeeded ?? 0);
+    expect(isFinished(this.job)).toBe(false);
+    const next = status === undefined ? {} : { status };
+    if (isFinished(next)) expect(status?.active ?? 0).toBe(0);
+    const annotations = sharesRecord(shares);
+    this.job = { ...this.job, metadata: { ...this.job.metadata, annotations }, ...next };
+  }
+
+  /** Brings the member's copy in line, as the copier does. */
+  copy(name: Name): void {
+    const member = this.members[name];
+    if (member.state !== "usable") return;
+    const shares = sharesOf(this.job) ?? [];
+    const index = shares.findIndex((share) => share.member === name);
+    const share = shares[index];
+    if (share === undefined || !isWantedIn(this.job, name)) {
+      delete member.copy;
+      return;
+    }
+    const demand = demandFor(this.job, name);
+    const given = jobOfShare(this.job, share, shares);
+    const { status: _, ...fresh } = given;
+    if (member.copy === undefined) {
+      if (demand === "needed" && !member.refuses) member.copy = { share: index, job: fresh };
+    } else if (demand !== "frozen") {
+      const { status } = member.copy.job;
+      member.copy = { ...member.copy, job: { ...fresh, ...(status === undefined ? {} : { status }) } };
+    }
+  }
+
+  /** Lets the member's Job controller take a step; `fails`: a pod fails once too often. */
+  work(name: Name, fails: boolean): void {
+    const member = this.members[name];
+    const { copy } = member;
+    if (copy === undefined || isFinished(copy.job)) return;
+    const { completions = 0, suspend = false } = copy.job.spec ?? {};
+    const { succeeded = 0, ...status } = copy.job.status ?? {};
+    const condition = { status: "True", lastTransitionTime: AT, lastProbeTime: AT };
+    const done = (conditions: NonNullable<Job["status"]>["conditions"], more: NonNullable<Job["status"]>): void => {
+      const own = conditions === undefined ? {} : { conditions };
+      const { active: __, conditions: ___, ...kept } = status;
+      member.copy = { ...copy, job: { ...copy.job, status: { ...kept, ...more, ...own } } };
+    };
+    if (suspend) done([{ type: "Suspended", ...condition }], { succeeded });
+    else if (fails) done([{ type: "Failed", ...condition }], { succeeded, startTime: AT });
+    else if (succeeded + 1 < completions) done(undefined, { succeeded: succeeded + 1, active: 1, startTime: AT });
+    else {
+      this.completed.push(copy.share);
+      done([{ type: "Complete", ...condition }], { succeeded: completions, startTime: AT, completionTime: AT });
+    }
+  }
+
+  see(name: Name): void {
+    if (this.members[name].state === "usable") this.members[name].seen = this.members[name].copy?.job;
+  }
+
+  /** Shares that a member may be working on. */
+  running(): number[] {
+    return MEMBERS.flatMap((name) => {
+      const { copy, state } = this.members[name];
+      const isRunning =
+        copy !== undefined && state !== "gone" && !isFinished(copy.job) && (copy.job.status?.active ?? 0) > 0;
+      return isRunning ? [copy.share] : [];
+    });
+  }
+
+  check(): void {
+    const live = MEMBERS.flatMap((name) => {
+      const { copy, state } = this.members[name];
+      return copy === undefined || state === "gone" ? [] : [copy.share];
+    });
+    expect(new Set(live).size, "no share has two copies").toBe(live.length);
+    expect(new Set(this.completed).size, "no share is done twice").toBe(this.completed.length);
+    if (isMarkedTrue(this.job.status, "Complete")) {
+      expect(this.completed).toHaveLength(membersOfJob(this.job).length);
+      expect(this.job.status?.succeeded).toBe(COMPLETIONS);
+    }
+    if (isMarkedTrue(this.job.status, "Failed"))
+      expect(this.running(), "nothing runs once the Job has failed").toEqual([]);
+  }
+}
+
+const STEPS: Readonly<Record<string, (world: World, name: Name) => void>> = {
+  reconcile: (world) => world.reconcile(false),
+  "reconcile, killed": (world) => world.reconcile(true),
+  copy: (world, name) => world.copy(name),
+  work: (world, name) => world.work(name, false),
+  fail: (world, name) => world.work(name, true),
+  see: (world, name) => world.see(name),
+  "delete the copy": (world, name) => {
+    delete world.members[name].copy;
+  },
+  disconnect: ({ members }, name) => {
+    if (members[name].state === "usable") members[name].state = "silent";
+  },
+  connect: ({ members }, name) => {
+    if (members[name].state === "silent") members[name].state = "usable";
+  },
+  "remove the Cluster": ({ members }, name) => {
+    members[name].state = "gone";
+  },
+  refuse: ({ members }, name) => {
+    members[name].refuses = true;
+  },
+  admit: ({ members }, name) => {
+    members[name].refuses = false;
+  },
+};
+const OFTEN = ["reconcile", "copy", "work", "see"];
+
+/** Lets all work on without faults, until nothing changes. */
+function settle(world: World): void {
+  for (const name of MEMBERS) {
+    STEPS.connect?.(world, name);
+    STEPS.admit?.(world, name);
+  }
+  for (let round = 0; round < 15; round += 1) {
+    for (const name of MEMBERS) for (const step of ["copy", "work", "see"]) STEPS[step]?.(world, name);
+    world.reconcile(false);
+    world.check();
+  }
+}
+
+test("a divided Job never has two copies of a share, and always ends, whatever happens", () => {
+  const step = fc.oneof(
+    { weight: 3, arbitrary: fc.constantFrom(...OFTEN) },
+    { weight: 1, arbitrary: fc.constantFrom(...Object.keys(STEPS)) },
+  );
+  fc.assert(
+    fc.property(fc.array(fc.tuple(step, fc.constantFrom(...MEMBERS)), { maxLength: 60 }), (steps) => {
+      const world = new World();
+      for (const [name, member] of steps) {
+        STEPS[name]?.(world, member);
+        world.check();
+      }
+      const isRemoved = MEMBERS.every((name) => world.members[name].state === "gone");
+      settle(world);
+      expect(isFinished(world.job) || (isRemoved && membersOfJob(world.job).length === 0)).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});
