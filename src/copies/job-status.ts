@@ -112,8 +112,8 @@ function outcome(shares: readonly JobShare[], failure: Condition | undefined): C
   }
   const isMet = shares.every(({ status }) => isMarkedTrue(status, "Complete", "SuccessCriteriaMet"));
   if (!isMet) return [];
-  const reason = { status: "True", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" };
-  const met = { type: "SuccessCriteriaMet", ...reason, ...latest(shares) };
+  const reached = { status: "True", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" };
+  const met = { type: "SuccessCriteriaMet", ...reached, ...latest(shares) };
   return shares.every(isFinished) ? [met, { ...met, type: "Complete" }] : [met];
 }
 

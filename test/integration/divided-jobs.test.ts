@@ -183,7 +183,10 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     await clients().east.delete(jobs, { namespace, name: "sum" }, { propagationPolicy: "Background" });
     const { status } = await hostJob(namespace, "Failed");
     const reason = status?.conditions?.find(({ type }) => type === "Failed");
-    expect(reason).toMatchObject({ reason: "DeletedInMember", message: expect.stringMatching(/^east: a client of east/) });
+    expect(reason).toMatchObject({
+      reason: "DeletedInMember",
+      message: expect.stringMatching(/^east: a client of east/),
+    });
     const [inWest, inEast] = await copies(namespace);
     expect([conditionsOf(inWest), inEast]).toEqual([["Suspended"], undefined]);
   });
@@ -218,14 +221,17 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     expect(await find(west, namespace)).toBeUndefined();
   });
 
-  test.each(["Foreground", "Background", "Orphan"] as const)("is deleted with its copies by policy %s", async (policy) => {
-    const namespace = await running();
-    await clients().host.delete(jobs, { namespace, name: "sum" }, { propagationPolicy: policy });
-    await eventuallyPasses(async () => {
-      expect(await find(clients().host, namespace)).toBeUndefined();
-      expect(await copies(namespace)).toEqual([undefined, undefined]);
-    });
-  });
+  test.each(["Foreground", "Background", "Orphan"] as const)(
+    "is deleted with its copies by policy %s",
+    async (policy) => {
+      const namespace = await running();
+      await clients().host.delete(jobs, { namespace, name: "sum" }, { propagationPolicy: policy });
+      await eventuallyPasses(async () => {
+        expect(await find(clients().host, namespace)).toBeUndefined();
+        expect(await copies(namespace)).toEqual([undefined, undefined]);
+      });
+    },
+  );
 
   test("is deleted by its TTL on the host, and with it its copies", async () => {
     const namespace = await newNamespace();

@@ -32,7 +32,9 @@ const WRITES = [
   { write: "its finalizer is removed", where: "host", method: "PATCH", path: JOB, body: /"finalizers":\[\]/ },
 ] as const;
 
-const DIVIDED = { "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 2}, "east": {"weight": 1}}}' };
+const DIVIDED = {
+  "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 2}, "east": {"weight": 1}}}',
+};
 
 /** Writes in the life of a Job that is divided: west gets two of three completions. */
 const DIVIDED_WRITES = [
@@ -40,14 +42,26 @@ const DIVIDED_WRITES = [
   { write: "its first share is created", where: "member", method: "POST", path: "/jobs", body: /"completions":2/ },
   { write: "its second share is created", where: "member", method: "POST", path: "/jobs", body: /"completions":1/ },
   { write: "its status says that it runs", where: "host", method: "PATCH", path: `${JOB}/status`, body: /"startTime"/ },
-  { write: "its last share is complete", where: "host", method: "PATCH", path: `${JOB}/status`, body: /"Complete".*legation.dev~1shares/ },
+  {
+    write: "its last share is complete",
+    where: "host",
+    method: "PATCH",
+    path: `${JOB}/status`,
+    body: /"Complete".*legation.dev~1shares/,
+  },
   { write: "a share is deleted", where: "member", method: "DELETE", path: JOB, body: /./ },
   { write: "its finalizer is removed", where: "host", method: "PATCH", path: JOB, body: /"finalizers":\[\]/ },
 ] as const;
 
 const LIVES = [
   ...WRITES.map((point) => ({ ...point, what: "whole Job", annotations: {}, completions: 1, copies: 1 })),
-  ...DIVIDED_WRITES.map((point) => ({ ...point, what: "divided Job", annotations: DIVIDED, completions: 3, copies: 2 })),
+  ...DIVIDED_WRITES.map((point) => ({
+    ...point,
+    what: "divided Job",
+    annotations: DIVIDED,
+    completions: 3,
+    copies: 2,
+  })),
 ];
 
 /** Counts the Jobs that were ever created in the members' namespace. */
@@ -96,7 +110,11 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
       apiVersion: "batch/v1",
       kind: "Job",
       metadata: { ...ref, annotations: { [WHOLE_KEY]: "true", ...annotations } },
-      spec: { completions, parallelism: completions, template: template({ restartPolicy: "Never" }, ends(0)) as NonNullable<Job["spec"]>["template"] },
+      spec: {
+        completions,
+        parallelism: completions,
+        template: template({ restartPolicy: "Never" }, ends(0)) as NonNullable<Job["spec"]>["template"],
+      },
     });
     const isComplete = async (): Promise<boolean> =>
       (await host.get(jobs, ref)).status?.conditions?.some(({ type }) => type === "Complete") ?? false;

@@ -2,7 +2,8 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { clusters } from "../../api/resources.ts";
 import { standsFor } from "../../copies/copy-metadata.ts";
-import { isMarkedWhole, memberOfJob } from "../../copies/jobs.ts";
+import { membersOfJob } from "../../copies/job-shares.ts";
+import { isMarkedWhole } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { findByList, listAll } from "../../kube/list.ts";
@@ -36,7 +37,7 @@ const LIST_TIMEOUT_MS = 10_000;
 /** Returns the clusters that have the Job's pods: the host's own for a Job that is not whole. */
 export function placesOf(job: Job): readonly string[] {
   if (!isMarkedWhole(job.metadata?.labels)) return [HOST];
-  return memberOfJob(job)?.split(",") ?? [];
+  return membersOfJob(job);
 }
 
 // No Cluster can have this name.

@@ -50,7 +50,11 @@ describe("a whole Job that is released", () => {
   });
 
   test.each(["Complete", "Failed"])("stays without Legation's marks when it is %s", async (type) => {
-    const marks = { uid: "u", labels: { [WHOLE]: null }, annotations: { "legation.dev/cluster": null, "legation.dev/shares": null } };
+    const marks = {
+      uid: "u",
+      labels: { [WHOLE]: null },
+      annotations: { "legation.dev/cluster": null, "legation.dev/shares": null },
+    };
     expect(await requestsFor(ended(type))).toEqual([
       ["patch", ref, withoutFinalizer],
       ["patch", ref, { metadata: marks }],
