@@ -112,7 +112,11 @@ function outcome(shares: readonly JobShare[], failure: Condition | undefined): C
   }
   const isMet = shares.every(({ status }) => isMarkedTrue(status, "Complete", "SuccessCriteriaMet"));
   if (!isMet) return [];
-  const reached = { status: "True", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" };
+  const reached = {
+    status: "True",
+    reason: "CompletionsReached",
+    message: "Reached expected number of succeeded pods",
+  };
   const met = { type: "SuccessCriteriaMet", ...reached, ...latest(shares) };
   return shares.every(isFinished) ? [met, { ...met, type: "Complete" }] : [met];
 }
