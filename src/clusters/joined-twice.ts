@@ -9,6 +9,7 @@ export interface FoundIdentity {
   readonly server: string;
 }
 
+/** A Cluster, and the cluster that its connection leads to once that is known. */
 export interface Joined {
   readonly cluster: Stored<Cluster>;
   readonly found: FoundIdentity | undefined;

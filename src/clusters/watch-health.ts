@@ -20,6 +20,7 @@ interface CountedFailures {
   readonly nodes?: number | undefined;
 }
 
+/** Why the watches of a member fail although it answers. */
 export interface Unreadable {
   readonly pods?: string;
   readonly nodes?: string;

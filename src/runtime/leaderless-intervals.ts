@@ -38,6 +38,7 @@ export function parseLeaderlessIntervals(annotation: string | undefined): readon
   });
 }
 
+/** Reports whether no controller led when an object was created. */
 export function wasLeaderless(intervals: readonly Interval[], createdAt: string | undefined): boolean {
   const at = Date.parse(createdAt ?? "");
   return intervals.some(([from, to]) => from <= at && at <= to);

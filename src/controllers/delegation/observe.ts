@@ -266,6 +266,7 @@ export function unconnectedCandidate(cluster: Stored<Cluster>, problem: string):
   });
 }
 
+/** Returns why a pod that waits for a node in the member would not go there now; undefined if it would. */
 export function repelledBy(candidate: Candidate, proxy: Stored<Pod>): MemberView["repels"] {
   return candidate.closed?.reason === CORDONED.reason ? CORDONED : taintRefusal(proxy, candidate);
 }

@@ -1,3 +1,4 @@
+/** Keys that were enqueued together with low priority. */
 export interface Batch {
   left: number;
   /** Milliseconds that the reconciled keys kept the process busy. */
@@ -6,6 +7,7 @@ export interface Batch {
   readonly done: (busyMs: number) => void;
 }
 
+/** A key that a worker has taken from the queue. */
 export interface Taken<Key> {
   readonly key: Key;
   /** When the key was enqueued; epoch ms. */

@@ -92,6 +92,7 @@ export function lastRecorded(view: PodView): Stored<Pod> | undefined {
   return departed !== undefined && isRecorded(departed, view.proxy) ? departed : undefined;
 }
 
+/** Returns the members that have a delegate of the proxy beside its own member's. */
 export function surplusHolders(view: PodView): Holder[] {
   const member = boundMember(view);
   return holdersOf(view).filter(({ name }) => name !== member?.name);
@@ -133,6 +134,7 @@ export function isAbandoned(member: MemberView, { proxy }: PodView): boolean {
   return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
+/** Deletes the member's delegate if the member answers. */
 export function withdraw({ name, reachable, delegate }: MemberView): ActionOf<"delete">[] {
   if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];

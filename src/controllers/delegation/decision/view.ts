@@ -99,6 +99,7 @@ export function requestsIn({ proxy, members }: PodView, member: string): Amounts
   return members.find(({ name }) => name === member)?.requests ?? podRequests(proxy);
 }
 
+/** Returns why the member to which the proxy is bound does not take its delegate; undefined if it has not refused it. */
 export function refusalOfOwnMember({ name, misfit }: MemberView, { memory }: PodView): string | undefined {
   return misfit ?? memory.attempts[name]?.refusal?.message;
 }

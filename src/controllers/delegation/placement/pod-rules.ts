@@ -21,6 +21,7 @@ import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 
+/** A member as placement uses it; `plan` and simulations have members without a connection. */
 export interface PlacementMember {
   readonly name: string;
   readonly read: boolean;
