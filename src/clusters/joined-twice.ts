@@ -15,7 +15,7 @@ export interface Joined {
   readonly found: FoundIdentity | undefined;
 }
 
-/** Two Clusters for one API server would show each delegate twice and count each node twice. */
+/** Returns the refused Clusters, each with the one that keeps the member: two would count its nodes and delegates twice. */
 export function joinedTwice(clusters: readonly Joined[]): Map<string, string> {
   const refused = new Map<string, string>();
   const kept: Joined[] = [];

@@ -17,10 +17,11 @@ export interface HeldWrite<Words extends RefusalWords = RefusalWords> {
   /** How often the write was held since it was last done. Kept for holds that grow. */
   readonly times?: number;
   /** The refusal, where an author is told of it. */
-  readonly refusal?: Refusal<Words>;
+  readonly refusal?: WriteRefusal<Words>;
 }
 
-export interface Refusal<Words extends RefusalWords = RefusalWords> {
+/** A refusal of a write by the API server, and what the author was told of it. */
+export interface WriteRefusal<Words extends RefusalWords = RefusalWords> {
   readonly why: Words;
   /** The words of the last event, and when it was recorded; epoch ms. */
   readonly reported: Words;
@@ -59,10 +60,10 @@ export function heldUntil(
 
 /** `reportedAt` of the result is `now` if the author is to be told. */
 export function refusedAgain<Words extends RefusalWords>(
-  before: Refusal<Words> | undefined,
+  before: WriteRefusal<Words> | undefined,
   why: Words,
   now: number,
-): Refusal<Words> {
+): WriteRefusal<Words> {
   if (before === undefined) return { why, reported: why, reportedAt: now, since: now };
   const isReported = dedupeKey(before.reported) === dedupeKey(why) && now < before.reportedAt + REPEAT_EVENT_AFTER_MS;
   return { ...before, why, ...(isReported ? {} : { reported: why, reportedAt: now }) };

@@ -14,7 +14,7 @@ import {
 import { UndoneWrites, type Wanted } from "./undone-writes.ts";
 
 /** The class of a failed write: `transient` is to be tried again soon, `lasting` has been transient for too long. */
-export type Failure = "transient" | "lasting" | "refused";
+export type FailureClass = "transient" | "lasting" | "refused";
 
 export interface WriteGuardOptions {
   readonly clock: Pick<Clock, "now">;
@@ -91,7 +91,7 @@ export class WriteGuard<Key extends string = string, Words extends RefusalWords 
    * Judges a failed write. Failures before `reachableSince`, when the cluster last became reachable (epoch ms), do not
    * count.
    */
-  failed(object: Key, write: string, error: KubeError, reachableSince = 0): Failure {
+  failed(object: Key, write: string, error: KubeError, reachableSince = 0): FailureClass {
     if (isLastingRefusal(error)) return "refused";
     const key = mayBeStarting(error) ? rightOf(error) : failureKey(object, write);
     return this.#mayPass(key, reachableSince) ? "transient" : "lasting";
