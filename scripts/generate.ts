@@ -3,6 +3,7 @@ import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stringify } from "yaml";
 import { clusterDefinition } from "./crds/cluster-definition.ts";
+import { delegatedTypeDefinition } from "./crds/delegated-type-definition.ts";
 import { placementDefaultsDefinition } from "./crds/placement-defaults-definition.ts";
 import { readOptions } from "./options.ts";
 
@@ -12,6 +13,8 @@ const HEADER = "# Generated from src/api by `npm run generate`: change the schem
 /** Generated files and their contents. */
 const FILES: Readonly<Record<string, () => string>> = {
   "manifests/crds/legation.dev_clusters.yaml": () => HEADER + stringify(clusterDefinition(), { lineWidth: 120 }),
+  "manifests/crds/legation.dev_delegatedtypes.yaml": () =>
+    HEADER + stringify(delegatedTypeDefinition(), { lineWidth: 120 }),
   "manifests/crds/legation.dev_placementdefaults.yaml": () =>
     HEADER + stringify(placementDefaultsDefinition(), { lineWidth: 120 }),
 };

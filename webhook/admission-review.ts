@@ -9,6 +9,7 @@ const metadata = z.object({
   labels: stringMap.nullish(),
   annotations: stringMap.nullish(),
   finalizers: z.array(z.string()).nullish(),
+  deletionTimestamp: z.string().nullish(),
   ownerReferences: z.array(z.object({ kind: z.string(), controller: z.boolean().nullish() })).nullish(),
   managedFields: z.unknown().optional(),
 });
@@ -46,6 +47,7 @@ export interface ReviewedObject {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly finalizers?: readonly string[];
+    readonly deletionTimestamp?: string;
     readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean | null | undefined }[];
     /** Unchecked. */
     readonly managedFields?: unknown;

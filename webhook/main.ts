@@ -18,6 +18,7 @@ export interface WebhookOptions {
   readonly client: ClusterClient;
   readonly log: Logger;
   readonly onReview?: WebhookServerOptions["onReview"];
+  readonly findType?: WebhookServerOptions["findType"];
   /** Called with the expiry of each served certificate, epoch ms. */
   readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
@@ -35,7 +36,7 @@ const LAST_REVIEWS_MS = 1_000;
 
 /** Serves admission reviews until closed and renews its certificate. Rejects without a first certificate or port. */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls: source, onReview, clock = systemClock } = options;
+  const { log, client, tls: source, onReview, findType, clock = systemClock } = options;
   const served = ({ cert }: Certificate): void => options.onCertificate?.(expiresAt(cert));
   const keeper = new CertificateKeeper({ source, client, clock, log });
   const certificate = await keeper.load();
@@ -45,6 +46,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     certificate,
     shutdown,
     notReady: () => keeper.notReady(),
+    ...(findType === undefined ? {} : { findType }),
     log,
     ...(onReview === undefined ? {} : { onReview }),
   });

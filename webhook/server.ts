@@ -5,6 +5,7 @@ import type { Logger } from "../src/telemetry/logger.ts";
 import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
 import type { GracefulShutdown } from "./graceful-shutdown.ts";
+import { type FindType, mutateObject } from "./mutate-object.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
 import { denied, reviewOf, type Verdict } from "./responses.ts";
@@ -12,13 +13,14 @@ import { restoreMarks } from "./restore-marks.ts";
 import { validateNamespace } from "./validate-namespace.ts";
 
 /** Handlers by path of the webhook configurations in manifests/. */
-const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>> = {
+const HANDLERS: Readonly<Record<string, (request: AdmissionRequest, findType: FindType) => Verdict>> = {
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
   "/mutate/workload": (request) => mutateWorkload(request, "all"),
   "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
   "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
+  "/mutate/object": mutateObject,
   "/mutate/marks": restoreMarks,
   "/validate/namespace": validateNamespace,
 };
@@ -35,6 +37,8 @@ export interface WebhookServerOptions {
   readonly certificate: Certificate;
   /** Returns why `/readyz` must fail. */
   readonly notReady: () => string | undefined;
+  /** Default: no DelegatedType is known. */
+  readonly findType?: FindType;
   readonly log: Logger;
   /** Undefined if it never shuts down. */
   readonly shutdown?: GracefulShutdown;
@@ -44,7 +48,7 @@ export interface WebhookServerOptions {
 
 /** Returns the webhook's HTTPS server, not yet listening. It keeps no state and calls no API. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
-  const { certificate, notReady, shutdown, log, onReview } = options;
+  const { certificate, notReady, shutdown, findType = () => "unknown", log, onReview } = options;
   const server = fastify({
     https: { ...certificate, minVersion: "TLSv1.2", headersTimeout: KEEP_ALIVE_MS },
     bodyLimit: BODY_LIMIT,
@@ -68,7 +72,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
       const parsed = parseReview(request.body);
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
-      const verdict = parsed.ok ? judge(handle, parsed.request, log) : denied([parsed.message]);
+      const verdict = parsed.ok ? judge((one) => handle(one, findType), parsed.request, log) : denied([parsed.message]);
       const { traceparent } = request.headers;
       onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000, {
         uid,

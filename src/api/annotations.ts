@@ -18,6 +18,8 @@ import {
   GROUP_BY_ANNOTATION,
   INTERNAL_ANNOTATIONS,
   MODE_ANNOTATION,
+  ON_CONFLICT_ANNOTATION,
+  ON_DELETE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
@@ -68,8 +70,12 @@ export interface RequestedPlacement {
   readonly mode?: OverflowMode;
   /** `legation.dev/overflow-after`, in seconds. */
   readonly overflowAfterSeconds?: number;
-  /** `legation.dev/whole`: the Job itself goes to a member, not its pods. */
+  /** `legation.dev/whole`: the object itself goes to members. */
   readonly whole?: boolean;
+  /** `legation.dev/on-conflict`: an object of the member's own in the place of a copy becomes the copy. */
+  readonly onConflict?: "adopt" | "refuse";
+  /** `legation.dev/on-delete`: copies stay when the object is deleted. */
+  readonly onDelete?: "delete" | "orphan";
 }
 
 export interface Problem {
@@ -106,6 +112,8 @@ const AUTHOR_KEYS: readonly string[] = [
   MODE_ANNOTATION,
   OVERFLOW_AFTER_ANNOTATION,
   WHOLE_KEY,
+  ON_CONFLICT_ANNOTATION,
+  ON_DELETE_ANNOTATION,
 ];
 
 /**
@@ -142,10 +150,23 @@ export function parsePlacement(
     if (problems.length >= MOST_PROBLEMS) break;
     if (typeof read !== "string") placement = { ...placement, ...(Object.hasOwn(own, key) ? read : ofNamespace(read)) };
   }
+  problems.push(...ofWholeObjects(placement));
   return problems.length === 0 ? { ok: true, placement } : { ok: false, problems };
 }
 
 const MOST_PROBLEMS = 10;
+
+function ofWholeObjects({ whole, onConflict, onDelete }: RequestedPlacement): Problem[] {
+  if (whole === true) return [];
+  const keys = [
+    ...(onConflict === undefined ? [] : [ON_CONFLICT_ANNOTATION]),
+    ...(onDelete === undefined ? [] : [ON_DELETE_ANNOTATION]),
+  ];
+  return keys.map((key) => ({
+    key,
+    message: `annotation ${key}: is read beside ${WHOLE_KEY}: "true" alone; remove it`,
+  }));
+}
 
 /** Marks overrides as the namespace's: an operator's may do more than an author's. */
 function ofNamespace({ overrides, ...placement }: RequestedPlacement): RequestedPlacement {
@@ -185,6 +206,12 @@ function readAnnotation(key: string, text: string): RequestedPlacement | string 
       return isFlag(text) ? { delegate: text === "true" } : noFlag(text);
     case WHOLE_KEY:
       return isFlag(text) ? { whole: text === "true" } : noFlag(text);
+    case ON_CONFLICT_ANNOTATION:
+      if (text === "adopt" || text === "refuse") return { onConflict: text };
+      return `${quote(text)} is neither "refuse" nor "adopt"; write one of them`;
+    case ON_DELETE_ANNOTATION:
+      if (text === "delete" || text === "orphan") return { onDelete: text };
+      return `${quote(text)} is neither "delete" nor "orphan"; write one of them`;
     case CLUSTERS_ANNOTATION:
       return readClusters(text);
     case CLUSTER_SELECTOR_ANNOTATION: {

@@ -213,7 +213,8 @@ const specSchema = z
 
 const resourceList = z.record(z.string(), z.string());
 
-const conditionSchema = z.object({
+/** The schema of `metav1.Condition`. */
+export const conditionSchema: z.ZodType<ClusterCondition> = z.object({
   type: z.string().min(1).max(316),
   status: z.enum(["True", "False", "Unknown"]),
   reason: z.string().max(1024),

@@ -32,13 +32,21 @@ export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** The API server of the pod's in-cluster configuration: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
-/** Runs a Job whole in one member: `true`. Also the label by which the controller's watch selects such Jobs. */
+/** Gives an object to members as it is: `true`. Also the label by which the controller's watches select such objects and copies. */
 export const WHOLE_KEY = "legation.dev/whole";
 export const WHOLE_VALUE = "true";
 /** Annotation on a divided Job, beside the members' names: JSON of each member's share, and of its last status there. */
 export const SHARES_ANNOTATION = "legation.dev/shares";
-/** Finalizer that keeps a whole Job until its copy is confirmed gone. */
+/** The label of an object that members are not to have any more. */
+export const NOT_WHOLE_VALUE = "false";
+/** Annotation: `adopt` takes over an object of the member's own that is in a copy's place; `refuse`, the default, does not. */
+export const ON_CONFLICT_ANNOTATION = "legation.dev/on-conflict";
+/** Annotation: `orphan` leaves copies in members when the object is deleted; `delete`, the default, does not. */
+export const ON_DELETE_ANNOTATION = "legation.dev/on-delete";
+/** Finalizer that keeps a whole object until its copies are confirmed gone. */
 export const WHOLE_FINALIZER = "legation.dev/whole";
+/** Finalizer of a DelegatedType: its objects are released first. */
+export const TYPE_FINALIZER = "legation.dev/delegated-type";
 /** `spec.managedBy` of a whole Job: the host's Job controller leaves it alone (KEP-4368). */
 export const WHOLE_MANAGED_BY = "legation.dev/whole";
 
@@ -76,6 +84,8 @@ export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 // Marks of Legation on objects in members.
 /** Label: the host's id (uid of its kube-system namespace). Objects without it are not Legation's. */
 export const HOST_LABEL = "legation.dev/host";
+/** Annotation: JSON of what was last applied to a copy of a whole object. */
+export const APPLIED_ANNOTATION = "legation.dev/applied";
 /** Label: a copy of an object that delegates need. */
 export const COPY_LABEL = "legation.dev/copy";
 export const COPY_LABEL_VALUE = "true";

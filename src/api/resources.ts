@@ -1,5 +1,6 @@
 import type { Resource } from "../kube/resources.ts";
 import type { Cluster } from "./cluster.ts";
+import type { AnyObject, DelegatedType } from "./delegated-type.ts";
 import type { PlacementDefaults } from "./placement-defaults.ts";
 
 const legation = { group: "legation.dev", version: "v1alpha1", namespaced: false } as const;
@@ -10,3 +11,14 @@ export const placementDefaults: Resource<PlacementDefaults> = {
   plural: "placementdefaults",
   kind: "PlacementDefaults",
 };
+export const delegatedTypes: Resource<DelegatedType> = {
+  ...legation,
+  plural: "delegatedtypes",
+  kind: "DelegatedType",
+};
+
+/** Returns the API resource that a type names. */
+export function resourceOfType({ spec }: Pick<DelegatedType, "spec">): Resource<AnyObject> {
+  const { group = "", version, plural, kind, scope = "Namespaced" } = spec;
+  return { group, version, plural, kind, namespaced: scope === "Namespaced" };
+}

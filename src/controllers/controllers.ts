@@ -29,6 +29,7 @@ import { ServiceController } from "./services/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 import { WholeJobController } from "./whole-jobs/controller.ts";
+import { TypesController } from "./whole-objects/types-controller.ts";
 
 export interface HostOptions {
   readonly identity: HostIdentity;
@@ -52,6 +53,7 @@ export class Controllers {
   readonly #overflow: OverflowController;
   readonly #preferences: PreferencesController;
   readonly #wholeJobs: WholeJobController;
+  readonly #types: TypesController;
   readonly #serving: NodeServing | undefined;
 
   constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
@@ -147,6 +149,14 @@ export class Controllers {
       restoredHost,
       rules: this.#delegation.placementState.podRules,
     });
+    this.#types = new TypesController({
+      ...running,
+      identity,
+      memberNamespaces,
+      recorder,
+      restoredHost,
+      rules: this.#delegation.placementState.podRules,
+    });
     this.#serving = kubelets && new NodeServing({ ...running, kubelets, nodes: this.#virtualNodes.nodes });
   }
 
@@ -165,6 +175,7 @@ export class Controllers {
       await yieldToEventLoop();
     }
     this.#wholeJobs.start();
+    this.#types.start();
     this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
@@ -175,6 +186,7 @@ export class Controllers {
     this.#options.metrics?.members.follow(undefined);
     await this.#serving?.stop();
     await this.#podEvents?.stop();
+    await this.#types.stop();
     await this.#wholeJobs.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();

@@ -40,6 +40,33 @@ export interface CopiedKind<T extends KubeObject> {
   readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
   /** Removes the content of a copy before it is stored, of objects that may be as large as a megabyte. */
   readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
+  /** Copies share their fields with other managers of the member. Default: their content is the source's alone. */
+  readonly applied?: AppliedKind<T>;
+}
+
+/** Copies that are changed by server-side apply, which leaves fields of other managers alone. */
+export interface AppliedKind<T extends KubeObject> {
+  /** Reports whether a copy has all that its source says. */
+  readonly isInStep: (copy: Stored<T>, source: Stored<T>) => boolean;
+  /** Returns further labels and annotations of a new copy. */
+  readonly marks: (source: Stored<T>) => Marks;
+  /** Returns the object to apply to a copy, without fields that other managers own. */
+  readonly object: (
+    copy: Stored<T>,
+    change: { readonly source: Stored<T>; readonly host: HostIdentity; readonly givenUp: readonly string[] },
+  ) => T;
+  /** Reports whether the copy was never applied: its creator owns its fields otherwise. */
+  readonly isNew: (copy: Stored<T>) => boolean;
+  /** Returns the fields of a copy that other managers own, as server-side apply names them. */
+  readonly givenUp: (copy: Stored<T>) => readonly string[];
+  /** Reports whether an object of the member's own in the copy's place becomes the copy. */
+  readonly isAdopting: (source: Stored<T>) => boolean;
+}
+
+/** Legation's own labels and annotations. */
+export interface Marks {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
 }
 
 /** A smaller write in place of a refused one. */
@@ -57,14 +84,20 @@ export type Drift = "none" | "metadata" | "content" | "immutable";
 
 /** Returns the object to create in a member for one of the host. */
 export function toCopy<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>, host: HostIdentity): T {
-  const { resource, body, copyName } = kind;
+  const { resource, body, copyName, applied } = kind;
   const name = copyName?.(source, host.id) ?? source.metadata.name;
   const place = resource.namespaced ? { name, namespace: source.metadata.namespace ?? "" } : { name };
+  const metadata = copyMetadata(carried(kind, source), host);
+  const marks = applied?.marks(source);
   return {
     ...body(source, host),
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
-    metadata: { ...place, ...copyMetadata(carried(kind, source), host) },
+    metadata: {
+      ...place,
+      labels: { ...metadata.labels, ...marks?.labels },
+      annotations: { ...metadata.annotations, ...marks?.annotations },
+    },
   };
 }
 

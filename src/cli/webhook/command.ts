@@ -8,6 +8,7 @@ import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, listenAddress, withGlobals } from "../shared/input.ts";
 import { type ListenAddress, listenAt, serveHealthAt } from "../shared/listening.ts";
 import { openTraces } from "../shared/traces.ts";
+import { KnownTypes } from "./known-types.ts";
 
 interface WebhookInput extends GlobalInput {
   readonly listen: ListenAddress;
@@ -70,12 +71,15 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     const metrics = new Metrics();
     const traces = await openTraces(session.env, "legation-webhook", log);
     const health = await serveHealthAt("--metrics-listen", options.metricsListen, metrics);
+    const types = new KnownTypes({ client, log });
+    types.start();
     try {
       const webhook = await listenAt("--listen", () =>
         startWebhook({
           ...listen,
           client,
           log,
+          findType: (group, kind) => types.find(group, kind),
           onReview: (path, verdict, seconds, review) => {
             metrics.observeAdmission(path, verdict, seconds);
             traces?.review({ path, verdict, seconds, ...review });
@@ -93,6 +97,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     } finally {
       // An open health port would keep a process alive whose webhook failed to start.
       await health?.close();
+      await types.stop();
       await traces?.close();
     }
   },

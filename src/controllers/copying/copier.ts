@@ -1,3 +1,4 @@
+import { WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
@@ -258,6 +259,9 @@ export class Copier<T extends KubeObject> {
     if (member === undefined) return this.#forget(key);
     if (!users.areKnown()) return undefined;
     const copy = this.copies.of(member, ref.kind, ref.namespace, ref.name);
+    // A copy of a whole object serves pods, too, and its own controller changes and deletes it.
+    const isOfWhole = copy?.metadata.labels?.[WHOLE_KEY] !== undefined;
+    if (isOfWhole && this.#kinds.get(ref.kind)?.applied === undefined) return undefined;
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
     const refusedUntil = this.#executor.refusedUntil(key);

@@ -1,4 +1,4 @@
-import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
+import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
@@ -12,7 +12,10 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { ObjectName } from "./model.ts";
 
 /** The part of a kind's record that the watch of its copies needs. */
-export type WatchedKind<T extends KubeObject> = Pick<CopiedKind<T>, "resource" | "knownByLabels" | "withoutContent">;
+export type WatchedKind<T extends KubeObject> = Pick<
+  CopiedKind<T>,
+  "resource" | "knownByLabels" | "withoutContent" | "applied"
+>;
 
 export interface CopiesOptions<T extends KubeObject> {
   readonly hostId: string;
@@ -94,12 +97,13 @@ export class Copies<T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: string, { resource, withoutContent }: WatchedKind<T>): Reflector<T> {
+  #reflector(member: Member, kind: string, { resource, withoutContent, applied }: WatchedKind<T>): Reflector<T> {
     const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
+    const ofWhole = applied === undefined ? "" : `,${WHOLE_KEY}`;
     const reflector = new Reflector<T>({
       client: member.client,
       resource,
-      labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
+      labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}${ofWhole}`,
       ...(transform === undefined ? {} : { transform: (object) => transform(kind, object) }),
       ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE }),
       budget: member.memory,

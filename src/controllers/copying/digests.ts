@@ -25,6 +25,7 @@ export class ContentDigests<T extends KubeObject> {
   isSame(kind: string, copy: Stored<T>, source: Stored<T>): boolean {
     const record = this.#kinds.get(kind);
     if (record === undefined) return false;
+    if (record.applied !== undefined) return record.applied.isInStep(copy, source);
     const wanted = this.#of(source, () => contentText(record, record.body(source, this.#host)));
     return this.#of(copy, () => contentText(record, copy)) === wanted;
   }

@@ -3,6 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
+import type { KubeError } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -71,12 +72,15 @@ export class CopyExecutor<T extends KubeObject> {
   readonly #options: ExecutorOptions<T>;
   readonly #guard: WriteGuard<CopyKey, CopyRefusal>;
   readonly #writer: CopyWriter<CopyKey>;
+  /** Names this host among the managers of a copy's fields. */
+  readonly #fieldManager: string;
   /** Deadlines until which copies stay for users that the host does not know; epoch ms. */
   readonly #kept = new Map<CopyKey, number>();
 
   constructor(options: ExecutorOptions<T>) {
     this.#options = options;
     const { clock, memberNamespaces, identity, onChange } = options;
+    this.#fieldManager = `legation-${identity.id}`;
     this.#guard = new WriteGuard({ clock });
     this.#writer = new CopyWriter<CopyKey>({
       memberNamespaces,
@@ -164,7 +168,17 @@ export class CopyExecutor<T extends KubeObject> {
     const { key, signal } = context;
     const { resource, fallback } = kind;
     const object = toCopy(kind, source, this.#options.identity);
-    let made: Made | Failing = await this.#writer.make(key, { member, resource, ref, object, signal });
+    const fieldManager = kind.applied && this.#fieldManager;
+    const isAdopting = kind.applied?.isAdopting(source);
+    let made: Made | Failing = await this.#writer.make(key, {
+      member,
+      resource,
+      ref,
+      object,
+      fieldManager,
+      isAdopting,
+      signal,
+    });
     const less = made.type === "refused" ? fallback?.(refusedFields(made)) : undefined;
     if (less !== undefined) {
       made = await this.#writer.make(key, { member, resource, ref, object: less.object(object), signal });
@@ -202,12 +216,30 @@ export class CopyExecutor<T extends KubeObject> {
     const { identity: host, isSameContent } = this.#options;
     const { resource, fallback } = kind;
     const { resourceVersion } = copy.metadata;
-    const patch = copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) });
-    let changed: Changed | Failing = await this.#writer.change(key, { member, resource, ref, patch, signal });
+    const { applied } = kind;
+    const patch =
+      applied === undefined
+        ? copyPatch(kind, copy, { source, host, sameContent: isSameContent(ref.kind, copy, source) })
+        : [];
+    let changed: Changed | Failing =
+      applied === undefined
+        ? await this.#writer.change(key, { member, resource, ref, patch, signal })
+        : await this.#writer.apply(key, {
+            member,
+            resource,
+            ref,
+            signal,
+            fieldManager: this.#fieldManager,
+            isNew: applied.isNew(copy),
+            knownConflicts: applied.givenUp(copy),
+            object: (givenUp) => applied.object(copy, { source, host, givenUp }),
+          });
     const less = changed.type === "refused" ? fallback?.(refusedFields(changed)) : undefined;
     if (less !== undefined) {
       changed = await this.#writer.change(key, { member, resource, ref, patch: [...patch, ...less.patch], signal });
     }
+    if (changed.type === "changed" && changed.conflict !== undefined)
+      this.#tellConflict(kind, action, changed.conflict, context);
     if (changed.type === "refused" || changed.type === "failing") {
       const hold = holdFor(changed, versionOf(source));
       this.#refuse(kind, action, { context, message: this.#words("the change of ", action, detailOf(changed)), hold });
@@ -241,6 +273,18 @@ export class CopyExecutor<T extends KubeObject> {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
+  /** Tells the source's author which fields are another manager's in the member. */
+  #tellConflict(
+    { resource }: CopiedKind<T>,
+    { ref: { member }, source }: ActionOf<T, "patch">,
+    { detail }: KubeError,
+    { log }: Context,
+  ): void {
+    const message = `${member}: fields that another manager there owns stay as they are: ${detail}`;
+    log.warn({ member }, message);
+    this.#options.recorder.record(referenceTo(resource, source), { reason: "FieldConflict", message });
+  }
+
   /** Counts a write that the member took. After too many for one version of the source, another manager undoes them. */
   #written({ member, kind, namespace, name }: CopyRef, source: Stored<T>, { key, log }: Context): void {
     const version = versionOf(source);
@@ -264,7 +308,9 @@ export class CopyExecutor<T extends KubeObject> {
     const message = `${foreignMessage(kind.resource.kind, name, relation)}${effect}`;
     const inPlace = kind.isUsedInPlace?.(name) === true;
     const holdMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
-    this.#refuse(kind, action, { context, message, inPlace, hold: { holdMs } });
+    // The author may have asked for its adoption since.
+    const content = kind.applied === undefined ? {} : { content: versionOf(action.source) };
+    this.#refuse(kind, action, { context, message, inPlace, hold: { holdMs, ...content } });
   }
 
   /** Tells the source's author, too: running users may have what the source was before. */

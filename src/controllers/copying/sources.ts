@@ -96,6 +96,11 @@ export class Sources<T extends KubeObject> {
     return { state: "present", object };
   }
 
+  /** Returns the objects of all namespaces, where one watch covers them. */
+  all(kind: string): readonly Stored<T>[] {
+    return this.#of(kind, "")?.store.list() ?? [];
+  }
+
   inNamespace(kind: string, namespace: string): Stored<T>[] {
     return this.byIndex(kind, namespace, { index: NAMESPACE_INDEX, value: namespace });
   }

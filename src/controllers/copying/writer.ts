@@ -1,4 +1,5 @@
-import { GROUP, HOST_LABEL } from "../../api/keys.ts";
+import { isJsonObject } from "../../api/json.ts";
+import { GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
@@ -29,6 +30,10 @@ export interface CopySpec<T extends KubeObject> extends Place<T> {
   readonly namespaces: MemberNamespaces;
   readonly hostId: string;
   readonly object: T;
+  /** The owner of the copy's fields. Default: the client's name. */
+  readonly fieldManager?: string | undefined;
+  /** An object of the member's own in the copy's place becomes the copy. */
+  readonly isAdopting?: boolean | undefined;
 }
 
 /** A JSON patch of a copy, with the resourceVersion that it was made for. */
@@ -45,7 +50,12 @@ export type Made =
 
 /** `moved`: another manager changed or deleted the copy. */
 export type Changed =
-  | { readonly type: "changed"; readonly resourceVersion: string }
+  | {
+      readonly type: "changed";
+      readonly resourceVersion: string;
+      /** The refusal of fields that other managers own, which were given up for the first time. */
+      readonly conflict?: KubeError;
+    }
   | { readonly type: "moved" }
   | Refused;
 
@@ -125,7 +135,7 @@ export async function outlast<Key extends string, Answer>(
 export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "namespaces">): Promise<boolean> {
   const { member, resource, ref, object, signal } = wanted;
   const there = await findByList(member.client, resource, ref, signal);
-  if (there === undefined) return false;
+  if (there === undefined || isOfPodsAlone(there, object)) return false;
   const known = await recognize(wanted, there);
   if (known.type === "refused") throw known.error;
   return known.type === "made" || (known.type === "found" && ownerOf(there)?.uid === ownerOf(object)?.uid);
@@ -133,9 +143,10 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
 
 /** Rejects with KubeError unless the outcome is certain. */
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
-  const { member, namespaces, resource, ref, object, signal } = spec;
+  const { member, namespaces, resource, ref, object, fieldManager, signal } = spec;
+  const manager = fieldManager === undefined ? {} : { fieldManager };
   // The response carries no content, of a Secret least of all.
-  const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
+  const create = () => member.client.create(resource, object, { signal, metadataOnly: true, ...manager });
   try {
     const creating = ref.namespace === "" ? create() : namespaces.createIn(member, ref.namespace, signal, create);
     const { metadata } = await member.answerOf(creating);
@@ -145,17 +156,26 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     // An earlier create whose response was lost may have made the copy, and filled the quota that refuses this one.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined) {
-      return await recognize(spec, there);
+      return isOfPodsAlone(there, object) ? await markAgain(spec, there) : await recognize(spec, there);
     }
     if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", error };
   }
 }
 
+/** Reports whether a copy of a whole object would have the place of one that was made for pods. */
+function isOfPodsAlone(there: KubeObject, object: KubeObject): boolean {
+  const isWhole = ({ metadata }: KubeObject): boolean => metadata?.labels?.[WHOLE_KEY] !== undefined;
+  return isWhole(object) && !isWhole(there) && ownerOf(there)?.uid === ownerOf(object)?.uid;
+}
+
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
 async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
   if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
-  return hasLostMarks(there, spec.object, spec.hostId) ? await markAgain(spec, there) : { type: "foreign" };
+  const isOfThisHost = hasLostMarks(there, spec.object, spec.hostId);
+  return isOfThisHost || (spec.isAdopting === true && isUnowned(there))
+    ? await markAgain(spec, there)
+    : { type: "foreign" };
 }
 
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {
@@ -171,6 +191,92 @@ async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<
   }
 }
 
+/** A server-side apply of a copy. */
+export interface CopyApply<T extends KubeObject> extends Place<T> {
+  readonly fieldManager: string;
+  /** The copy was created and never applied. */
+  readonly isNew: boolean;
+  /** Fields of other managers of which the author was told. */
+  readonly knownConflicts: readonly string[];
+  /** Returns the object to apply, without fields that other managers own. */
+  readonly object: (givenUp: readonly string[]) => T;
+}
+
+// Each attempt gives up all fields that the API server named.
+const MOST_CONFLICTS = 5;
+
+/** Never forces: fields that another manager owns stay its own. */
+async function applyCopy<T extends KubeObject>(change: CopyApply<T>): Promise<Changed> {
+  const { member, resource, ref, fieldManager, object, signal } = change;
+  const options = { signal, metadataOnly: true, fieldManager };
+  const givenUp: string[] = [];
+  let conflict: KubeError | undefined;
+  let resourceVersion = change.isNew ? await ownAsApplied(change) : undefined;
+  for (let attempt = 0; ; attempt += 1) {
+    const wanted = object(givenUp);
+    const body =
+      resourceVersion === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
+    try {
+      const { metadata } = await member.client.patch(resource, ref, { type: "apply", body }, options);
+      ({ resourceVersion } = metadata);
+      return { type: "changed", resourceVersion, ...(conflict === undefined ? {} : { conflict }) };
+    } catch (error) {
+      if (isLastingRefusal(error)) return { type: "refused", error };
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      const fields = fieldsOfOthers(error);
+      const isStuck = attempt === MOST_CONFLICTS || fields.every((field) => givenUp.includes(field));
+      if (isStuck) return fields.length === 0 ? { type: "moved" } : { type: "refused", error };
+      if (!fields.every((field) => change.knownConflicts.includes(field))) conflict ??= error;
+      givenUp.push(...fields);
+    }
+  }
+}
+
+function fieldsOfOthers({ details }: KubeError): string[] {
+  const conflicts = details?.causes.filter(({ type }) => type === "FieldManagerConflict") ?? [];
+  return conflicts.flatMap(({ field }) => field ?? []);
+}
+
+// The manager of writes that name none: copies for pods, which may become a whole object's.
+const CLIENT_MANAGER = "legation";
+
+/**
+ * Turns the fields that were written otherwise, at the creation say, into applied ones: the API server removes only what its
+ * manager applied before (k8s.io/client-go/util/csaupgrade does so for kubectl).
+ */
+async function ownAsApplied<T extends KubeObject>(change: CopyApply<T>): Promise<string | undefined> {
+  const { member, resource, ref, fieldManager, signal } = change;
+  const there = await findByList(member.client, resource, ref, signal);
+  const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
+  const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
+    subresource === undefined && (manager === fieldManager || manager === CLIENT_MANAGER);
+  const [first, ...rest] = managedFields.filter(isOurs);
+  if (first === undefined) return resourceVersion;
+  const fieldsV1 = rest.reduce((all, entry) => union(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
+  const applied = { ...first, manager: fieldManager, operation: "Apply", fieldsV1 };
+  const body = [
+    { op: "test", path: "/metadata/uid", value: uid },
+    { op: "replace", path: "/metadata/resourceVersion", value: resourceVersion },
+    {
+      op: "replace",
+      path: "/metadata/managedFields",
+      value: [applied, ...managedFields.filter((one) => !isOurs(one))],
+    },
+  ];
+  const { metadata } = await member.client.patch(resource, ref, { type: "json", body }, { signal, metadataOnly: true });
+  return metadata.resourceVersion;
+}
+
+/** Returns the union of two sets of fields, which are trees of objects. */
+function union(one: object, other: object): object {
+  const both: Record<string, unknown> = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    const own = both[key];
+    both[key] = isJsonObject(own) && isJsonObject(value) ? union(own, value) : value;
+  }
+  return both;
+}
+
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */
 function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): boolean {
   const owner = ownerOf(there);
@@ -179,15 +285,21 @@ function hasLostMarks(there: KubeObject, object: KubeObject, hostId: string): bo
   return host === hostId && owner.uid === ownerOf(object)?.uid;
 }
 
+/** Reports whether an object is no other host's copy. */
+function isUnowned({ metadata }: KubeObject): boolean {
+  return metadata?.labels?.[HOST_LABEL] === undefined;
+}
+
 /** The copy's other fields are compared once the watch shows it. */
 async function markAgain<T extends KubeObject>(
-  { member, resource, ref, object, signal }: Omit<CopySpec<T>, "namespaces" | "hostId">,
+  { member, resource, ref, object, fieldManager, signal }: Omit<CopySpec<T>, "namespaces" | "hostId">,
   { metadata: { uid, resourceVersion } }: Stored<T>,
 ): Promise<Made> {
+  const options = { signal, metadataOnly: true, ...(fieldManager === undefined ? {} : { fieldManager }) };
   const { labels, annotations } = object.metadata ?? {};
   const body = { metadata: { uid, resourceVersion, labels: marksOf(labels), annotations: marksOf(annotations) } };
   try {
-    await member.client.patch(resource, ref, { type: "merge", body }, { signal, metadataOnly: true });
+    await member.client.patch(resource, ref, { type: "merge", body }, options);
     return { type: "made", uid };
   } catch (error) {
     if (isKubeError(error, "Conflict", "NotFound")) return { type: "gone" };
@@ -234,6 +346,10 @@ export class CopyWriter<Key extends string> {
 
   change<T extends KubeObject>(key: Key, wanted: CopyChange<T>): Promise<Changed | Failing> {
     return this.#outlast(key, wanted.member, () => changeCopy(wanted));
+  }
+
+  apply<T extends KubeObject>(key: Key, wanted: CopyApply<T>): Promise<Changed | Failing> {
+    return this.#outlast(key, wanted.member, () => applyCopy(wanted));
   }
 
   async delete<T extends KubeObject>(

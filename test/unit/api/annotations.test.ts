@@ -116,7 +116,7 @@ describe("a malformed value is reported with key, fault and remedy", () => {
     [
       "something",
       "west",
-      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api, legation.dev/mode, legation.dev/overflow-after, legation.dev/whole",
+      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api, legation.dev/mode, legation.dev/overflow-after, legation.dev/whole, legation.dev/on-conflict, legation.dev/on-delete",
     ],
     [
       "group",

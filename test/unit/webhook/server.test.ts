@@ -185,7 +185,7 @@ test("closes the connection of a second call only", async () => {
   const manifests = await loadManifests(MANIFESTS);
   const configuration = z.object({ webhooks: z.array(entry) });
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
-  expect(entries).toHaveLength(14);
+  expect(entries).toHaveLength(15);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
     // The request as an API server sends it.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;

@@ -75,6 +75,12 @@ export class PodRules {
     return this.#namespace(metadata) !== undefined;
   }
 
+  /** Returns the labels of an opted-in namespace. */
+  namespaceLabels(name: string): Readonly<Record<string, string>> | undefined {
+    const namespace = this.#namespace({ namespace: name });
+    return namespace && (namespace.metadata.labels ?? {});
+  }
+
   merged(pod: Stored<Pod>): Merged | undefined {
     const { classes } = this.#options;
     const namespace = (name: string): Namespace | undefined => this.#namespace({ namespace: name });

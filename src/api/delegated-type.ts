@@ -1,0 +1,126 @@
+import { z } from "zod";
+import { type ClusterCondition, conditionSchema } from "./cluster.ts";
+import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
+
+/** An object of any type. */
+export interface AnyObject extends KubeObject {
+  readonly [field: string]: unknown;
+}
+
+/** An API whose annotated objects members get copies of. */
+export interface DelegatedTypeSpec {
+  /** Absent or empty: the core group. */
+  readonly group?: string;
+  readonly version: string;
+  readonly kind: string;
+  /** Name of the resource in URLs, e.g. `certificates`. */
+  readonly plural: string;
+  readonly scope?: "Namespaced" | "Cluster";
+  /** JSON pointers of fields that each member keeps for itself; `*` stands for any item of a list or key of a map. */
+  readonly retain?: readonly string[];
+  /** Numbers of the status that are summed over the members, e.g. `readyReplicas`. */
+  readonly sum?: readonly string[];
+}
+
+export interface DelegatedTypeStatus {
+  readonly conditions?: readonly ClusterCondition[];
+  /** Objects of the type on the host that members get. */
+  readonly objects?: number;
+  /** Objects that some member lacks, or has in another version. */
+  readonly waiting?: number;
+}
+
+/** A type of which members get whole objects: the one rule for its group and plural. */
+export interface DelegatedType {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: DelegatedTypeSpec;
+  readonly status?: DelegatedTypeStatus;
+}
+
+// Their controllers on the host cannot be told to stay away, or Legation copies or delegates them by its own rules.
+const RESERVED = {
+  "": [
+    "bindings",
+    "endpoints",
+    "events",
+    "nodes",
+    "persistentvolumeclaims",
+    "persistentvolumes",
+    "pods",
+    "replicationcontrollers",
+    "serviceaccounts",
+  ],
+  apps: ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"],
+  batch: ["cronjobs", "jobs"],
+} as const;
+
+const nameRule = {
+  rule: "self.metadata.name == (self.spec.?group.orValue('') == '' ? self.spec.plural : self.spec.plural + '.' + self.spec.group)",
+  message:
+    "metadata.name must be the plural, a dot and the group, e.g. certificates.cert-manager.io; of the core group the plural alone",
+};
+const reservedRules = [
+  {
+    rule: `!(self.spec.?group.orValue('') in ['legation.dev', 'events.k8s.io', 'coordination.k8s.io', 'metrics.k8s.io'])`,
+    message: "objects of this group belong to the cluster that they are in",
+  },
+  ...Object.entries(RESERVED).map(([group, plurals]) => ({
+    rule: `self.spec.?group.orValue('') != '${group}' || !(self.spec.plural in [${plurals.map((plural) => `'${plural}'`).join(", ")}])`,
+    message:
+      group === "batch"
+        ? "Jobs run whole in members without a DelegatedType; a CronJob stays on the host, and its Jobs go to members"
+        : "the host has a controller for this type, which cannot be told to leave an object alone; delegate its pods instead",
+  })),
+];
+
+const lowercase = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
+const pointer = "^(/[^/]+)+$";
+
+const specSchema = z.object({
+  group: z
+    .string()
+    .max(253)
+    .describe("API group, e.g. cert-manager.io. Absent or empty: the core group.")
+    .exactOptional(),
+  version: z
+    .string()
+    .regex(new RegExp(lowercase))
+    .max(63)
+    .describe("Version in which objects are read and written, e.g. v1."),
+  kind: z.string().min(1).max(63).describe("Kind of the objects, e.g. Certificate."),
+  plural: z.string().regex(new RegExp(lowercase)).max(63).describe("Name of the resource in URLs, e.g. certificates."),
+  scope: z.enum(["Namespaced", "Cluster"]).describe("Default: Namespaced.").exactOptional(),
+  retain: z
+    .array(z.string().regex(new RegExp(pointer)).max(256))
+    .max(64)
+    .describe(
+      "JSON pointers of fields that each member keeps for itself, e.g. /spec/replicas under an autoscaler of the member. " +
+        "A * stands for any item of a list or key of a map.",
+    )
+    .exactOptional(),
+  sum: z
+    .array(z.string().min(1).max(63))
+    .max(64)
+    .describe("Numbers of the status that are summed over the members, e.g. readyReplicas.")
+    .exactOptional(),
+});
+
+const statusSchema = z.object({
+  conditions: z
+    .array(conditionSchema)
+    .max(8)
+    .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
+    .exactOptional(),
+  objects: z.int().min(0).describe("Objects of the host that members get.").exactOptional(),
+  waiting: z.int().min(0).describe("Objects that some member lacks, or has in another version.").exactOptional(),
+});
+
+/** The schema from which the CustomResourceDefinition is generated. */
+export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status">> = z
+  .object({ spec: specSchema, status: statusSchema.exactOptional() })
+  .describe(
+    "A type of which members get whole objects: those of opted-in namespaces with the annotation legation.dev/whole.",
+  )
+  .meta({ "x-kubernetes-validations": [nameRule, ...reservedRules] });

@@ -1,0 +1,50 @@
+import type { AnyObject } from "../../api/delegated-type.ts";
+import type { JsonObject } from "../../api/json.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import type { Holder } from "../../copies/object-status.ts";
+import type { HeldWrites } from "../../runtime/held-writes.ts";
+
+/** The write of a status, to the write guard. */
+export const STATUS = "status";
+
+/** A member that gets an object, or still has a copy of it. */
+export interface Place extends Holder {
+  /** Why the member does not get the object. Absent: it gets it. */
+  readonly excluded?: string;
+  /** The member answers, and its copies are known. */
+  readonly isUsable: boolean;
+  /** Why the member has no copy, or another version. */
+  readonly refusal?: string;
+}
+
+/** Everything that a decision on one object depends on. */
+export interface Observed {
+  readonly object: Stored<AnyObject>;
+  /** The DelegatedType is being deleted: objects are released, and copies stay as they are. */
+  readonly isRetired: boolean;
+  /** Why no member is looked for. */
+  readonly problem?: string;
+  readonly places: readonly Place[];
+  readonly sum: readonly string[];
+  /** When the last status was sent; epoch ms. */
+  readonly statusSentAt?: number;
+  /** Writes that the host refuses, or that another manager undoes. */
+  readonly held?: HeldWrites;
+}
+
+/** A write on the host. Each has the object's resourceVersion or uid as its precondition. */
+export type Action =
+  /** Adds the finalizer, without which nothing is created in a member. */
+  | { readonly type: "hold"; readonly object: Stored<AnyObject> }
+  | { readonly type: "status"; readonly object: Stored<AnyObject>; readonly status: JsonObject }
+  /** Lets the object go, after these members were asked for a copy. */
+  | { readonly type: "release"; readonly object: Stored<AnyObject>; readonly members: readonly string[] }
+  | { readonly type: "report"; readonly object: Stored<AnyObject>; readonly message: string };
+
+/** Actions for one object, and when to look again without an event. */
+export interface ObjectDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}

@@ -1,0 +1,304 @@
+import { createHash } from "node:crypto";
+import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { WHOLE_FINALIZER } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import { selectorMatches } from "../../api/label-selector.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { CopiedKind } from "../../copies/kind.ts";
+import { delegatedKind, isOrphaning, isWanted } from "../../copies/objects.ts";
+import { findByList } from "../../kube/list.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { Controller } from "../../runtime/controller.ts";
+import { WriteGuard } from "../../runtime/write-guard.ts";
+import { Copier } from "../copying/copier.ts";
+import type { CopyRef, ObjectName, Source } from "../copying/model.ts";
+import type { PodCopierOptions } from "../copying/pod-copier.ts";
+import type { PodRules } from "../delegation/placement/pod-rules.ts";
+import type { RestoredHost } from "../restored-host.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import type { Action, Observed, Place } from "./model.ts";
+import { isDefinitionDeleted, removeMarks } from "./orphan.ts";
+
+/** The rules of authors and operators. */
+export type ObjectRules = Pick<PodRules, "parse" | "namespaceLabels">;
+
+export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
+  readonly restoredHost: RestoredHost;
+  readonly rules: ObjectRules;
+  /** Counts and failures of the type may have changed. */
+  readonly onChange: () => void;
+}
+
+// A copy that the host has after all, or that an operator has to look at, is asked for again.
+const KEPT_MS = 60_000;
+
+/** Gives the annotated objects of one type to members, and writes their status back. The copier keeps the copies. */
+export class ObjectController {
+  readonly #options: ObjectControllerOptions;
+  readonly #type: DelegatedType;
+  readonly #kind: CopiedKind<AnyObject>;
+  readonly #copier: Copier<AnyObject>;
+  readonly #guard: WriteGuard<ObjectKey>;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  /** When each object's status was last sent; epoch ms. Losing it costs one write. */
+  readonly #statusSentAt = new Map<ObjectKey, number>();
+  #parsed = new WeakMap<Stored<AnyObject>, ParsedPlacement>();
+  #isRetired = false;
+
+  constructor(type: DelegatedType, options: ObjectControllerOptions) {
+    this.#options = options;
+    this.#type = type;
+    this.#kind = delegatedKind(type, shortDigest);
+    const { host, registry, recorder, clock, identity } = options;
+    const { kind } = this.#kind.resource;
+    const { name = kind } = type.metadata;
+    this.#guard = new WriteGuard({ clock });
+    this.#copier = new Copier<AnyObject>({
+      ...options,
+      name: `whole-object-copies`,
+      kinds: [this.#kind],
+      clause: "",
+      users: {
+        areKnown: () => !this.#isRetired && this.#copier.sources.isRead(kind, ""),
+        use: (_member, _ref, source) => ({
+          demand: source.state === "present" && isHeld(source.object) ? "needed" : "kept",
+        }),
+        anyNeeds: () => true,
+        sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
+        onCopy: (_member, ref) => {
+          this.#loop.enqueue(objectKey(ref));
+          options.onChange();
+        },
+        onSource: (_kind, { metadata }) => {
+          this.#loop.enqueue(objectKey(metadata));
+          options.onChange();
+        },
+        onSources: () => this.#onRead(),
+        onMember: (member) => this.#onMember(member),
+        onMemberState: () => this.enqueueAll(),
+      },
+      beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
+    });
+    const executor = new Executor({
+      host,
+      identity,
+      registry,
+      recorder,
+      guard: this.#guard,
+      clock,
+      kind: this.#kind,
+      onStatus: (key) => this.#statusSentAt.set(key, clock.now()),
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "whole-objects",
+        observe: (key) => this.#observe(key),
+        identify: () => ({ type: name }),
+        decide,
+        execute: (action, context) => executor.execute(action, context),
+      },
+      options,
+    );
+  }
+
+  start(): void {
+    this.#copier.sources.need(this.#kind.resource.kind, "");
+    this.#copier.onMembers();
+  }
+
+  async stop(): Promise<void> {
+    await this.#copier.stop();
+    await this.#loop.stop();
+  }
+
+  /** Releases all objects, and leaves their copies as they are. */
+  retire(): void {
+    this.#isRetired = true;
+    this.enqueueAll();
+  }
+
+  onMembers(): void {
+    this.#copier.onMembers();
+    this.enqueueAll();
+  }
+
+  onMember(member: Member): void {
+    this.#copier.onMember(member);
+    this.enqueueAll();
+  }
+
+  /** The namespaces' annotations, or the defaults of all, have changed. */
+  onDefaults(): void {
+    this.#parsed = new WeakMap();
+    this.#enqueueCopies();
+    this.enqueueAll();
+  }
+
+  enqueueAll(): void {
+    for (const { metadata } of this.objects()) this.#loop.enqueue(objectKey(metadata));
+    this.#options.onChange();
+  }
+
+  objects(): readonly Stored<AnyObject>[] {
+    return this.#copier.sources.all(this.#kind.resource.kind);
+  }
+
+  /** Returns how many objects some member lacks, or has in another version. */
+  waiting(): number {
+    const isWaiting = (object: Stored<AnyObject>): boolean =>
+      this.#placesOf(object).some(({ excluded, inStep }) => excluded === undefined && !inStep);
+    return this.objects().filter((object) => isWanted(object) && isWaiting(object)).length;
+  }
+
+  /** Returns why objects of the type cannot be read on the host, or in a member. */
+  failure(): string | undefined {
+    const here = this.#copier.sources.failure(this.#kind.resource.kind, "");
+    if (here !== undefined) return here;
+    const there = this.#options.registry.members().flatMap((member) => {
+      const reason = member.reachable ? this.#copier.copies.failing(member) : undefined;
+      return reason === undefined ? [] : [`${member.name}: ${reason}`];
+    });
+    return there.length === 0 ? undefined : there.join("; ");
+  }
+
+  /** Reports whether the host's objects were read. */
+  get isRead(): boolean {
+    return this.#copier.sources.isRead(this.#kind.resource.kind, "");
+  }
+
+  #onRead(): void {
+    for (const member of this.#options.registry.members()) this.#copier.onMember(member);
+    this.enqueueAll();
+  }
+
+  #onMember(member: Member): void {
+    this.#enqueueCopies(member);
+    this.enqueueAll();
+  }
+
+  #enqueueCopies(only?: Member): void {
+    const members = only === undefined ? this.#options.registry.members() : [only];
+    for (const object of this.objects()) {
+      const name = this.#copier.nameOf(this.#kind.resource.kind, object);
+      for (const member of members) this.#copier.enqueue({ member: member.name, ...name });
+    }
+  }
+
+  /** Gives the object to the members that its author and their operators select. */
+  #sourceFor(member: Member, source: Source<AnyObject>): Source<AnyObject> {
+    if (source.state !== "present") return source;
+    const { object } = source;
+    if (!isWanted(object)) return { state: "missing" };
+    const problem = this.#problemOf(object);
+    if (problem !== undefined) return { state: "unknown", message: problem };
+    return this.#exclusion(object, member) === undefined ? source : { state: "missing" };
+  }
+
+  #parse(object: Stored<AnyObject>): ParsedPlacement {
+    const known = this.#parsed.get(object) ?? this.#options.rules.parse({ metadata: object.metadata });
+    this.#parsed.set(object, known);
+    return known;
+  }
+
+  #problemOf(object: Stored<AnyObject>): string | undefined {
+    const { namespace } = object.metadata;
+    if (namespace !== undefined && this.#options.rules.namespaceLabels(namespace) === undefined) {
+      return `namespace ${namespace} is not opted in`;
+    }
+    const parsed = this.#parse(object);
+    return parsed.ok ? undefined : problemsText(parsed);
+  }
+
+  /** Returns why the member does not get the object. */
+  #exclusion(object: Stored<AnyObject>, member: Member): string | undefined {
+    const { namespace = "" } = object.metadata;
+    const parsed = this.#parse(object);
+    const candidate = member.candidate();
+    if (candidate.closed?.reason === "ClusterBeingRemoved") return candidate.closed.message;
+    const labels = this.#options.rules.namespaceLabels(namespace) ?? {};
+    if (candidate.admits !== undefined && !selectorMatches(candidate.admits, labels)) {
+      return `its namespaceSelector does not admit namespace ${namespace}`;
+    }
+    return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const { name, namespace = "" } = objectRef(key);
+    const source = this.#copier.sources.of({ kind: this.#kind.resource.kind, namespace, name });
+    if (source.state !== "present") {
+      if (source.state === "missing") {
+        this.#guard.forget(key);
+        this.#statusSentAt.delete(key);
+      }
+      return undefined;
+    }
+    const { object } = source;
+    const problem = this.#problemOf(object);
+    const statusSentAt = this.#statusSentAt.get(key);
+    const held = this.#guard.of(key);
+    return {
+      object,
+      isRetired: this.#isRetired,
+      ...(problem === undefined ? {} : { problem }),
+      places: this.#placesOf(object),
+      sum: this.#type.spec.sum ?? [],
+      ...(statusSentAt === undefined ? {} : { statusSentAt }),
+      ...(held === undefined ? {} : { held }),
+    };
+  }
+
+  #placesOf(object: Stored<AnyObject>): Place[] {
+    const name = this.#copier.nameOf(this.#kind.resource.kind, object);
+    return this.#options.registry.members().map((member) => this.#placeIn(member, name, object));
+  }
+
+  #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
+    const excluded = this.#exclusion(object, member);
+    const copy = this.#copier.copies.of(member, name.kind, name.namespace, name.name);
+    const { drift, refusal, ofSource } = this.#copier.standing(member, name);
+    return {
+      member: member.name,
+      ...(excluded === undefined ? {} : { excluded }),
+      isUsable: member.reachable && this.#copier.copies.isCurrent(member),
+      ...(copy === undefined ? {} : { copy }),
+      inStep: ofSource && drift === "none",
+      ...(refusal === undefined ? {} : { refusal: refusal.message }),
+    };
+  }
+
+  /**
+   * Asks the host whether the copy's object is gone, or not for the member any more. Returns for how long the copy stays; ms.
+   * An orphaned copy stays for good, as an object of the member's own.
+   */
+  async #keptFor(
+    member: Member,
+    ref: CopyRef,
+    { copy, signal }: { readonly copy: Stored<AnyObject>; readonly signal: AbortSignal },
+  ): Promise<number | undefined> {
+    const { host, restoredHost } = this.#options;
+    const { resource } = this.#kind;
+    const found = await findByList(host, resource, ref, signal);
+    if (found === undefined) {
+      if (restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata)) return KEPT_MS;
+      await restoredHost.confirm(member.name, resource.plural, signal);
+      return undefined;
+    }
+    if (found.metadata.uid !== ownerOf(copy)?.uid) return undefined;
+    if (isWanted(found) && this.#exclusion(found, member) === undefined) return KEPT_MS;
+    if (found.metadata.deletionTimestamp === undefined) return undefined;
+    if (!isOrphaning(found) && !(await isDefinitionDeleted(host, resource, signal))) return undefined;
+    await removeMarks({ client: member.client, resource, copy, signal });
+    return KEPT_MS;
+  }
+}
+
+function isHeld({ metadata: { finalizers = [] } }: Stored<AnyObject>): boolean {
+  return finalizers.includes(WHOLE_FINALIZER);
+}
+
+// Two versions of one object are told apart by it, and no more.
+function shortDigest(text: string): string {
+  return createHash("sha256").update(text).digest("base64").slice(0, 22);
+}

@@ -1,0 +1,188 @@
+import type { DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
+import { jsonEqual } from "../../api/json.ts";
+import { TYPE_FINALIZER } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import { delegatedTypes } from "../../api/resources.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
+import type { Events } from "../../runtime/event-bus.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import type { ControllerEvents } from "../events.ts";
+import { ObjectController, type ObjectControllerOptions } from "./object-controller.ts";
+
+export interface TypesControllerOptions extends Omit<ObjectControllerOptions, "onChange"> {
+  readonly events: Events<ControllerEvents>;
+}
+
+interface Observed {
+  readonly type: Stored<DelegatedType>;
+  readonly running: ObjectController | undefined;
+}
+
+type Action =
+  | { readonly type: "patch"; readonly object: Stored<DelegatedType>; readonly finalizers: readonly string[] }
+  | { readonly type: "status"; readonly object: Stored<DelegatedType>; readonly status: DelegatedTypeStatus };
+
+// Counts change with each object.
+const STATUS_PAUSE_MS = 5_000;
+
+/** Runs one controller for each DelegatedType, and reports how many objects wait. */
+export class TypesController {
+  readonly #options: TypesControllerOptions;
+  readonly #types: Reflector<DelegatedType>;
+  readonly #running = new Map<
+    ObjectKey,
+    { readonly spec: DelegatedType["spec"]; readonly controller: ObjectController }
+  >();
+  readonly #stopping = new Set<Promise<void>>();
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #due = new Map<ObjectKey, Timer>();
+
+  constructor(options: TypesControllerOptions) {
+    this.#options = options;
+    const { host, clock, log, events } = options;
+    this.#types = new Reflector<DelegatedType>({
+      client: host,
+      resource: delegatedTypes,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onType(objectKey(object.metadata)),
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "delegated-types",
+        observe: (key) => this.#observe(key),
+        decide: (observed, _now, wall) => decide(observed, wall),
+        execute: (action, context) => this.#execute(action, context),
+      },
+      options,
+    );
+    events.on("cluster", () => this.#each((controller) => controller.onMembers()));
+    events.on("connection", (member) => {
+      if (member.reachable) this.#each((controller) => controller.onMember(member));
+    });
+    events.on("defaultsChanged", () => this.#each((controller) => controller.onDefaults()));
+  }
+
+  start(): void {
+    this.#types.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#types.stop();
+    for (const timer of this.#due.values()) timer.cancel();
+    await this.#loop.stop();
+    await Promise.all([...this.#running.values()].map(({ controller }) => controller.stop()));
+    await Promise.all(this.#stopping);
+  }
+
+  #each(act: (controller: ObjectController) => void): void {
+    for (const { controller } of this.#running.values()) act(controller);
+  }
+
+  #onType(key: ObjectKey): void {
+    const type = this.#types.store.get(key);
+    if (type === undefined) {
+      this.#end(key);
+    } else {
+      const controller = this.#run(key, type);
+      if (type.metadata.deletionTimestamp !== undefined) controller.retire();
+    }
+    this.#loop.enqueue(key);
+  }
+
+  #run(key: ObjectKey, type: Stored<DelegatedType>): ObjectController {
+    const running = this.#running.get(key);
+    if (running !== undefined && jsonEqual(running.spec, type.spec)) return running.controller;
+    this.#end(key);
+    const controller = new ObjectController(type, { ...this.#options, onChange: () => this.#later(key) });
+    this.#running.set(key, { spec: type.spec, controller });
+    controller.start();
+    return controller;
+  }
+
+  #end(key: ObjectKey): void {
+    const running = this.#running.get(key);
+    if (running === undefined) return;
+    this.#running.delete(key);
+    const stopped = running.controller.stop();
+    this.#stopping.add(stopped);
+    void stopped.finally(() => this.#stopping.delete(stopped));
+  }
+
+  #later(key: ObjectKey): void {
+    if (this.#due.has(key)) return;
+    const timer = this.#options.clock.after(STATUS_PAUSE_MS, () => {
+      this.#due.delete(key);
+      this.#loop.enqueue(key);
+    });
+    this.#due.set(key, timer);
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const type = this.#types.store.get(key);
+    return type && { type, running: this.#running.get(key)?.controller };
+  }
+
+  async #execute(action: Action, { key, signal }: ActionContext<ObjectKey>): Promise<Expectation<Observed>> {
+    const { metadata } = action.object;
+    const { resourceVersion } = metadata;
+    const changed: Expectation<Observed> = ({ type }) => type.metadata.resourceVersion !== resourceVersion;
+    const { host } = this.#options;
+    try {
+      if (action.type === "patch") {
+        const body = { metadata: { resourceVersion, finalizers: action.finalizers } };
+        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal });
+      } else {
+        const body = { metadata: { resourceVersion }, status: action.status };
+        await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal, subresource: "status" });
+      }
+    } catch (error) {
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return changed;
+  }
+}
+
+function decide(
+  { type, running }: Observed,
+  wall: number,
+): { readonly actions: readonly Action[]; readonly outcome: string } {
+  const { deletionTimestamp, finalizers = [] } = type.metadata;
+  const isHeld = finalizers.includes(TYPE_FINALIZER);
+  if (deletionTimestamp !== undefined) {
+    const isLeft = running !== undefined && (!running.isRead || running.objects().length > 0);
+    if (isLeft || !isHeld) return { actions: [], outcome: "Retiring" };
+    const others = finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER);
+    return { actions: [{ type: "patch", object: type, finalizers: others }], outcome: "Retired" };
+  }
+  if (!isHeld) {
+    return {
+      actions: [{ type: "patch", object: type, finalizers: [...finalizers, TYPE_FINALIZER] }],
+      outcome: "Holding",
+    };
+  }
+  if (running === undefined) return { actions: [], outcome: "NotRunning" };
+  const status = statusOf(type, running, wall);
+  if (jsonEqual(status, type.status)) return { actions: [], outcome: "InStep" };
+  return { actions: [{ type: "status", object: type, status }], outcome: "Reporting" };
+}
+
+function statusOf(type: Stored<DelegatedType>, running: ObjectController, wall: number): DelegatedTypeStatus {
+  const failure = running.failure();
+  const before = type.status?.conditions?.find((condition) => condition.type === "Ready");
+  const status = failure !== undefined ? "False" : running.isRead ? "True" : "Unknown";
+  const now = `${new Date(wall).toISOString().slice(0, -5)}Z`;
+  const condition = {
+    type: "Ready",
+    status,
+    reason: failure !== undefined ? "NotRead" : status === "True" ? "Following" : "Starting",
+    message:
+      failure ??
+      (status === "True" ? "objects are read here and in all members that answer" : "objects are being read"),
+    lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
+    ...(type.metadata.generation === undefined ? {} : { observedGeneration: type.metadata.generation }),
+  } as const;
+  return { conditions: [condition], objects: running.objects().length, waiting: running.waiting() };
+}

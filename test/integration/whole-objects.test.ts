@@ -1,0 +1,301 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { AnyObject } from "../../src/api/delegated-type.ts";
+import { DELEGATION_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
+import { delegatedTypes } from "../../src/api/resources.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { configMaps, events } from "../../src/kube/resources.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
+
+useLegation();
+const clients = useClients();
+const WEST = { "legation.dev/clusters": "west" };
+const TYPES = ["configmaps", "secrets"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
+
+beforeAll(async () => {
+  await kubectl(hostCluster(), ["apply", ...TYPES]);
+  await installWidgets({ cluster: hostCluster(), client: clients().host }, [
+    memberCluster("west"),
+    memberCluster("east"),
+  ]);
+});
+
+// Later files share the clusters.
+afterAll(async () => {
+  await removeWidgets(hostCluster(), [memberCluster("west"), memberCluster("east")]);
+  await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...TYPES]);
+});
+
+function newNamespace(): Promise<string> {
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  return freshNamespace(all, { labels: { [DELEGATION_LABEL]: "annotated" }, onFinished: afterFile });
+}
+
+function configMap(namespace: string, data: Record<string, string>, annotations = {}): Promise<Stored<ConfigMap>> {
+  return clients().host.create(configMaps, {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name: "settings", namespace, annotations: { [WHOLE_KEY]: "true", ...annotations } },
+    data,
+  });
+}
+
+function find(client: ClusterClient, namespace: string): Promise<Stored<ConfigMap> | undefined> {
+  return client.find(configMaps, { namespace, name: "settings" });
+}
+
+describe.concurrent("a ConfigMap with legation.dev/whole", () => {
+  test("is given to all members, follows changes and removed keys, and leaves them when it is deleted", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    const made = await configMap(namespace, { a: "1", "b.properties": "2" });
+    expect(made.metadata.finalizers).toContain(WHOLE_FINALIZER);
+    for (const member of [west, east]) {
+      const copy = await eventually(() => find(member, namespace), { what: "the copy" });
+      expect(copy.data).toEqual({ a: "1", "b.properties": "2" });
+    }
+    const body = { data: { a: "3", "b.properties": null } };
+    await host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body });
+    await eventuallyPasses(async () => {
+      for (const member of [west, east]) expect((await find(member, namespace))?.data).toEqual({ a: "3" });
+    });
+    await kubectl(hostCluster(), ["delete", "configmap/settings", "-n", namespace, "--timeout=30s"]);
+    for (const member of [west, east]) expect(await find(member, namespace)).toBeUndefined();
+  });
+
+  test("moves with its placement, and is taken back when the annotation goes", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    await configMap(namespace, { a: "1" }, WEST);
+    await eventually(() => find(west, namespace), { what: "the copy" });
+    expect(await find(east, namespace)).toBeUndefined();
+    const ref = { namespace, name: "settings" };
+    const to = (clusters: string) => ({ metadata: { annotations: { "legation.dev/clusters": clusters } } });
+    await host.patch(configMaps, ref, { type: "merge", body: to("east") });
+    await eventually(() => find(east, namespace), { what: "the copy in east" });
+    await eventuallyPasses(async () => expect(await find(west, namespace)).toBeUndefined());
+    await host.patch(configMaps, ref, { type: "merge", body: { metadata: { annotations: { [WHOLE_KEY]: null } } } });
+    await eventuallyPasses(async () => expect(await find(east, namespace)).toBeUndefined());
+    await eventuallyPasses(async () => {
+      const { finalizers = [], labels = {} } = (await host.get(configMaps, ref)).metadata;
+      expect({ finalizers, labels }).toEqual({ finalizers: [], labels: {} });
+    });
+  });
+});
+
+function widget(namespace: string, spec: object, annotations = {}): Promise<Stored<AnyObject>> {
+  return clients().host.create(widgets, {
+    apiVersion: "shop.example.com/v1",
+    kind: "Widget",
+    metadata: { name: "one", namespace, annotations: { [WHOLE_KEY]: "true", ...annotations } },
+    spec,
+  });
+}
+
+function findWidget(client: ClusterClient, namespace: string): Promise<Stored<AnyObject> | undefined> {
+  return client.find(widgets, { namespace, name: "one" });
+}
+
+function copyIn(client: ClusterClient, namespace: string): Promise<Stored<AnyObject>> {
+  return eventually(() => findWidget(client, namespace), { what: "the copy" });
+}
+
+/** Reports a status as an operator of the member does. */
+async function report(client: ClusterClient, namespace: string, ready: "True" | "False", more = {}): Promise<void> {
+  const { generation = 0 } = (await copyIn(client, namespace)).metadata;
+  const condition = {
+    type: "Ready",
+    status: ready,
+    reason: "Checked",
+    message: "seen",
+    lastTransitionTime: "2026-01-02T03:04:05Z",
+  };
+  const status = {
+    observedGeneration: generation,
+    conditions: [{ ...condition, observedGeneration: generation }],
+    ...more,
+  };
+  await client.patch(
+    widgets,
+    { namespace, name: "one" },
+    { type: "merge", body: { status } },
+    { subresource: "status" },
+  );
+}
+
+async function reasonsOf(namespace: string): Promise<string[]> {
+  const { items } = await clients().host.list(events, { namespace });
+  return items.filter(({ involvedObject: { name } }) => name === "one").map(({ reason = "" }) => reason);
+}
+
+describe.concurrent("a custom resource with legation.dev/whole", () => {
+  test("shows the status of its member, with the host's generations", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    await widget(namespace, { size: 1 }, WEST);
+    await report(west, namespace, "True", { url: "http://one" });
+    await kubectl(hostCluster(), ["wait", "--for=condition=Ready", "widget/one", "-n", namespace, "--timeout=30s"]);
+    expect((await findWidget(host, namespace))?.status).toMatchObject({ url: "http://one", observedGeneration: 1 });
+    expect(await findWidget(east, namespace)).toBeUndefined();
+    await host.patch(widgets, { namespace, name: "one" }, { type: "merge", body: { spec: { size: 2 } } });
+    await eventuallyPasses(async () => expect((await findWidget(west, namespace))?.spec).toMatchObject({ size: 2 }));
+    // The operator has not seen the change.
+    await eventuallyPasses(async () => {
+      const { status, metadata } = await host.get(widgets, { namespace, name: "one" });
+      expect(metadata.generation).toBe(2);
+      expect(status).toMatchObject({ observedGeneration: 1 });
+    });
+    await report(west, namespace, "True");
+    await eventuallyPasses(async () => {
+      expect((await findWidget(host, namespace))?.status).toMatchObject({ observedGeneration: 2 });
+    });
+  });
+
+  test("is Ready when it is in all members, and sums what its type says", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    await widget(namespace, {});
+    await report(west, namespace, "True", { readyReplicas: 2 });
+    await report(east, namespace, "False", { readyReplicas: 1 });
+    await eventuallyPasses(async () => {
+      expect((await findWidget(host, namespace))?.status).toMatchObject({
+        readyReplicas: 3,
+        conditions: [
+          { type: "Ready", status: "False", message: "east: False, Checked, seen; west: True, Checked, seen" },
+        ],
+      });
+    });
+    await report(east, namespace, "True", { readyReplicas: 4 });
+    await kubectl(hostCluster(), ["wait", "--for=condition=Ready", "widget/one", "-n", namespace, "--timeout=30s"]);
+    expect((await findWidget(host, namespace))?.status).toMatchObject({ readyReplicas: 6, observedGeneration: 1 });
+  });
+
+  test("leaves fields that its type retains, and those of other managers, to the member", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    await widget(namespace, { replicas: 1, size: 1, color: "red" }, WEST);
+    const ref = { namespace, name: "one" };
+    expect((await copyIn(west, namespace)).spec).toEqual({ size: 1, color: "red" });
+    const spec = { replicas: 7, size: 5, shape: "round" };
+    const body = { apiVersion: "shop.example.com/v1", kind: "Widget", metadata: { name: "one" }, spec };
+    await west.patch(widgets, ref, { type: "apply", body, force: true }, { fieldManager: "autoscaler" });
+    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["FieldConflict"]));
+    // The given-up field stays so; the others follow, and a removed one goes.
+    await host.patch(widgets, ref, { type: "merge", body: { metadata: { labels: { tier: "front" } } } });
+    await eventuallyPasses(async () =>
+      expect((await findWidget(west, namespace))?.metadata.labels).toMatchObject({ tier: "front" }),
+    );
+    expect((await findWidget(west, namespace))?.spec).toEqual({ ...spec, color: "red" });
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { color: null } } });
+    await eventuallyPasses(async () => expect((await findWidget(west, namespace))?.spec).toEqual(spec));
+  });
+
+  test("leaves an object of the member's own alone, and takes it over when it is asked to", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    const own = {
+      apiVersion: "shop.example.com/v1",
+      kind: "Widget",
+      metadata: { name: "one", namespace },
+      spec: { own: true },
+    };
+    await eventually(() => west.create(widgets, own).catch(() => undefined), { what: "the member's own object" });
+    await widget(namespace, { size: 1 }, WEST);
+    await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["NotInMember"]));
+    expect((await findWidget(west, namespace))?.spec).toEqual({ own: true });
+    const body = {
+      metadata: { annotations: { "legation.dev/on-conflict": "adopt", "legation.dev/on-delete": "orphan" } },
+    };
+    await host.patch(widgets, { namespace, name: "one" }, { type: "merge", body });
+    await eventuallyPasses(async () =>
+      expect((await findWidget(west, namespace))?.spec).toEqual({ own: true, size: 1 }),
+    );
+    await kubectl(hostCluster(), ["delete", "widget/one", "-n", namespace, "--timeout=30s"]);
+    const left = await findWidget(west, namespace);
+    expect(left?.spec).toEqual({ own: true, size: 1 });
+    expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+
+  test("comes back when it is deleted or changed in the member", async () => {
+    const namespace = await newNamespace();
+    const { west } = clients();
+    await widget(namespace, { size: 1 }, WEST);
+    const { metadata } = await copyIn(west, namespace);
+    await west.patch(widgets, { namespace, name: "one" }, { type: "merge", body: { spec: null } });
+    await eventuallyPasses(async () => expect((await findWidget(west, namespace))?.spec).toEqual({ size: 1 }));
+    await west.delete(widgets, { namespace, name: "one" });
+    await eventuallyPasses(async () => {
+      const again = await findWidget(west, namespace);
+      expect(again?.spec).toEqual({ size: 1 });
+      expect(again?.metadata.uid).not.toBe(metadata.uid);
+    });
+  });
+});
+
+describe("a DelegatedType", () => {
+  test("counts its objects, and is refused for types that a controller of the host owns", async () => {
+    const { host } = clients();
+    await eventuallyPasses(async () => {
+      const type = await host.get(delegatedTypes, { name: "widgets.shop.example.com" });
+      expect(type.status?.conditions).toMatchObject([{ type: "Ready", status: "True" }]);
+      expect(type.status).toMatchObject({ waiting: 0 });
+    });
+    const spec = { group: "apps", version: "v1", kind: "Deployment", plural: "deployments" };
+    const object = {
+      apiVersion: "legation.dev/v1alpha1",
+      kind: "DelegatedType",
+      metadata: { name: "deployments.apps" },
+      spec,
+    };
+    await expect(host.create(delegatedTypes, object)).rejects.toThrow("delegate its pods instead");
+    const misnamed = {
+      ...object,
+      metadata: { name: "widgets" },
+      spec: { ...spec, group: "example.com", plural: "widgets" },
+    };
+    await expect(host.create(delegatedTypes, misnamed)).rejects.toThrow("metadata.name must be the plural");
+  });
+
+  test("is wanted before an object of the type is taken", async () => {
+    const namespace = await newNamespace();
+    const lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { name: "one", namespace, annotations: { [WHOLE_KEY]: "true" } },
+    };
+    const applied = kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(lease) });
+    await expect(applied).rejects.toThrow("no DelegatedType names it");
+  });
+
+  test("releases its objects when it is deleted, and leaves their copies", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    await widget(namespace, { size: 1 }, WEST);
+    await copyIn(west, namespace);
+    await kubectl(hostCluster(), ["delete", "delegatedtype/widgets.shop.example.com", "--timeout=30s"]);
+    expect((await findWidget(host, namespace))?.metadata.finalizers).toBeUndefined();
+    expect((await findWidget(west, namespace))?.spec).toEqual({ size: 1 });
+  });
+
+  test("created anew gives objects to members again, which keep them when the host loses the definition", async () => {
+    const namespace = await newNamespace();
+    const { west } = clients();
+    await installWidgets({ cluster: hostCluster(), client: clients().host }, []);
+    // The webhook may not know the type yet.
+    await eventuallyPasses(async () => {
+      await widget(namespace, { size: 1 }, WEST);
+    });
+    await copyIn(west, namespace);
+    await kubectl(hostCluster(), ["delete", "customresourcedefinition/widgets.shop.example.com", "--timeout=60s"]);
+    const left = await findWidget(west, namespace);
+    expect(left?.spec).toEqual({ size: 1 });
+    expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+});

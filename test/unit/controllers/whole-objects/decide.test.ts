@@ -1,0 +1,111 @@
+import { describe, expect, test } from "vitest";
+import type { AnyObject } from "../../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/whole-objects/decide.ts";
+import type { Observed, Place } from "../../../../src/controllers/whole-objects/model.ts";
+
+const NOW = 1_000_000;
+const READY = { phase: "Ready" };
+
+function object(metadata: object = {}, status?: object): Stored<AnyObject> {
+  const stored = {
+    name: "one",
+    uid: "u1",
+    resourceVersion: "1",
+    labels: { "legation.dev/whole": "true" },
+    finalizers: ["legation.dev/whole"],
+  };
+  return { metadata: { ...stored, ...metadata }, ...(status === undefined ? {} : { status }) };
+}
+
+function place(parts: Partial<Place> & { readonly status?: object } = {}): Place {
+  const { status, ...rest } = parts;
+  const copy = {
+    metadata: { name: "one", uid: "m1", resourceVersion: "5" },
+    ...(status === undefined ? {} : { status }),
+  };
+  return { member: "west", isUsable: true, inStep: true, copy, ...rest };
+}
+
+function without({ copy: _, ...rest }: Place): Place {
+  return rest;
+}
+
+function decided(observed: Partial<Observed>): unknown[] {
+  const whole = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
+  const { actions, outcome, requeueAt } = decide(whole, NOW);
+  const words = actions.map((action) => {
+    if (action.type === "release") return `release, asking ${action.members.join()}`;
+    return action.type === "report" ? `report ${action.message}` : action.type;
+  });
+  return [outcome, ...words, ...(requeueAt === undefined ? [] : [requeueAt - NOW])];
+}
+
+const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
+
+test.each<[string, Partial<Observed>, unknown[]]>([
+  ["waits for the copies of a deleted object", { object: object(DELETED) }, ["Removing"]],
+  [
+    "releases a deleted object when no member has it any more",
+    { object: object(DELETED), places: [without(place())] },
+    ["Releasing", "release, asking west"],
+  ],
+  [
+    "does not wait for members that do not answer",
+    { object: object(DELETED), places: [place({ isUsable: false }), without(place({ member: "east" }))] },
+    ["Releasing", "release, asking east"],
+  ],
+  [
+    "takes an object back that asks no more",
+    { object: object({ labels: { "legation.dev/whole": "false" } }) },
+    ["Removing"],
+  ],
+  [
+    "writes the finalizer before anything is created",
+    { object: object({ finalizers: [] }), places: [without(place())] },
+    ["Holding", "hold"],
+  ],
+  ["tells of annotations that cannot be read", { problem: "no" }, ["NotPlaced", "report no"]],
+  [
+    "tells why no member gets the object",
+    { places: [without(place({ excluded: "not named" })), without(place({ member: "east", excluded: "closed" }))] },
+    ["NotPlaced", "report west: not named; east: closed"],
+  ],
+  ["tells of a host without members", { places: [] }, ["NotPlaced", "report this cluster has no members"]],
+  ["writes no status without one", {}, ["InStep"]],
+  ["writes a status", { places: [place({ status: READY })] }, ["Following", "status"]],
+  ["writes no status that is there", { object: object({}, READY), places: [place({ status: READY })] }, ["InStep"]],
+  ["writes at most one a second", { places: [place({ status: READY })], statusSentAt: NOW - 400 }, ["Coalescing", 600]],
+  [
+    "keeps the status of a member that does not answer",
+    { object: object({}, READY), places: [place({ isUsable: false, status: { phase: "Old" } })] },
+    ["InStep"],
+  ],
+  [
+    "reads no status of a member that is not given the object",
+    {
+      places: [place({ status: READY }), place({ member: "east", excluded: "not named", status: { phase: "Other" } })],
+    },
+    ["Following", "status"],
+  ],
+  [
+    "releases the objects of a deleted type, and leaves their copies",
+    { isRetired: true },
+    ["Retired", "release, asking "],
+  ],
+  [
+    "leaves released objects of a deleted type alone",
+    { isRetired: true, object: object({ finalizers: [], labels: {} }) },
+    ["Retired"],
+  ],
+])("%s", (_, observed, expected) => {
+  expect(decided(observed)).toEqual(expected);
+});
+
+describe("a held status", () => {
+  test("waits until its hold ends, and another is written at once", () => {
+    const held = { status: { reason: "Refused", until: NOW + 5_000, content: JSON.stringify(READY) } } as const;
+    expect(decided({ held, places: [place({ status: READY })] })).toEqual(["StatusHeld", 5_000]);
+    expect(decided({ held, places: [place({ status: { phase: "Other" } })] })).toEqual(["Following", "status"]);
+  });
+});

@@ -1,0 +1,96 @@
+import { describe, expect, test } from "vitest";
+import type { AnyObject } from "../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import { type Holder, statusFrom } from "../../../src/copies/object-status.ts";
+
+const EARLIER = "2026-01-01T00:00:00Z";
+const LATER = "2026-01-02T00:00:00Z";
+
+function object(generation: number, status?: object): Stored<AnyObject> {
+  return {
+    metadata: { name: "one", uid: "u1", resourceVersion: "1", generation },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function holder(member: string, status?: object, { inStep = true, generation = 7 } = {}): Holder {
+  return { member, inStep, ...(status === undefined ? {} : { copy: object(generation, status) }) };
+}
+
+function condition(status: string, more: object = {}): object {
+  return { type: "Ready", status, reason: "Checked", message: "", lastTransitionTime: EARLIER, ...more };
+}
+
+describe("the status of an object in one member", () => {
+  test("is the copy's", () => {
+    const status = { url: "http://a", conditions: [condition("True")], list: [1, 2] };
+    expect(statusFrom(object(3), [holder("west", status)])).toEqual(status);
+  });
+
+  test("is none while the copy has none", () => {
+    expect(statusFrom(object(3), [holder("west")])).toBeUndefined();
+    expect(statusFrom(object(3), [])).toBeUndefined();
+  });
+
+  test.each([
+    ["the host's when the member has seen it", 7, true, 3],
+    ["a lower one when the member has not seen it", 6, true, 2],
+    ["a lower one when the copy is another version", 7, false, 2],
+  ])("has as its generation %s", (_, observedGeneration, inStep, expected) => {
+    const status = { observedGeneration, conditions: [condition("True", { observedGeneration })] };
+    expect(statusFrom(object(3), [holder("west", status, { inStep })])).toEqual({
+      observedGeneration: expected,
+      conditions: [condition("True", { observedGeneration: expected })],
+    });
+  });
+});
+
+describe("the status of an object in several members", () => {
+  test("has what all agree on, and sums", () => {
+    const west = holder("west", { phase: "Up", node: "a", ready: 2, total: 3 });
+    const east = holder("east", { phase: "Up", node: "b", ready: 1 });
+    expect(statusFrom(object(1), [west, east], ["ready", "total"])).toEqual({ phase: "Up", ready: 3, total: 3 });
+  });
+
+  test.each([
+    [["True", "True"], "True"],
+    [["True", "False"], "False"],
+    [["True", "Unknown"], "Unknown"],
+    [["Unknown", "False"], "False"],
+  ])("has of conditions %j the status %s", (states, expected) => {
+    const holders = states.map((state, index) => holder(`m${index}`, { conditions: [condition(state)] }));
+    expect(statusFrom(object(1), holders)).toMatchObject({ conditions: [{ type: "Ready", status: expected }] });
+  });
+
+  test("is Unknown while a member has no copy, and names it", () => {
+    const status = statusFrom(object(1), [holder("west", { conditions: [condition("True")] }), holder("east")]);
+    expect(status).toEqual({
+      conditions: [
+        {
+          type: "Ready",
+          status: "Unknown",
+          reason: "SeveralMembers",
+          message: "east: no such condition yet; west: True, Checked",
+          lastTransitionTime: EARLIER,
+        },
+      ],
+    });
+  });
+
+  test("keeps the time of a condition whose status stays", () => {
+    const holders = [
+      holder("west", { conditions: [condition("True")] }),
+      holder("east", { conditions: [condition("True", { lastTransitionTime: LATER })] }),
+    ];
+    const timeOf = (before: object): unknown => statusFrom(object(1, { conditions: [before] }), holders);
+    expect(timeOf(condition("True"))).toMatchObject({ conditions: [{ lastTransitionTime: EARLIER }] });
+    expect(timeOf(condition("False"))).toMatchObject({ conditions: [{ lastTransitionTime: LATER }] });
+  });
+
+  test("has the host's generation only when every member has seen it", () => {
+    const seen = holder("west", { observedGeneration: 7 });
+    expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 7 })])).toEqual({ observedGeneration: 3 });
+    expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 5 })])).toEqual({ observedGeneration: 2 });
+    expect(statusFrom(object(3), [seen, holder("east")])).toEqual({ observedGeneration: 0 });
+  });
+});

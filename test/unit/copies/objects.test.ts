@@ -1,0 +1,91 @@
+import { describe, expect, test } from "vitest";
+import type { AnyObject, DelegatedType } from "../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import { toCopy } from "../../../src/copies/kind.ts";
+import { delegatedKind } from "../../../src/copies/objects.ts";
+
+const HOST = { id: "host-1", name: "home" };
+const WIDGETS: DelegatedType = {
+  metadata: { name: "widgets.example.com" },
+  spec: { group: "example.com", version: "v1", kind: "Widget", plural: "widgets", retain: ["/spec/replicas"] },
+};
+const SERVICES: DelegatedType = {
+  metadata: { name: "services" },
+  spec: { version: "v1", kind: "Service", plural: "services" },
+};
+
+function kindOf(type: DelegatedType): ReturnType<typeof delegatedKind> {
+  return delegatedKind(type, (text) => text);
+}
+
+function source(fields: object, annotations: Record<string, string> = {}): Stored<AnyObject> {
+  const metadata = { name: "one", namespace: "team", uid: "u1", resourceVersion: "1", annotations };
+  return { apiVersion: "example.com/v1", kind: "Widget", metadata, status: { ready: true }, ...fields };
+}
+
+/** A copy as the member's API server stores it. */
+function stored(made: AnyObject, fields: object = {}): Stored<AnyObject> {
+  return { ...made, ...fields, metadata: { name: "one", ...made.metadata, uid: "m1", resourceVersion: "5" } };
+}
+
+describe("the copy of a whole object", () => {
+  const kind = kindOf(WIDGETS);
+
+  test("has what its author wrote, without status and retained fields", () => {
+    const copy = toCopy(kind, source({ spec: { replicas: 3, size: 1 }, data: { a: "1" }, extra: null }), HOST);
+    expect(copy).toMatchObject({ apiVersion: "example.com/v1", kind: "Widget", spec: { size: 1 }, data: { a: "1" } });
+    expect(copy).not.toHaveProperty("status");
+    expect(copy).not.toHaveProperty("spec.replicas");
+    expect(copy).not.toHaveProperty("extra");
+    expect(copy.metadata?.labels).toMatchObject({ "legation.dev/whole": "true" });
+  });
+
+  test("of a Service has no addresses and ports of the host", () => {
+    const spec = {
+      clusterIP: "10.0.0.1",
+      clusterIPs: ["10.0.0.1"],
+      ports: [{ port: 80, nodePort: 30080 }],
+      selector: { app: "a" },
+    };
+    const copy = toCopy(kindOf(SERVICES), source({ spec }), HOST);
+    expect(copy.spec).toEqual({ ports: [{ port: 80 }], selector: { app: "a" } });
+  });
+
+  test.each<[string, boolean, object, object]>([
+    ["equal", true, { spec: { size: 1 } }, {}],
+    [
+      "with defaults of the member",
+      true,
+      { spec: { size: 1, list: [{ a: 1 }] } },
+      { spec: { size: 1, list: [{ a: 1, b: 2 }], c: 3 } },
+    ],
+    ["with a retained field", true, { spec: { size: 1, replicas: 2 } }, { spec: { size: 1, replicas: 9 } }],
+    ["whose member drops empty fields", true, { spec: { size: 1, labels: {}, list: [] } }, { spec: { size: 1 } }],
+    ["with another value", false, { spec: { size: 1 } }, { spec: { size: 2 } }],
+    ["with a longer list", false, { spec: { list: [1] } }, { spec: { list: [1, 2] } }],
+    ["without a field", false, { spec: { size: 1, color: "red" } }, { spec: { size: 1 } }],
+    ["without its spec", false, { spec: { size: 1 } }, { spec: undefined }],
+  ])("%s is in step: %s", (_, inStep, written, there) => {
+    const object = source(written);
+    expect(kind.applied?.isInStep(stored(toCopy(kind, object, HOST), there), object)).toBe(inStep);
+  });
+
+  test("is not in step when its source has lost a field, which the member's API server has to remove", () => {
+    const copy = stored(toCopy(kind, source({ spec: { size: 1, color: "red" } }), HOST));
+    expect(kind.applied?.isInStep(copy, source({ spec: { size: 1 } }))).toBe(false);
+  });
+
+  test("is applied without what other managers own, and is in step so", () => {
+    const object = source({ spec: { size: 1, color: "red" } });
+    const copy = stored(toCopy(kind, object, HOST));
+    expect(kind.applied?.isNew(copy)).toBe(true);
+    const applied = kind.applied?.object(copy, { source: object, host: HOST, givenUp: [".spec.color"] });
+    expect(applied).toMatchObject({ spec: { size: 1 }, metadata: { uid: "m1", resourceVersion: "5" } });
+    expect(applied).not.toHaveProperty("spec.color");
+    const after = stored(applied ?? {}, { spec: { size: 1, color: "blue" } });
+    expect(kind.applied?.isNew(after)).toBe(false);
+    expect(kind.applied?.isInStep(after, object)).toBe(true);
+    // Another version is tried whole again.
+    expect(kind.applied?.isInStep(after, source({ spec: { size: 2, color: "red" } }))).toBe(false);
+  });
+});

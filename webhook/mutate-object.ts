@@ -1,0 +1,88 @@
+import fastJsonPatch from "fast-json-patch";
+import { authorAnnotations } from "../src/api/annotations.ts";
+import type { DelegatedType } from "../src/api/delegated-type.ts";
+import {
+  CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  NOT_WHOLE_VALUE,
+  ON_CONFLICT_ANNOTATION,
+  ON_DELETE_ANNOTATION,
+  WHOLE_FINALIZER,
+  WHOLE_KEY,
+  WHOLE_VALUE,
+} from "../src/api/keys.ts";
+import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { readAnnotations } from "./read-annotations.ts";
+import { allowed, denied, patched, type Verdict } from "./responses.ts";
+
+/** Returns the DelegatedType of a group and kind; `unknown` while they are not read. */
+export type FindType = (group: string, kind: string) => DelegatedType | "none" | "unknown";
+
+const READ: ReadonlySet<string> = new Set([
+  CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  ON_CONFLICT_ANNOTATION,
+  ON_DELETE_ANNOTATION,
+  WHOLE_KEY,
+]);
+
+/** Marks an object that members get as it is, and one that they are not to have any more. */
+export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find: FindType): Verdict {
+  if (object === undefined) return allowed();
+  const wasAsking = oldObject !== undefined && asks(oldObject);
+  if (!asks(object)) return unmarked(object);
+  const type = find(kind.group, kind.kind);
+  const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
+  // An object from before keeps its annotation when its type goes.
+  if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
+  const problems = problemsOf(object);
+  if (problems.length > 0) return denied(problems);
+  const { labels, finalizers = [], deletionTimestamp } = object.metadata;
+  // The API server refuses a new finalizer on an object that is being deleted.
+  const isHeld = finalizers.includes(WHOLE_FINALIZER) || deletionTimestamp !== undefined;
+  const metadata = {
+    ...object.metadata,
+    labels: { ...labels, [WHOLE_KEY]: WHOLE_VALUE },
+    ...(isHeld ? {} : { finalizers: [...finalizers, WHOLE_FINALIZER] }),
+  };
+  return patched(fastJsonPatch.compare(object, { ...object, metadata }));
+}
+
+/** The controller takes the object back from members first, and then removes its finalizer and label. */
+function unmarked(object: ReviewedObject): Verdict {
+  const { labels = {}, finalizers = [] } = object.metadata;
+  if (labels[WHOLE_KEY] === undefined && !finalizers.includes(WHOLE_FINALIZER)) return allowed();
+  const { [WHOLE_KEY]: _, ...others } = labels;
+  const isHeld = finalizers.includes(WHOLE_FINALIZER);
+  const marked = isHeld ? { ...others, [WHOLE_KEY]: NOT_WHOLE_VALUE } : others;
+  const metadata = { ...object.metadata, labels: marked };
+  return patched(fastJsonPatch.compare(object, { ...object, metadata }));
+}
+
+function asks({ metadata }: ReviewedObject): boolean {
+  const value = metadata.annotations?.[WHOLE_KEY];
+  return value !== undefined && value !== "false";
+}
+
+function problemsOf({ metadata: { annotations = {} } }: ReviewedObject): string[] {
+  const others = Object.keys(authorAnnotations(annotations)).filter((key) => !READ.has(key));
+  const known = Object.fromEntries(Object.entries(annotations).filter(([key]) => !others.includes(key)));
+  return [
+    ...readAnnotations(known).problems,
+    ...others.map(
+      (key) =>
+        `annotation ${key}: is not read on an object with ${WHOLE_KEY}, which goes to members as it is; ` +
+        `remove it, or write one of ${[...READ].join(", ")}`,
+    ),
+  ];
+}
+
+function notServed({ group, kind }: AdmissionRequest["kind"], type: DelegatedType | "none" | "unknown"): string {
+  const name = group === "" ? kind : `${kind} of ${group}`;
+  if (type === "unknown")
+    return `annotation ${WHOLE_KEY}: Legation has not read its DelegatedTypes yet; try again soon`;
+  const why = type === "none" ? "no DelegatedType names it" : `DelegatedType ${type.metadata.name} is being deleted`;
+  return `annotation ${WHOLE_KEY}: no member gets a ${name}, since ${why}; an operator creates one, and \`kubectl get delegatedtypes\` lists them`;
+}
