@@ -96,18 +96,35 @@ function sumOf(names: readonly string[], own: Numbers, wish: Wish, dividing: Div
 function dividedBy(
   preferences: NonNullable<Extract<Counts, { how: "divided" }>["preferences"]>,
   totals: Numbers,
-  { source, counts }: Wish,
+  { object, source, counts }: Wish,
   { path, treatment }: Dividing,
   report: Report,
 ): Division {
   if (treatment === "pods") return { totals, preferences };
-  report.gap(
-    source,
-    path.join("."),
-    "a whole Job goes to one member, and was in several",
-    "write a Job per member, each with its own name",
-  );
-  return { totals: counts.how === "divided" ? totals : {} };
+  const { rebalance, ...others } = preferences;
+  const job = path.join(".");
+  const undivided = { totals: counts.how === "divided" ? totals : {} };
+  if (valueAt(object, [...path, "completionMode"]) === "Indexed") {
+    report.gap(
+      source,
+      `${job}.completionMode`,
+      "an Indexed Job is not divided, and goes to one member",
+      "write a Job per member",
+    );
+    return undivided;
+  }
+  if ((totals.completions ?? valueAt(object, [...path, "completions"])) === undefined) {
+    report.gap(
+      source,
+      `${job}.completions`,
+      "a Job without them is not divided, and goes to one member",
+      "write completions, or a Job per member",
+    );
+    return undivided;
+  }
+  if (rebalance === true)
+    report.gap(source, "spec.rebalance", "completions never move to another member", "nothing: it is left out");
+  return { totals, preferences: others };
 }
 
 function ownNumbers(object: WrittenObject, path: readonly string[], fields: readonly string[]): Numbers {

@@ -83,7 +83,8 @@ function convertSelected(
     if (spec[field] !== undefined && !isDefault) report.gap(source, `spec.${field}`, problem, instead);
   }
   const { treatment } = treatmentOf(object);
-  if (spec.propagateDeps && (treatment === "job" || treatment === "cronJob")) {
+  const isJob = treatment === "job" || treatment === "cronJob";
+  if (spec.propagateDeps && isJob) {
     report.gap(
       source,
       "spec.propagateDeps",
@@ -129,12 +130,12 @@ function convertSelected(
       "write legation.dev/group-by: label:KEY on workloads whose pods belong together",
     );
   }
-  const counts = countsOf(placement, source, report);
+  const counts = countsOf(placement, isJob, source, report);
   const annotated = annotate({ object, source: `${source}, ${nameOf(object)}`, choices, counts, overrides }, report);
   if (annotated !== undefined && treatment === "pods" && isKeptTogether(placement)) {
     return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
   }
-  if (treatment === "pods" || treatment === "job" || treatment === "cronJob") tellSpread(placement, source, report);
+  if (treatment === "pods" || isJob) tellSpread(placement, source, report);
   return annotated;
 }
 
@@ -150,12 +151,14 @@ function fieldKeys({ clusterAffinity, clusterAffinities }: KarmadaPlacement): Se
 }
 
 /** Without replicaScheduling Karmada gives the whole number to every cluster. */
-function countsOf({ replicaScheduling }: KarmadaPlacement, source: string, report: Report): Counts {
+function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, source: string, report: Report): Counts {
   if (replicaScheduling === undefined || replicaScheduling.replicaSchedulingType === "Duplicated")
     return { how: "each" };
   const field = "spec.placement.replicaScheduling";
   const { replicaDivisionPreference, weightPreference } = replicaScheduling;
   if (replicaDivisionPreference === "Aggregated") {
+    // A whole Job goes to one member anyway.
+    if (isJob) return { how: "divided" };
     report.gap(
       source,
       `${field}.replicaDivisionPreference`,
@@ -164,7 +167,17 @@ function countsOf({ replicaScheduling }: KarmadaPlacement, source: string, repor
     );
     return { how: "divided" };
   }
-  if (weightPreference?.dynamicWeight !== undefined) return { how: "divided" };
+  if (weightPreference?.dynamicWeight !== undefined) {
+    if (!isJob) return { how: "divided" };
+    const instead = "write scheduling-preferences for fixed shares; without them it goes to one member";
+    report.gap(
+      source,
+      `${field}.weightPreference.dynamicWeight`,
+      "a Job is not divided by the room of members",
+      instead,
+    );
+    return { how: "divided" };
+  }
   const weights = weightPreference?.staticWeightList ?? [];
   const clusters: Record<string, { weight: number }> = {};
   for (const [index, { targetCluster, weight }] of weights.entries()) {

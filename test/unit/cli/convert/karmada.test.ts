@@ -233,6 +233,49 @@ describe("a PropagationPolicy", () => {
   });
 });
 
+describe("a PropagationPolicy of a Job", () => {
+  const JOB = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: sweep, namespace: shop}
+spec: {parallelism: 2, completions: 4, template: {spec: {restartPolicy: Never, containers: [{name: main, image: busybox}]}}}`;
+  const selectors = "[{apiVersion: batch/v1, kind: Job}]";
+
+  test.each<[string, string, object, readonly string[]]>([
+    [
+      "divides by static weights",
+      `, ${DIVIDED}, weightPreference: {staticWeightList: [{targetCluster: {clusterNames: [west]}, weight: 1}, {targetCluster: {clusterNames: [east]}, weight: 1}]}}`,
+      { "scheduling-preferences": { clusters: { west: { weight: 1 }, east: { weight: 1 } } } },
+      [],
+    ],
+    [
+      "does not divide by room",
+      `, ${DIVIDED}, weightPreference: {dynamicWeight: AvailableReplicas}}`,
+      {},
+      ["PropagationPolicy shop/web: spec.placement.replicaScheduling.weightPreference.dynamicWeight"],
+    ],
+    [
+      "keeps it in one cluster",
+      ", replicaScheduling: {replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}",
+      {},
+      [],
+    ],
+  ])("%s", (_case, scheduling, annotations, gaps) => {
+    const found = converted(JOB, propagation(WEST_AND_EAST + scheduling, { selectors }));
+    expect(found.objects).toMatchObject([{ spec: { parallelism: 2, completions: 4 } }]);
+    expect(annotationsOf(found.objects[0])).toEqual({ whole: "true", clusters: "west,east", ...annotations });
+    expect({ gaps: found.gaps, refused: found.refused }).toEqual({ gaps, refused: [] });
+  });
+
+  test("copies nothing that its pods name", () => {
+    const { gaps } = converted(
+      JOB,
+      propagation("clusterAffinity: {clusterNames: [west]}", { selectors, rest: ", propagateDeps: true" }),
+    );
+    expect(gaps).toEqual(["PropagationPolicy shop/web: spec.propagateDeps"]);
+  });
+});
+
 describe("an OverridePolicy", () => {
   const POLICY = propagation(`${WEST_AND_EAST}, ${DIVIDED}}`);
   const WEST = "targetCluster: {clusterNames: [west]}";

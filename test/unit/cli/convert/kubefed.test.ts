@@ -303,23 +303,39 @@ describe("a federated Job", () => {
     expect(refused).toEqual([]);
   });
 
-  test("of several clusters goes to one of them, which is a gap", () => {
+  test("with several clusters, or a JobSchedulingPreference, is divided", () => {
     const several = converted(federated({ kind: "Job", spec }));
-    expect(several.objects).toMatchObject([{ spec: { parallelism: 2, completions: 4 } }]);
-    expect(several.gaps).toEqual(["FederatedJob shop/web: spec"]);
-    expect(several.refused).toEqual([]);
-  });
-
-  test("has the totals of its JobSchedulingPreference", () => {
-    const { objects, gaps, refused } = converted(
+    expect(several.objects).toMatchObject([{ spec: { parallelism: 4, completions: 8 } }]);
+    const divided = converted(
       federated({ kind: "Job", spec }),
       preference(
         "totalParallelism: 10, totalCompletions: 100, clusters: {west: {weight: 2}, east: {weight: 3}}",
         "Job",
       ),
     );
-    expect(objects).toMatchObject([{ spec: { parallelism: 10, completions: 100 } }]);
-    expect(gaps).toEqual(["FederatedJob shop/web: spec"]);
+    expect(divided.objects).toMatchObject([{ spec: { parallelism: 10, completions: 100 } }]);
+    expect(annotationsOf(divided.objects[0])).toMatchObject({
+      "scheduling-preferences": { clusters: { west: { weight: 2 }, east: { weight: 3 } } },
+    });
+    expect([...several.refused, ...divided.refused]).toEqual([]);
+  });
+
+  test.each([
+    ["is Indexed", `completionMode: Indexed, ${spec}`, "spec.completionMode"],
+    ["has no completions", spec.replace("completions: 4, ", ""), "spec.completions"],
+  ])("that %s stays undivided, which is a gap", (_case, fields, field) => {
+    const { objects, gaps, refused } = converted(federated({ kind: "Job", spec: fields }));
+    expect(objects).toMatchObject([{ spec: { parallelism: 2 } }]);
+    expect(annotationsOf(objects[0])).toEqual({ whole: "true", clusters: "west,east" });
+    expect(gaps).toEqual([`FederatedJob shop/web: ${field}`]);
+    expect(refused).toEqual([]);
+  });
+
+  test("of which no share moves loses rebalance, which is a gap", () => {
+    const rsp = preference("totalParallelism: 4, totalCompletions: 8, rebalance: true", "Job");
+    const { objects, gaps, refused } = converted(federated({ kind: "Job", spec }), rsp);
+    expect(annotationsOf(objects[0])["scheduling-preferences"]).toEqual({ clusters: { "*": { weight: 1 } } });
+    expect(gaps).toEqual(["FederatedJob shop/web: spec.rebalance"]);
     expect(refused).toEqual([]);
   });
 });
