@@ -1,6 +1,7 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { jobs, pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger, type Logger } from "../../telemetry/logger.ts";
@@ -49,7 +50,7 @@ interface FollowedLog extends NamedLog {
   readonly lines: LineReader;
   /** Lines of the past to begin with. Undefined, of a pod that started later: all. */
   readonly tail: number | undefined;
-  /** Ends the present stream. */
+  /** Ends the present stream, if it follows the log. */
   attached: AbortController | undefined;
   isRead: boolean;
 }
@@ -122,6 +123,8 @@ export class FollowedCluster {
         const found = await findJobIn(this.#source, this.#job, this.#signal);
         const listed = found === undefined ? [] : await listPodsOf(this.#source, found, this.#signal);
         this.#replace(listed);
+        // Their logs are complete: there is nothing new to list.
+        if (listed.every(isTerminal)) await Promise.all(this.#reading);
         if ([...this.#logs.values()].every(({ isRead }) => isRead)) {
           for (const pod of listed) logsOf(this.#source, pod, this.#options, gaps);
           return;
@@ -242,7 +245,7 @@ export class FollowedCluster {
     const { lines } = log;
     const attached = new AbortController();
     const signal = AbortSignal.any([this.#signal, attached.signal]);
-    log.attached = attached;
+    if (follow) log.attached = attached;
     const { sinceMs } = this.#options;
     const sinceSeconds = sinceMs === undefined ? undefined : Math.ceil((sinceMs + clock.now() - this.#beganAt) / 1000);
     const from = lines.lastTime === undefined ? { tail: log.tail, sinceSeconds } : { sinceTime: lines.lastTime };

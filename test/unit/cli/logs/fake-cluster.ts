@@ -67,6 +67,8 @@ type Change = WatchEvent<KubeObject>;
 export class FakeCluster {
   readonly client: ClusterClient;
   readonly asked: Asked[] = [];
+  /** How often pods were listed. */
+  podLists = 0;
   /** Answers the next stream of a pod. */
   onStream: (asked: Asked) => Readable | { readonly status: number; readonly text: string } | Error = () =>
     Readable.from([]);
@@ -85,6 +87,7 @@ export class FakeCluster {
       find: async () => (this.failure === undefined ? this.#job : this.#fail()) as never,
       list: async ({ plural }) => {
         if (this.failure !== undefined) this.#fail();
+        if (plural === "pods") this.podLists += 1;
         const items = plural === "jobs" ? [this.#job].filter((each) => each !== undefined) : [...this.#pods.values()];
         return { items, resourceVersion: String(this.#version), size: 1 } as never;
       },

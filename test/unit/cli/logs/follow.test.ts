@@ -144,6 +144,25 @@ describe("following the logs of a Job", () => {
     expect(following.out).toBe("all of it\n");
   });
 
+  test("does not list ended pods again while it reads a long log of one", async () => {
+    const host = new FakeCluster("host", FINISHED);
+    const west = new FakeCluster("west", copyOf(JOB), [runPod("a1", "ended")]);
+    const log = new PassThrough();
+    west.onStream = () => log;
+    const following = new Following(host, FINISHED, { west });
+    await following.pass(2);
+    const lists = west.podLists;
+    for (let second = 1; second < 20; second += 1) {
+      log.write(at(second, "more"));
+      await following.pass(1);
+    }
+    expect(west.podLists).toBe(lists);
+    log.end();
+    await following.pass(2);
+    expect(following.isOver).toBe(true);
+    expect(following.out.split("\n")).toHaveLength(20);
+  });
+
   test("follows no more containers at a time than it may, and the others afterwards", async () => {
     const several = job({ member: "west", completions: 3 });
     const host = new FakeCluster("host", several);
