@@ -89,6 +89,31 @@ test("a ReplicaSchedulingPreference divides its Deployment", async () => {
   expect(await counts()).toEqual([2, 4]);
 });
 
+test("a JobSchedulingPreference divides its Job", async () => {
+  const { spec } = job({ completions: 1 }, ends(0)) as { readonly spec?: object };
+  const metadata = { name: "web", namespace };
+  await applyConverted(
+    {
+      apiVersion: "types.kubefed.io/v1beta1",
+      kind: "FederatedJob",
+      metadata,
+      spec: { template: { spec }, placement: { clusterSelector: {} } },
+    },
+    {
+      apiVersion: "scheduling.kubefed.io/v1alpha1",
+      kind: "JobSchedulingPreference",
+      metadata,
+      spec: {
+        totalParallelism: 6,
+        totalCompletions: 6,
+        clusters: { west: { weight: 2 }, east: { weight: 1 } },
+      },
+    },
+  );
+  await kubectl(hostCluster(), ["-n", namespace, "wait", "job/web", "--for=condition=Complete", "--timeout=60s"]);
+  expect(await counts()).toEqual([4, 2]);
+});
+
 test("Karmada's policies place and divide a Deployment, and a Job runs whole in its cluster", async () => {
   const policy = { apiVersion: "policy.karmada.io/v1alpha1", kind: "PropagationPolicy" };
   const named = (object: object): object => ({ ...object, metadata: { name: "web", namespace } });

@@ -2,6 +2,8 @@ import { parsePlacement } from "../../api/annotations.ts";
 import { isJsonObject, valueAt } from "../../api/json.ts";
 import {
   DELEGATE_ANNOTATION,
+  ON_CONFLICT_ANNOTATION,
+  ON_DELETE_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
   WHOLE_KEY,
@@ -32,10 +34,8 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
       return object;
     case "whole":
       refuseOverrides(wish, report);
-      report.step(
-        `${object.kind}: members get objects of this type once a DelegatedType names it; \`kubectl get delegatedtypes\` lists them`,
-      );
-      return withAnnotations(object, { [WHOLE_KEY]: WHOLE_VALUE, ...placementAnnotations(wish.choices) }, wish, report);
+      report.step(allowanceOf(object));
+      return withAnnotations(object, wholeAnnotations(wish), wish, report);
     case "pods":
     case "job":
     case "cronJob":
@@ -43,8 +43,31 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
   }
 }
 
+function wholeAnnotations({ choices, orphan, adopt }: Wish): Record<string, string> {
+  return {
+    [WHOLE_KEY]: WHOLE_VALUE,
+    ...placementAnnotations(choices),
+    ...(orphan === undefined ? {} : { [ON_DELETE_ANNOTATION]: "orphan" }),
+    ...(adopt === undefined ? {} : { [ON_CONFLICT_ANNOTATION]: "adopt" }),
+  };
+}
+
+/** Types whose DelegatedType is among the manifests. */
+const SHIPPED: Readonly<Record<string, string>> = { ConfigMap: "configmaps", Secret: "secrets" };
+
+/** Returns how an operator allows members to get objects of a type. */
+function allowanceOf({ apiVersion, kind }: WrittenObject): string {
+  const shipped = apiVersion === "v1" && Object.hasOwn(SHIPPED, kind) ? SHIPPED[kind] : undefined;
+  return shipped === undefined
+    ? `${kind}: members get objects of a type that a DelegatedType names; create one for ${apiVersion} ${kind}`
+    : `${kind}: kubectl apply -f manifests/delegated-types/${shipped}.yaml`;
+}
+
 function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): WrittenObject {
-  const { object, source, choices } = wish;
+  const { object, source, choices, orphan } = wish;
+  if (orphan !== undefined) {
+    report.gap(source, orphan, "what members run for an object goes with it", "keep the object while it is to run");
+  }
   const fields = COUNTS[treatment] ?? [];
   const path = countsPath(treatment);
   const { patches, numbers } = translateAll(wish, { path, fields }, report);

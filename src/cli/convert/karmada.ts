@@ -92,22 +92,6 @@ function convertSelected(
       "create it in the members, or annotate it with legation.dev/whole",
     );
   }
-  if (spec.conflictResolution === "Overwrite" && treatment === "whole") {
-    report.gap(
-      source,
-      "spec.conflictResolution",
-      "an object that a member has of its own is not overwritten",
-      "delete the member's own object first",
-    );
-  }
-  if (spec.preserveResourcesOnDeletion) {
-    report.gap(
-      source,
-      "spec.preserveResourcesOnDeletion",
-      "copies in members go when the object is deleted",
-      "keep the object",
-    );
-  }
   const choices = choicesOf(placement);
   for (const key of fieldKeys(placement)) {
     report.step(
@@ -131,7 +115,18 @@ function convertSelected(
     );
   }
   const counts = countsOf(placement, isJob, source, report);
-  const annotated = annotate({ object, source: `${source}, ${nameOf(object)}`, choices, counts, overrides }, report);
+  const annotated = annotate(
+    {
+      object,
+      source: `${source}, ${nameOf(object)}`,
+      choices,
+      counts,
+      overrides,
+      orphan: spec.preserveResourcesOnDeletion ? "spec.preserveResourcesOnDeletion" : undefined,
+      adopt: spec.conflictResolution === "Overwrite" ? "spec.conflictResolution" : undefined,
+    },
+    report,
+  );
   if (annotated !== undefined && treatment === "pods" && isKeptTogether(placement)) {
     return setAt(annotated, ["metadata", "annotations", GROUP_BY_ANNOTATION], "owner");
   }

@@ -161,14 +161,6 @@ function convertFederated(
     },
     ...rest,
   };
-  if (federated.metadata.annotations?.["kubefed.io/orphan"] === "true") {
-    report.gap(
-      source,
-      "metadata.annotations[kubefed.io/orphan]",
-      "copies stayed in members when the object was deleted",
-      "delete the object only after `legation unjoin`, or keep it",
-    );
-  }
   const overrides = spec.overrides.map(({ clusterName, clusterOverrides }, index) => ({
     source,
     clusters: [clusterName],
@@ -177,7 +169,9 @@ function convertFederated(
       field: `spec.overrides[${index}].clusterOverrides[${number}]`,
     })),
   }));
-  const result = annotate({ object, source, choices: [limited], counts, overrides }, report);
+  const isOrphaned = federated.metadata.annotations?.["kubefed.io/orphan"] === "true";
+  const orphan = isOrphaned ? "metadata.annotations[kubefed.io/orphan]" : undefined;
+  const result = annotate({ object, source, choices: [limited], counts, overrides, orphan }, report);
   return result === undefined ? [] : [result];
 }
 

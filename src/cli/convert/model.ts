@@ -30,6 +30,9 @@ export interface Wish {
   readonly choices: readonly ClusterChoice[];
   readonly counts: Counts;
   readonly overrides: readonly ObjectOverride[];
+  /** The fields of the foreign object by which copies stay when the object is deleted, and take over a member's own. */
+  readonly orphan?: string | undefined;
+  readonly adopt?: string | undefined;
 }
 
 /** Numbers of pods by field. */

@@ -11,7 +11,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "cli-status.test.ts": 13,
   "cli.test.ts": 257,
   "cluster-policy.test.ts": 45,
-  "convert.test.ts": 30,
+  "convert.test.ts": 16,
   "crash.test.ts": 251,
   "deletion.test.ts": 60,
   "dependencies-refused.test.ts": 25,

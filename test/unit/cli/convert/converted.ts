@@ -1,6 +1,7 @@
 import { convert } from "../../../../src/cli/convert/convert.ts";
 import { parseDocuments, type WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { workloadKind } from "../../../../src/cli/simulation/workloads.ts";
+import { mutateObject } from "../../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../../webhook/mutate-workload.ts";
 import { readAnnotations } from "../../../../webhook/read-annotations.ts";
@@ -44,9 +45,16 @@ export function annotationsOf(object: WrittenObject | undefined): Record<string,
   );
 }
 
+// An operator allows each type.
+const TYPE = { metadata: { name: "any" }, spec: { version: "v1", kind: "Any", plural: "any" } };
+
 function refusals(object: WrittenObject): string[] {
   const kind = workloadKind(object);
-  if (kind === undefined) return [...readAnnotations(object.metadata.annotations ?? {}).problems];
+  if (kind === undefined) {
+    const verdict = mutateObject(request({ kind: object.kind, object }), () => TYPE);
+    const refused = verdict.kind === "denied" ? [`${object.kind}: ${verdict.message}`] : [];
+    return [...refused, ...readAnnotations(object.metadata.annotations ?? {}).problems];
+  }
   const review = request({ kind, object });
   const verdict = kind === "Pod" ? mutatePod(review, "annotated") : mutateWorkload(review, "annotated");
   return verdict.kind === "denied" ? [`${kind}: ${verdict.message}`] : [];

@@ -155,6 +155,19 @@ describe("a PropagationPolicy", () => {
     expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
   });
 
+  test("has the copies of a whole object stay, and take over what members have", () => {
+    const selectors = "[{apiVersion: v1, kind: ConfigMap}]";
+    const rest = ", preserveResourcesOnDeletion: true, conflictResolution: Overwrite";
+    const { objects, gaps, refused } = converted(CONFIG, propagation(WEST_AND_EAST, { selectors, rest }));
+    expect(annotationsOf(objects[0])).toMatchObject({ whole: "true", "on-delete": "orphan", "on-conflict": "adopt" });
+    expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
+  });
+
+  test("cannot have a workload's pods stay", () => {
+    const { gaps } = converted(DEPLOYMENT, propagation(WEST_AND_EAST, { rest: ", preserveResourcesOnDeletion: true" }));
+    expect(gaps).toEqual(["PropagationPolicy shop/web, Deployment shop/web: spec.preserveResourcesOnDeletion"]);
+  });
+
   test("gives members other objects whole", () => {
     const selectors = "[{apiVersion: v1, kind: ConfigMap}]";
     const { objects, refused } = converted(CONFIG, propagation(WEST_AND_EAST, { selectors }));
@@ -212,7 +225,6 @@ describe("a PropagationPolicy", () => {
     ["suspension", "", ", suspension: {dispatching: true}"],
     ["schedulePriority", "", ", schedulePriority: {priorityClassName: high}"],
     ["activationPreference", "", ", activationPreference: Lazy"],
-    ["preserveResourcesOnDeletion", "", ", preserveResourcesOnDeletion: true"],
     ["placement.clusterTolerations", ", clusterTolerations: [{key: a}]", ""],
     ["placement.workloadAffinity", ", workloadAffinity: {affinity: {groupByLabelKey: app}}", ""],
     ["placement.spreadConstraints[0]", ", spreadConstraints: [{spreadByField: region, minGroups: 2}]", ""],

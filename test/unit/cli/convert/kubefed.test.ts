@@ -202,7 +202,7 @@ spec: {template: {${body}}, placement: {clusterSelector: {}}}`);
     expect(objects).toMatchObject([{ apiVersion, kind, metadata: { name: "all" } }]);
     expect(annotationsOf(objects[0])).toEqual({ whole: "true" });
     const optIn = kind === "ClusterRole" ? [] : [expect.stringMatching(/^Namespace shop: kubectl label/)];
-    expect(steps).toEqual([expect.stringMatching(/DelegatedType/), ...optIn]);
+    expect(steps).toEqual([expect.stringMatching(/DelegatedType|delegated-types/), ...optIn]);
     expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
   });
 
@@ -252,6 +252,14 @@ spec: {}`;
     expect(converted(cluster).steps).toEqual([
       "KubeFedCluster kube-federation-system/west: legation join west --member-kubeconfig FILE --labels region=eu",
     ]);
+  });
+
+  test("an orphaned object leaves its copies in members", () => {
+    const { objects, gaps, refused } = converted(
+      federated({ kind: "ConfigMap", spec: "", metadata: ", annotations: {kubefed.io/orphan: 'true'}" }),
+    );
+    expect(annotationsOf(objects[0])).toEqual({ whole: "true", clusters: "west,east", "on-delete": "orphan" });
+    expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
   });
 
   test("fields that make no difference here are told", () => {
