@@ -52,7 +52,6 @@ interface FollowedLog extends NamedLog {
   readonly tail: number | undefined;
   /** Ends the present stream, if it follows the log. */
   attached: AbortController | undefined;
-  isRead: boolean;
 }
 
 /** The result of one stream of a log. */
@@ -65,6 +64,7 @@ const ENDING_MS = 10_000;
 // Time that the pods of a Job that is over have to end, and a member to answer. Streams of the rest are ended.
 const LAST_PODS_MS = 30_000;
 const LAST_PODS_POLL_MS = 1_000;
+const ENDED_PODS_POLL_MS = 20_000;
 const FINAL_ATTEMPTS = 5;
 
 /** Follows the logs of a Job's pods in one cluster. */
@@ -115,28 +115,33 @@ export class FollowedCluster {
   /** Resolves once every log is read to its end, after the host's Job is over. */
   async finish(): Promise<void> {
     const { clock, gaps } = this.#context;
-    const endsAt = clock.now() + LAST_PODS_MS;
+    const overSince = clock.now();
+    let failingSince: number | undefined;
     for (;;) {
-      const isLate = clock.now() >= endsAt;
-      if (isLate) this.#giveUp();
+      const now = clock.now();
+      if (now - overSince >= LAST_PODS_MS) this.#giveUp();
+      let haveEnded = false;
       try {
         const found = await findJobIn(this.#source, this.#job, this.#signal);
         const listed = found === undefined ? [] : await listPodsOf(this.#source, found, this.#signal);
+        failingSince = undefined;
         this.#replace(listed);
-        // Their logs are complete: there is nothing new to list.
-        if (listed.every(isTerminal)) await Promise.all(this.#reading);
-        if ([...this.#logs.values()].every(({ isRead }) => isRead)) {
+        haveEnded = listed.every(isTerminal);
+        if (this.#reading.size === 0) {
           for (const pod of listed) logsOf(this.#source, pod, this.#options, gaps);
           return;
         }
       } catch (error) {
         if (!isKubeError(error) || this.#signal.aborted) throw error;
-        if (isLate) {
+        failingSince ??= now;
+        if (now - failingSince >= LAST_PODS_MS) {
           gaps.add(this.#source.name, `the ends of its logs are missing: ${error.message}`);
           return;
         }
       }
-      await clock.sleep(LAST_PODS_POLL_MS, this.#signal);
+      // Ended pods are listed again only to learn whether the member still answers.
+      const pause = clock.sleep(haveEnded ? ENDED_PODS_POLL_MS : LAST_PODS_POLL_MS, this.#signal);
+      await (haveEnded ? Promise.race([pause, Promise.all(this.#reading)]) : pause);
     }
   }
 
@@ -203,13 +208,9 @@ export class FollowedCluster {
       tail: isNew ? undefined : this.#options.tail,
       lines: new LineReader(this.#options.timestamps ? "kept" : "removed"),
       attached: undefined,
-      isRead: false,
     };
     this.#logs.set(key, log);
-    const reading = this.#read(log).finally(() => {
-      log.isRead = true;
-      this.#reading.delete(reading);
-    });
+    const reading = this.#read(log).finally(() => this.#reading.delete(reading));
     this.#reading.add(reading);
   }
 
