@@ -112,11 +112,11 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     expect(here.status?.completionTime).toBe(times.map((status) => status?.completionTime ?? "").sort()[1]);
     expect((await host.list(pods, { namespace })).items).toEqual([]);
     const shown = await legationOn(hostCluster(), "status", "job/sum", "-n", namespace);
-    expect(shown.stdout).toMatch(/divided over west, east with its pods\nstarted .*: 30 of 30 succeeded, 0 failed/);
-    expect(shown.stdout).toMatch(/\nwest +20 of 20 +0 .*Complete\neast +10 of 10 +0 .*Complete/);
+    expect(shown.stdout).toMatch(/divided over east, west with its pods\nstarted .*: 30 of 30 succeeded, 0 failed/);
+    expect(shown.stdout).toMatch(/\neast +10 of 10 +0 .*Complete\nwest +20 of 20 +0 .*Complete/);
     const { items } = await host.list(events, { namespace });
     const placed = items.find(({ involvedObject: { kind }, reason }) => kind === "Job" && reason === "Placed");
-    expect(placed?.message).toBe("completions by member: west 20, east 10");
+    expect(placed?.message).toBe("completions by member: east 10, west 20");
     const { others } = await legationWrites(hostCluster(), namespace);
     expect(others[0]).toBe("patch jobs");
     expect(others.length).toBeLessThan(15);

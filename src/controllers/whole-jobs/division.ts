@@ -21,7 +21,8 @@ export function divideJob(
   const atOnce = Math.min(parallelism === 0 ? completions : parallelism, completions, MOST_AT_ONCE);
   const key = `${metadata.namespace}/${metadata.name}`;
   const { replicas } = divide({ total: Math.max(1, atOnce), preferences, clusters: members, key });
-  const given = members.filter((member) => (replicas[member] ?? 0) > 0);
+  // By name: the rank of members changes all the time.
+  const given = members.filter((member) => (replicas[member] ?? 0) > 0).toSorted();
   const parts = apportion(
     completions,
     given.map((member) => replicas[member] ?? 0),
@@ -53,9 +54,10 @@ export function jobOfShare(job: Stored<Job>, share: JobShare, shares: readonly J
   return { ...job, spec: { ...job.spec, completions: part.completions, parallelism, ...stops } };
 }
 
-/** Divides the Job's parallelism over the shares that have not finished. */
-function parallelismOf({ metadata, spec }: Stored<Job>, shares: readonly JobShare[]): Readonly<Record<string, number>> {
-  const open = shares.filter((share) => !isFinished(share));
+/** Divides the Job's parallelism over the shares that have not finished. Once one has failed, no other takes over. */
+function parallelismOf(job: Stored<Job>, shares: readonly JobShare[]): Readonly<Record<string, number>> {
+  const { metadata, spec } = job;
+  const open = isFailing(job) ? shares : shares.filter((share) => !isFinished(share));
   const clusters = open.flatMap(({ member, part }) => {
     if (part === undefined) return [];
     const { completions, weight, minReplicas, maxReplicas = completions } = part;

@@ -223,7 +223,7 @@ describe("a divided Job", () => {
     [
       "without members has all its shares recorded at once",
       { job: divided, choice: { ...CHOICE, preferences: PREFERENCES } },
-      ["Placing", "record west 5, east 5"],
+      ["Placing", "record east 5, west 5"],
     ],
     [
       "whose preferences give no member a share waits",

@@ -36,25 +36,25 @@ const TWO_TO_ONE = { west: { weight: 2 }, east: { weight: 1 } };
 
 describe("the shares of a Job", () => {
   test.each<[string, object, Readonly<Record<string, Partial<ClusterPreferences>>>, string[]]>([
-    ["follow the weights", { completions: 100, parallelism: 9 }, TWO_TO_ONE, ["west: 67 by 6", "east: 33 by 3"]],
+    ["follow the weights", { completions: 100, parallelism: 9 }, TWO_TO_ONE, ["east: 33 by 3", "west: 67 by 6"]],
     [
       "have no more pods at once than maxReplicas",
       { completions: 100, parallelism: 20 },
       { west: { weight: 1, maxReplicas: 5 }, east: { weight: 1 } },
-      ["west: 25 by 5", "east: 75 by 15"],
+      ["east: 75 by 15", "west: 25 by 5"],
     ],
     [
       "begin with minReplicas",
       { completions: 10, parallelism: 5 },
       { west: { minReplicas: 1 }, east: { weight: 1 } },
-      ["west: 2 by 1", "east: 8 by 4"],
+      ["east: 8 by 4", "west: 2 by 1"],
     ],
     ["are fewer than the members when there are fewer pods", { completions: 1 }, TWO_TO_ONE, ["west: 1 by 1"]],
     [
       "are made without parallelism, too",
       { completions: 3, parallelism: 0 },
       TWO_TO_ONE,
-      ["west: 2 by 0", "east: 1 by 0"],
+      ["east: 1 by 0", "west: 2 by 0"],
     ],
     ["are one when there is nothing to do", { completions: 0, parallelism: 2 }, TWO_TO_ONE, ["west: 0 by 0"]],
     ["are none when no weight is given", { completions: 3 }, { west: {} }, []],
@@ -62,7 +62,7 @@ describe("the shares of a Job", () => {
       "are divided at once, however large the Job is",
       { completions: 2 ** 31 - 1, parallelism: 2 ** 31 - 1 },
       TWO_TO_ONE,
-      ["west: 1431662923 by 66667", "east: 715820724 by 33333"],
+      ["east: 715820724 by 33333", "west: 1431662923 by 66667"],
     ],
   ])("%s", (_, spec, clusters, expected) => {
     expect(inMembers(spec, divided(spec, clusters))).toEqual(expected);
@@ -70,26 +70,26 @@ describe("the shares of a Job", () => {
 
   test("have another parallelism in the same proportions", () => {
     const shares = divided({ completions: 100, parallelism: 9 }, TWO_TO_ONE);
-    expect(inMembers({ parallelism: 30 }, shares)).toEqual(["west: 67 by 20", "east: 33 by 10"]);
-    expect(inMembers({ parallelism: 1 }, shares)).toEqual(["west: 67 by 1", "east: 33 by 0"]);
+    expect(inMembers({ parallelism: 30 }, shares)).toEqual(["east: 33 by 10", "west: 67 by 20"]);
+    expect(inMembers({ parallelism: 1 }, shares)).toEqual(["east: 33 by 0", "west: 67 by 1"]);
   });
 
   test("take over the parallelism of those that have finished", () => {
-    const [west, ...others] = divided({ completions: 100, parallelism: 9 }, TWO_TO_ONE);
+    const [east, ...others] = divided({ completions: 100, parallelism: 9 }, TWO_TO_ONE);
     const complete = { conditions: [{ type: "Complete", status: "True" }] };
-    const shares = west === undefined ? [] : [{ ...west, status: complete }, ...others];
-    expect(inMembers({ parallelism: 9 }, shares)[1]).toBe("east: 33 by 9");
+    const shares = east === undefined ? [] : [{ ...east, status: complete }, ...others];
+    expect(inMembers({ parallelism: 9 }, shares)[1]).toBe("west: 67 by 9");
   });
 
   test("are suspended when one has failed, but for it", () => {
-    const [west, ...others] = divided({ completions: 10, parallelism: 3 }, TWO_TO_ONE);
-    const shares = west === undefined ? [] : [{ ...west, status: { conditions: [FAILED] } }, ...others];
+    const [east, ...others] = divided({ completions: 10, parallelism: 3 }, TWO_TO_ONE);
+    const shares = east === undefined ? [] : [{ ...east, status: { conditions: [FAILED] } }, ...others];
     const status = { conditions: [{ type: "FailureTarget", status: "True" }] };
-    expect(inMembers({ parallelism: 2 }, shares, status)).toEqual(["west: 7 by 0", "east: 3 by 2, suspended"]);
+    expect(inMembers({ parallelism: 3 }, shares, status)).toEqual(["east: 3 by 1", "west: 7 by 2, suspended"]);
   });
 
   test("move with their completions, to the limit of the other member", () => {
-    const [west] = divided({ completions: 10, parallelism: 3 }, TWO_TO_ONE);
+    const [, west] = divided({ completions: 10, parallelism: 3 }, TWO_TO_ONE);
     const clusters = { south: { weight: 9, minReplicas: 0, maxReplicas: 4 } };
     expect(west && moveShare(west, "south", { rebalance: false, clusters })).toEqual({
       member: "south",
