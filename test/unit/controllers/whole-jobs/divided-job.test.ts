@@ -172,8 +172,11 @@ const STEPS: Readonly<Record<string, (world: World, name: Name) => void>> = {
   work: (world, name) => world.work(name, false),
   fail: (world, name) => world.work(name, true),
   see: (world, name) => world.see(name),
-  "delete the copy": (world, name) => {
-    delete world.members[name].copy;
+  "delete the copy": ({ job, members }, name) => {
+    const share = sharesOf(job)?.find(({ member }) => member === name);
+    // A copy that worked and goes before the host heard of it is made again: nothing tells it from one that never was.
+    const isHeardOf = share !== undefined && hasStarted(share);
+    if (isHeardOf || !hasStarted(members[name].copy?.job ?? {})) delete members[name].copy;
   },
   disconnect: ({ members }, name) => {
     if (members[name].state === "usable") members[name].state = "silent";
