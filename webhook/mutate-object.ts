@@ -1,8 +1,10 @@
 import fastJsonPatch from "fast-json-patch";
 import { authorAnnotations } from "../src/api/annotations.ts";
 import type { DelegatedType } from "../src/api/delegated-type.ts";
+import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
   NOT_WHOLE_VALUE,
@@ -10,6 +12,7 @@ import {
   ON_DELETE_ANNOTATION,
   WHOLE_FINALIZER,
   WHOLE_KEY,
+  WHOLE_MANAGED_BY,
   WHOLE_VALUE,
 } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
@@ -32,12 +35,13 @@ const READ: ReadonlySet<string> = new Set([
 export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find: FindType): Verdict {
   if (object === undefined) return allowed();
   const wasAsking = oldObject !== undefined && asks(oldObject);
-  if (!asks(object)) return unmarked(object);
   const type = find(kind.group, kind.kind);
+  if (!asks(object)) return unmarked(object, typeof type === "object" ? type.spec.managedBy : undefined);
   const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
-  const problems = problemsOf(object);
+  const { managedBy } = type.spec;
+  const problems = [...problemsOf(object), ...managerProblems({ object, oldObject }, managedBy)];
   if (problems.length > 0) return denied(problems);
   const { labels, finalizers = [], deletionTimestamp } = object.metadata;
   // The API server refuses a new finalizer on an object that is being deleted.
@@ -47,12 +51,54 @@ export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find
     labels: { ...labels, [WHOLE_KEY]: WHOLE_VALUE },
     ...(isHeld ? {} : { finalizers: [...finalizers, WHOLE_FINALIZER] }),
   };
-  return patched(fastJsonPatch.compare(object, { ...object, metadata }));
+  const marked = { ...object, metadata };
+  return patched(
+    fastJsonPatch.compare(object, managedBy === undefined ? marked : withField(marked, fieldsOf(managedBy))),
+  );
+}
+
+/** Returns why the object cannot be told to its controller on the host as Legation's. */
+function managerProblems(
+  { object, oldObject }: { readonly object: ReviewedObject; readonly oldObject: ReviewedObject | undefined },
+  managedBy: string | undefined,
+): string[] {
+  if (managedBy === undefined) return [];
+  const manager = valueAt(object, fieldsOf(managedBy)) ?? undefined;
+  if (manager !== undefined && manager !== WHOLE_MANAGED_BY) {
+    return [`annotation ${WHOLE_KEY}: ${managedBy} says that ${manager} manages the object; remove one of the two`];
+  }
+  const isLate = oldObject !== undefined && valueAt(oldObject, fieldsOf(managedBy)) !== WHOLE_MANAGED_BY;
+  return isLate
+    ? [
+        `annotation ${WHOLE_KEY}: is read when the object is created, since what runs it never changes; delete it, and create it anew`,
+      ]
+    : [];
+}
+
+function fieldsOf(pointer: string): string[] {
+  return pointer.split("/").slice(1);
+}
+
+function withField(object: ReviewedObject, path: readonly string[]): ReviewedObject {
+  const set = (value: unknown, [field, ...rest]: readonly string[]): unknown =>
+    field === undefined
+      ? WHOLE_MANAGED_BY
+      : { ...(isJsonObject(value) ? value : {}), [field]: set(isJsonObject(value) ? value[field] : undefined, rest) };
+  return { ...object, ...(set(object, path) as JsonObject) };
 }
 
 /** The controller takes the object back from members first, and then removes its finalizer and label. */
-function unmarked(object: ReviewedObject): Verdict {
+function unmarked(object: ReviewedObject, managedBy: string | undefined): Verdict {
   const { labels = {}, finalizers = [] } = object.metadata;
+  if (
+    managedBy !== undefined &&
+    valueAt(object, fieldsOf(managedBy)) === WHOLE_MANAGED_BY &&
+    finalizers.includes(WHOLE_FINALIZER)
+  ) {
+    return denied([
+      `annotation ${WHOLE_KEY}: is read when the object is created, since what runs it never changes; keep it, or delete the object`,
+    ]);
+  }
   if (labels[WHOLE_KEY] === undefined && !finalizers.includes(WHOLE_FINALIZER)) return allowed();
   const { [WHOLE_KEY]: _, ...others } = labels;
   const isHeld = finalizers.includes(WHOLE_FINALIZER);
@@ -66,7 +112,9 @@ function asks({ metadata }: ReviewedObject): boolean {
   return value !== undefined && value !== "false";
 }
 
-function problemsOf({ metadata: { annotations = {} } }: ReviewedObject): string[] {
+function problemsOf({ metadata }: ReviewedObject): string[] {
+  // The policy legation-whole-objects guards the member's name.
+  const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
   const others = Object.keys(authorAnnotations(annotations)).filter((key) => !READ.has(key));
   const known = Object.fromEntries(Object.entries(annotations).filter(([key]) => !others.includes(key)));
   return [

@@ -16,6 +16,8 @@ export interface DelegatedTypeSpec {
   /** Name of the resource in URLs, e.g. `certificates`. */
   readonly plural: string;
   readonly scope?: "Namespaced" | "Cluster";
+  /** JSON pointer of the field by which the host's controller leaves an object to another manager. Such an object goes to one member. */
+  readonly managedBy?: string;
   /** JSON pointers of fields that each member keeps for itself; `*` stands for any item of a list or key of a map. */
   readonly retain?: readonly string[];
   /** Numbers of the status that are summed over the members, e.g. `readyReplicas`. */
@@ -92,6 +94,15 @@ const specSchema = z.object({
   kind: z.string().min(1).max(63).describe("Kind of the objects, e.g. Certificate."),
   plural: z.string().regex(new RegExp(lowercase)).max(63).describe("Name of the resource in URLs, e.g. certificates."),
   scope: z.enum(["Namespaced", "Cluster"]).describe("Default: Namespaced.").exactOptional(),
+  managedBy: z
+    .string()
+    .regex(new RegExp(pointer))
+    .max(256)
+    .describe(
+      "JSON pointer of the field by which the type's controller on the host leaves an object to another manager, e.g. " +
+        "/spec/managedBy. Admission sets it to legation.dev/whole, copies lack it, and one member gets the object.",
+    )
+    .exactOptional(),
   retain: z
     .array(z.string().regex(new RegExp(pointer)).max(256))
     .max(64)

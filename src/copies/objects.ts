@@ -2,6 +2,7 @@ import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
 import { isJsonObject, withoutNulls } from "../api/json.ts";
 import {
   APPLIED_ANNOTATION,
+  CLUSTER_ANNOTATION,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
   WHOLE_KEY,
@@ -34,7 +35,8 @@ const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
 export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const resource = resourceOfType(type);
   const name = type.metadata.name ?? "";
-  const retained = [...(ASSIGNED[name] ?? []), ...(type.spec.retain ?? [])];
+  const { managedBy, retain = [] } = type.spec;
+  const retained = [...(ASSIGNED[name] ?? []), ...(managedBy === undefined ? [] : [managedBy]), ...retain];
   const fixed = FIXED[name];
   const body = (source: Stored<AnyObject>): AnyObject =>
     retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsOf(source));
@@ -123,6 +125,11 @@ function isEmpty(value: unknown): boolean {
 function sortedKeys(_key: string, value: unknown): unknown {
   if (!isJsonObject(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+/** Returns the member that an object was given to, of a type whose objects go to one member. */
+export function recordedMember({ metadata }: KubeObject): string | undefined {
+  return metadata?.annotations?.[CLUSTER_ANNOTATION];
 }
 
 /** Reports whether admission has marked the object to be given to members, or to be taken back from them. */

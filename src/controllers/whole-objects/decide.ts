@@ -7,9 +7,11 @@ import { type ObjectDecision, type Observed, type Place, STATUS } from "./model.
 
 // Controllers of a member may write a status many times a second.
 const STATUS_PAUSE_MS = 1_000;
+// Room in members changes all the time.
+const LOOK_AGAIN_MS = 30_000;
 
 /** Decides in this order; the first answer wins. */
-const PHASES = [retire, end, hold, tell, follow] as const;
+const PHASES = [retire, end, place, hold, tell, follow] as const;
 
 export function decide(observed: Observed, now: number): ObjectDecision {
   for (const phase of PHASES) {
@@ -32,6 +34,18 @@ function end({ object, places }: Observed): ObjectDecision | undefined {
   if (places.some(({ copy, isUsable }) => copy !== undefined && isUsable)) return { actions: [], outcome: "Removing" };
   const members = places.filter(({ isUsable }) => isUsable).map(({ member }) => member);
   return { actions: [{ type: "release", object, members }], outcome: "Releasing" };
+}
+
+/** Records the one member of an object that runs there. */
+function place({ object, problem, choice }: Observed, now: number): ObjectDecision | undefined {
+  if (choice === undefined || problem !== undefined) return undefined;
+  const [member] = choice.fitting;
+  if (member !== undefined) return { actions: [{ type: "record", object, member }], outcome: "Placing" };
+  return {
+    actions: [{ type: "report", object, message: choice.why }],
+    outcome: "NotPlaced",
+    requeueAt: now + LOOK_AGAIN_MS,
+  };
 }
 
 function hold({ object }: Observed): ObjectDecision | undefined {

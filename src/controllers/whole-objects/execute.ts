@@ -1,6 +1,6 @@
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { JsonObject } from "../../api/json.ts";
-import { WHOLE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, toCopy } from "../../copies/kind.ts";
@@ -53,6 +53,14 @@ export class Executor {
         const { resourceVersion, finalizers = [] } = action.object.metadata;
         const body = { metadata: { resourceVersion, finalizers: [...finalizers, WHOLE_FINALIZER] } };
         await this.#patch(action.object, { type: "merge", body }, context);
+        return changedSince(action.object);
+      }
+      case "record": {
+        const { resourceVersion, finalizers = [] } = action.object.metadata;
+        const held = finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
+        const metadata = { resourceVersion, annotations: { [CLUSTER_ANNOTATION]: action.member }, finalizers: held };
+        const isWritten = await this.#patch(action.object, { type: "merge", body: { metadata } }, context);
+        if (isWritten) this.#tell(action.object, "Placed", `${action.member} has the object`, "Normal");
         return changedSince(action.object);
       }
       case "status":
@@ -146,12 +154,12 @@ export class Executor {
     }
   }
 
-  #tell(object: Stored<AnyObject>, reason: string, message: string): void {
+  #tell(object: Stored<AnyObject>, reason: string, message: string, type: "Normal" | "Warning" = "Warning"): void {
     const dedupe = `${object.metadata.uid}/${withoutAmounts(message)}`;
     this.#options.recorder.record(referenceTo(this.#options.kind.resource, object), {
       reason,
       message,
-      type: "Warning",
+      type,
       dedupe,
     });
   }

@@ -25,6 +25,8 @@ export interface Observed {
   /** Why no member is looked for. */
   readonly problem?: string;
   readonly places: readonly Place[];
+  /** Members that may have the object, best first, where one gets it and none has it. Absent: all members get it, or one has it. */
+  readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
   readonly sum: readonly string[];
   /** When the last status was sent; epoch ms. */
   readonly statusSentAt?: number;
@@ -36,6 +38,8 @@ export interface Observed {
 export type Action =
   /** Adds the finalizer, without which nothing is created in a member. */
   | { readonly type: "hold"; readonly object: Stored<AnyObject> }
+  /** Gives the object to a member before anything is created there, so that no other member has it. */
+  | { readonly type: "record"; readonly object: Stored<AnyObject>; readonly member: string }
   | { readonly type: "status"; readonly object: Stored<AnyObject>; readonly status: JsonObject }
   /** Lets the object go, after these members were asked for a copy. */
   | { readonly type: "release"; readonly object: Stored<AnyObject>; readonly members: readonly string[] }

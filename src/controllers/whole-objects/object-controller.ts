@@ -6,8 +6,10 @@ import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kub
 import { selectorMatches } from "../../api/label-selector.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
-import { delegatedKind, isOrphaning, isWanted } from "../../copies/objects.ts";
+import { delegatedKind, isOrphaning, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
+import type { Rule } from "../../placement/candidate.ts";
+import { explain, rank } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
@@ -213,6 +215,15 @@ export class ObjectController {
 
   /** Returns why the member does not get the object. */
   #exclusion(object: Stored<AnyObject>, member: Member): string | undefined {
+    if (this.#type.spec.managedBy === undefined) return this.#unselected(object, member);
+    // Another member may not have what runs in this one, whatever has changed since.
+    const recorded = recordedMember(object);
+    if (recorded === member.name) return undefined;
+    return recorded === undefined ? "no member has the object yet" : `${recorded} has the object`;
+  }
+
+  /** Returns why operators and author leave the member out. */
+  #unselected(object: Stored<AnyObject>, member: Member): string | undefined {
     const { namespace = "" } = object.metadata;
     const parsed = this.#parse(object);
     const candidate = member.candidate();
@@ -222,6 +233,22 @@ export class ObjectController {
       return `its namespaceSelector does not admit namespace ${namespace}`;
     }
     return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
+  }
+
+  /** Ranks the members for an object that one of them gets. */
+  #choiceFor(object: Stored<AnyObject>): Observed["choice"] {
+    if (this.#type.spec.managedBy === undefined || recordedMember(object) !== undefined) return undefined;
+    const { registry } = this.#options;
+    const selection: Rule = {
+      refusal: ({ name }) => {
+        const member = registry.member(name);
+        const message = member && this.#unselected(object, member);
+        return message === undefined ? undefined : { reason: "NotSelected", message };
+      },
+    };
+    const candidates = registry.members().map((member) => member.candidate());
+    const { fitting, refusals } = rank({ requests: {}, rules: [selection], candidates });
+    return { fitting, why: explain(refusals) };
   }
 
   #observe(key: ObjectKey): Observed | undefined {
@@ -236,12 +263,14 @@ export class ObjectController {
     }
     const { object } = source;
     const problem = this.#problemOf(object);
+    const choice = this.#choiceFor(object);
     const statusSentAt = this.#statusSentAt.get(key);
     const held = this.#guard.of(key);
     return {
       object,
       isRetired: this.#isRetired,
       ...(problem === undefined ? {} : { problem }),
+      ...(choice === undefined ? {} : { choice }),
       places: this.#placesOf(object),
       sum: this.#type.spec.sum ?? [],
       ...(statusSentAt === undefined ? {} : { statusSentAt }),

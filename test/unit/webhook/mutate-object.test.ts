@@ -93,3 +93,44 @@ describe("an object of a type that members do not get", () => {
     expect(admitted({ operation: "UPDATE", object: asking, oldObject: asking }, () => leaving)).toEqual(asking);
   });
 });
+
+describe("an object of a type with managedBy", () => {
+  const type: DelegatedType = {
+    metadata: { name: "jobsets.example.com" },
+    spec: { group: "example.com", version: "v1", kind: "JobSet", plural: "jobsets", managedBy: "/spec/managedBy" },
+  };
+  const managed = "legation.dev/whole";
+
+  function jobSet(metadata: object, spec: object = {}): object {
+    return { metadata: { name: "one", ...metadata }, spec: { size: 1, ...spec } };
+  }
+
+  const marked = jobSet({ annotations: WHOLE, labels: WHOLE, finalizers: [FINALIZER] }, { managedBy: managed });
+
+  test("gets the field when it is created, and keeps it", () => {
+    expect(admitted({ object: jobSet({ annotations: WHOLE }) }, () => type)).toEqual(marked);
+    const annotations = { ...WHOLE, "legation.dev/cluster": "west" };
+    const placed = jobSet({ annotations, labels: WHOLE, finalizers: [FINALIZER] }, { managedBy: managed });
+    expect(admitted({ operation: "UPDATE", object: placed, oldObject: placed }, () => type)).toEqual(placed);
+  });
+
+  test.each<[string, ReviewParts, string]>([
+    [
+      "has another manager",
+      { object: jobSet({ annotations: WHOLE }, { managedBy: "kueue.x-k8s.io/multikueue" }) },
+      "multikueue manages the object",
+    ],
+    [
+      "runs on the host already",
+      { operation: "UPDATE", object: jobSet({ annotations: WHOLE }), oldObject: jobSet({}) },
+      "is read when the object is created",
+    ],
+    [
+      "runs in a member and loses the annotation",
+      { operation: "UPDATE", object: jobSet({ finalizers: [FINALIZER] }, { managedBy: managed }), oldObject: marked },
+      "is read when the object is created",
+    ],
+  ])("is refused when it %s", (_, parts, message) => {
+    expect(admitted(parts, () => type)).toContain(message);
+  });
+});

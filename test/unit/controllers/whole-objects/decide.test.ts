@@ -36,6 +36,7 @@ function decided(observed: Partial<Observed>): unknown[] {
   const { actions, outcome, requeueAt } = decide(whole, NOW);
   const words = actions.map((action) => {
     if (action.type === "release") return `release, asking ${action.members.join()}`;
+    if (action.type === "record") return `record ${action.member}`;
     return action.type === "report" ? `report ${action.message}` : action.type;
   });
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [requeueAt - NOW])];
@@ -64,6 +65,16 @@ test.each<[string, Partial<Observed>, unknown[]]>([
     "writes the finalizer before anything is created",
     { object: object({ finalizers: [] }), places: [without(place())] },
     ["Holding", "hold"],
+  ],
+  [
+    "records the best member before anything is created there",
+    { choice: { fitting: ["east", "west"], why: "" }, places: [], object: object({ finalizers: [] }) },
+    ["Placing", "record east"],
+  ],
+  [
+    "tells why no member may have it, and looks again",
+    { choice: { fitting: [], why: "west: Cordoned" }, places: [] },
+    ["NotPlaced", "report west: Cordoned", 30_000],
   ],
   ["tells of annotations that cannot be read", { problem: "no" }, ["NotPlaced", "report no"]],
   [

@@ -1,0 +1,178 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { DELEGATION_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../src/api/keys.ts";
+import { hostAccountName } from "../../src/cli/member/access.ts";
+import { namespaces } from "../../src/kube/resources.ts";
+import { startOperator } from "../support/engines/operator.ts";
+import { ensurePrograms } from "../support/engines/programs.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podsOf } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+// JobSet's controller runs in one member; the host and the other member have its definition alone.
+useLegation();
+const clients = useClients();
+const patient = { timeoutMs: 120_000, intervalMs: 500 };
+const ENGINE_STARTS_MS = 180_000;
+const NAME = "jobsets.jobset.x-k8s.io";
+const GROUP = "jobset.x-k8s.io";
+const RBAC = "rbac.authorization.k8s.io";
+
+function clusterRole(name: string, labels: object, rules: readonly object[]): object {
+  return { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, labels }, rules };
+}
+
+const type = {
+  apiVersion: "legation.dev/v1alpha1",
+  kind: "DelegatedType",
+  metadata: { name: NAME },
+  spec: { group: GROUP, version: "v1alpha2", kind: "JobSet", plural: "jobsets", managedBy: "/spec/managedBy" },
+};
+
+/** Gives the host's account its rights on JobSets in a member. */
+async function grant(member: "west" | "east"): Promise<void> {
+  const { uid } = (await clients().host.get(namespaces, { name: "kube-system" })).metadata;
+  const name = "legation-jobsets";
+  const rules = [{ apiGroups: [GROUP], resources: ["jobsets"], verbs: ["list", "watch", "create", "patch", "delete"] }];
+  const binding = {
+    apiVersion: `${RBAC}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata: { name },
+    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
+    subjects: [{ kind: "ServiceAccount", name: hostAccountName(uid), namespace: SYSTEM_NAMESPACE }],
+  };
+  await applyAll(memberCluster(member), [clusterRole(name, {}, rules), binding]);
+  afterFile(async () => {
+    await kubectl(memberCluster(member), ["delete", `clusterrole/${name}`, `clusterrolebinding/${name}`]);
+  });
+}
+
+beforeAll(async () => {
+  const folder = await ensurePrograms("jobset", () => {});
+  const directory = mkdtempSync(join(tmpdir(), "legation-jobset-"));
+  const manifests = join(folder, "config", "default");
+  afterFile(async () => rmSync(directory, { recursive: true, force: true }));
+  const west = memberCluster("west");
+  const operator = await startOperator({ host: west, program: join(folder, "jobset"), manifests, directory });
+  afterFile(() => operator.stop());
+  const { apiVersion, kind, metadata, spec } = JSON.parse(await kubectl(west, ["get", "crd", NAME, "-o", "json"]));
+  const definition = {
+    apiVersion,
+    kind,
+    metadata: { name: metadata.name },
+    spec: { ...spec, conversion: { strategy: "None" } },
+  };
+  const controller = clusterRole("legation-controller-jobsets", { "legation.dev/aggregate-to-controller": "true" }, [
+    { apiGroups: [GROUP], resources: ["jobsets"], verbs: ["list", "watch", "patch"] },
+    { apiGroups: [GROUP], resources: ["jobsets/status"], verbs: ["patch"] },
+  ]);
+  for (const cluster of [hostCluster(), memberCluster("east")]) {
+    await kubectl(cluster, ["apply", "--server-side", "-f", "-"], { input: JSON.stringify(definition) });
+    afterFile(async () => {
+      await kubectl(cluster, ["delete", "crd", NAME]);
+    });
+  }
+  await Promise.all([grant("west"), grant("east")]);
+  await applyAll(hostCluster(), [controller]);
+  await eventually(
+    async () =>
+      (await kubectl(hostCluster(), ["get", "clusterrole", "legation-controller-types", "-o", "json"])).includes(
+        '"jobsets"',
+      ),
+    { what: "the controller's rights on JobSets" },
+  );
+  await applyAll(hostCluster(), [type]);
+  afterFile(async () => {
+    await kubectl(hostCluster(), ["delete", `delegatedtype/${NAME}`, "clusterrole/legation-controller-jobsets"]);
+  });
+}, ENGINE_STARTS_MS);
+
+/** A JobSet of two workers on kwok's nodes, which run for some seconds. */
+function jobSet(annotations: object): object {
+  const behaviour = { "kwok.test/ends-after": "3s" };
+  const containers = [{ name: "main", image: "localhost/busybox:1", resources: { requests: { cpu: "1" } } }];
+  const template = { metadata: { annotations: behaviour }, spec: { restartPolicy: "Never", containers } };
+  const job = { completionMode: "Indexed", completions: 2, parallelism: 2, backoffLimit: 0, template };
+  return {
+    apiVersion: `${GROUP}/v1alpha2`,
+    kind: "JobSet",
+    metadata: { name: "train", annotations: { [WHOLE_KEY]: "true", ...annotations } },
+    spec: { replicatedJobs: [{ name: "worker", replicas: 1, template: { spec: job } }] },
+  };
+}
+
+function newNamespace(): Promise<string> {
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  return freshNamespace(all, { prefix: "jobset", labels: { [DELEGATION_LABEL]: "annotated" } });
+}
+
+test("runs a JobSet in one member, whose controller makes its Jobs, and shows its status until it is complete", async () => {
+  const namespace = await newNamespace();
+  const west = memberCluster("west");
+  await applyAll(hostCluster(), [jobSet({ "legation.dev/clusters": "west" })], ["-n", namespace]);
+  await kubectl(
+    hostCluster(),
+    ["wait", "-n", namespace, "jobset/train", "--for=condition=Completed", "--timeout=100s"],
+    {
+      timeoutMs: 110_000,
+    },
+  );
+  const read = async (
+    cluster: typeof west,
+  ): Promise<{ spec: object; status: object; metadata: { annotations: object } }> =>
+    JSON.parse(await kubectl(cluster, ["get", "-n", namespace, "jobset/train", "-o", "json"]));
+  const there = await read(west);
+  await eventuallyPasses(async () => expect((await read(hostCluster())).status).toEqual(there.status), patient);
+  const here = await read(hostCluster());
+  expect(here.spec).toMatchObject({ managedBy: "legation.dev/whole" });
+  expect(here.metadata.annotations).toMatchObject({ "legation.dev/cluster": "west" });
+  expect(there.spec).not.toHaveProperty("managedBy");
+  expect(await podsOf(clients().host, namespace)).toEqual([]);
+  await kubectl(hostCluster(), ["delete", "-n", namespace, "jobset/train", "--timeout=60s"]);
+  // The member's garbage collector deletes the Jobs.
+  await eventuallyPasses(async () => {
+    expect(await kubectl(west, ["get", "-n", namespace, "jobsets,jobs", "-o", "name"])).toBe("");
+  }, patient);
+}, 300_000);
+
+test("stays in its one member, whatever the clusters' labels say later", async () => {
+  const namespace = await newNamespace();
+  await applyAll(hostCluster(), [jobSet({})], ["-n", namespace]);
+  const member = await eventually(
+    () =>
+      kubectl(hostCluster(), [
+        "get",
+        "-n",
+        namespace,
+        "jobset/train",
+        "-o",
+        "jsonpath={.metadata.annotations.legation\\.dev/cluster}",
+      ]),
+    { what: "a member" },
+  );
+  const other = member === "west" ? "east" : "west";
+  const named = (name: string): Promise<string> =>
+    kubectl(memberCluster(name === "west" ? "west" : "east"), ["get", "-n", namespace, "jobsets", "-o", "name"]);
+  await eventuallyPasses(async () => expect(await named(member)).toContain("train"));
+  await kubectl(hostCluster(), ["annotate", "-n", namespace, "jobset/train", `legation.dev/clusters=${other}`]);
+  const moved = kubectl(hostCluster(), [
+    "annotate",
+    "--overwrite",
+    "-n",
+    namespace,
+    "jobset/train",
+    `legation.dev/cluster=${other}`,
+  ]);
+  await expect(moved).rejects.toThrow("is changed by Legation's controller alone");
+  const taken = kubectl(hostCluster(), ["annotate", "-n", namespace, "jobset/train", `${WHOLE_KEY}-`]);
+  await expect(taken).rejects.toThrow("what runs it never changes");
+  expect(await named(member)).toContain("train");
+  expect(await named(other)).toBe("");
+});
