@@ -16,7 +16,9 @@ export interface DelegatedTypeSpec {
   /** Name of the resource in URLs, e.g. `certificates`. */
   readonly plural: string;
   readonly scope?: "Namespaced" | "Cluster";
-  /** JSON pointer of the field by which the host's controller leaves an object to another manager. Such an object goes to one member. */
+  /** An object runs something, so that one member gets it. Default: all members that placement admits. */
+  readonly exclusive?: boolean;
+  /** JSON pointer of the field by which the host's controller leaves an object to another manager. */
   readonly managedBy?: string;
   /** JSON pointers of fields that each member keeps for itself; `*` stands for any item of a list or key of a map. */
   readonly retain?: readonly string[];
@@ -63,6 +65,10 @@ const nameRule = {
   message:
     "metadata.name must be the plural, a dot and the group, e.g. certificates.cert-manager.io; of the core group the plural alone",
 };
+const managedByRule = {
+  rule: "!has(self.spec.managedBy) || self.spec.?exclusive.orValue(false)",
+  message: "spec.managedBy: what a controller manages runs in one member; write exclusive: true beside it",
+};
 const reservedRules = [
   {
     rule: `!(self.spec.?group.orValue('') in ['legation.dev', 'events.k8s.io', 'coordination.k8s.io', 'metrics.k8s.io'])`,
@@ -94,13 +100,19 @@ const specSchema = z.object({
   kind: z.string().min(1).max(63).describe("Kind of the objects, e.g. Certificate."),
   plural: z.string().regex(new RegExp(lowercase)).max(63).describe("Name of the resource in URLs, e.g. certificates."),
   scope: z.enum(["Namespaced", "Cluster"]).describe("Default: Namespaced.").exactOptional(),
+  exclusive: z
+    .boolean()
+    .describe(
+      "An object runs something, so that one member gets it. Default: all members that placement admits get it.",
+    )
+    .exactOptional(),
   managedBy: z
     .string()
     .regex(new RegExp(pointer))
     .max(256)
     .describe(
       "JSON pointer of the field by which the type's controller on the host leaves an object to another manager, e.g. " +
-        "/spec/managedBy. Admission sets it to legation.dev/whole, copies lack it, and one member gets the object.",
+        "/spec/managedBy. Admission sets it to legation.dev/whole, and copies lack it.",
     )
     .exactOptional(),
   retain: z
@@ -134,4 +146,4 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
   .describe(
     "A type of which members get whole objects: those of opted-in namespaces with the annotation legation.dev/whole.",
   )
-  .meta({ "x-kubernetes-validations": [nameRule, ...reservedRules] });
+  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, ...reservedRules] });

@@ -33,7 +33,14 @@ const type = {
   apiVersion: "legation.dev/v1alpha1",
   kind: "DelegatedType",
   metadata: { name: NAME },
-  spec: { group: GROUP, version: "v1alpha2", kind: "JobSet", plural: "jobsets", managedBy: "/spec/managedBy" },
+  spec: {
+    group: GROUP,
+    version: "v1alpha2",
+    kind: "JobSet",
+    plural: "jobsets",
+    exclusive: true,
+    managedBy: "/spec/managedBy",
+  },
 };
 
 /** Gives the host's account its rights on JobSets in a member. */

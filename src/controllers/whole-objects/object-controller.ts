@@ -215,7 +215,7 @@ export class ObjectController {
 
   /** Returns why the member does not get the object. */
   #exclusion(object: Stored<AnyObject>, member: Member): string | undefined {
-    if (this.#type.spec.managedBy === undefined) return this.#unselected(object, member);
+    if (this.#type.spec.exclusive !== true) return this.#unselected(object, member);
     // Another member may not have what runs in this one, whatever has changed since.
     const recorded = recordedMember(object);
     if (recorded === member.name) return undefined;
@@ -237,7 +237,7 @@ export class ObjectController {
 
   /** Ranks the members for an object that one of them gets. */
   #choiceFor(object: Stored<AnyObject>): Observed["choice"] {
-    if (this.#type.spec.managedBy === undefined || recordedMember(object) !== undefined) return undefined;
+    if (this.#type.spec.exclusive !== true || recordedMember(object) !== undefined) return undefined;
     const { registry } = this.#options;
     const selection: Rule = {
       refusal: ({ name }) => {
