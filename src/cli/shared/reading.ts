@@ -5,7 +5,7 @@ import { clusters } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
-import { namespaces, nodes, pods } from "../../kube/resources.ts";
+import { namespaces, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import { Failure } from "./failure.ts";
 
@@ -52,12 +52,21 @@ export async function listClusters(host: ClusterClient, signal: AbortSignal): Pr
 }
 
 /** Lists the Clusters like `listClusters`. Resolves to undefined if Legation is not installed. */
-export async function findClusters(
+export function findClusters(
   host: ClusterClient,
   signal: AbortSignal,
 ): Promise<readonly Stored<Cluster>[] | undefined> {
+  return listServed(host, clusters, signal);
+}
+
+/** Lists the objects of one of Legation's resources. Resolves to undefined if the host does not serve it. */
+export async function listServed<T extends KubeObject>(
+  host: ClusterClient,
+  resource: Resource<T>,
+  signal: AbortSignal,
+): Promise<Stored<T>[] | undefined> {
   try {
-    return await listAll(host, clusters, { dropManagedFields: true, signal });
+    return await listAll(host, resource, { dropManagedFields: true, signal });
   } catch (error) {
     if (isKubeError(error, "NotFound")) return undefined;
     throw error;

@@ -4,12 +4,11 @@ import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { placementDefaults } from "../../api/resources.ts";
 import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list.ts";
 import { namespaces, persistentVolumeClaims } from "../../kube/resources.ts";
 import type { DependencyKey } from "../../pods/dependencies.ts";
 import { objectOf, type WrittenObject } from "../shared/documents.ts";
-import { listClusters, listProxies, listVirtualNodes } from "../shared/reading.ts";
+import { listClusters, listProxies, listServed, listVirtualNodes } from "../shared/reading.ts";
 import type { ClaimsByNamespace } from "./claims.ts";
 import type { NamedWorkload } from "./controller-pods.ts";
 import { WORKLOAD_RESOURCES, type WorkloadPods } from "./workloads.ts";
@@ -35,19 +34,10 @@ export async function readHost(host: ClusterClient, signal: AbortSignal): Promis
     listVirtualNodes(host, signal),
     listProxies(host, { signal }),
     listAll(host, namespaces, { signal }),
-    listDefaults(host, signal),
+    listServed(host, placementDefaults, signal),
   ]);
-  return { clusters, nodes, proxies, namespaces: known, defaults };
-}
-
-/** Lists PlacementDefaults, which an installation of an earlier version lacks. */
-async function listDefaults(host: ClusterClient, signal: AbortSignal): Promise<Stored<PlacementDefaults>[]> {
-  try {
-    return await listAll(host, placementDefaults, { signal });
-  } catch (error) {
-    if (isKubeError(error, "NotFound")) return [];
-    throw error;
-  }
+  // An installation of an earlier version has no PlacementDefaults.
+  return { clusters, nodes, proxies, namespaces: known, defaults: defaults ?? [] };
 }
 
 /** Reads the claims of the namespaces in which some of the pods have claims. */

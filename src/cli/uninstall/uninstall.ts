@@ -1,5 +1,6 @@
 import { clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
+import { delegatedTypes } from "../../api/resources.ts";
 import { isFinished } from "../../copies/jobs.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
@@ -11,7 +12,7 @@ import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { type KindName, kindsOf, type Manifest } from "../shared/manifests.ts";
 import { counted, some } from "../shared/output.ts";
-import { findClusters, jobName, unfinished } from "../shared/reading.ts";
+import { findClusters, jobName, listServed, unfinished } from "../shared/reading.ts";
 import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import {
@@ -71,6 +72,7 @@ export async function uninstall(
     return { pods, jobs };
   };
   refuseRunning(await listMarked(), force, "");
+  await refuseTypes(host, signal);
   await refuseJoined(host, signal);
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
@@ -109,6 +111,17 @@ function refuseRunning({ pods, jobs }: Marked, force: boolean, more: string): vo
     object: "Legation",
     problem: unfinishedText(running, words) + more,
     remedy: `delete their workloads first, or add --force: ${started}${alone}`,
+  });
+}
+
+/** Refuses while there are DelegatedTypes: the controller releases their objects when they are deleted. */
+async function refuseTypes(host: ClusterClient, signal: AbortSignal): Promise<void> {
+  const types = (await listServed(host, delegatedTypes, signal)) ?? [];
+  if (types.length === 0) return;
+  throw new Failure("refused", {
+    object: "Legation",
+    problem: `has ${counted(types.length, "DelegatedType")}: ${some(types.map(({ metadata }) => metadata.name))}`,
+    remedy: "run `kubectl delete delegatedtypes.legation.dev --all` first: the controller releases their objects",
   });
 }
 

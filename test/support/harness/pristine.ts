@@ -2,8 +2,13 @@ import type { Cluster } from "../clusters/types.ts";
 import { legationOn } from "../legation/process.ts";
 import { kubectl } from "./kubectl.ts";
 
-/** Takes all members out, whether they answer or not, and Legation off the host. */
+/** Takes all types and members out, whether anything answers or not, and Legation off the host. */
 export async function removeLegation(host: Cluster): Promise<void> {
+  const types = await kubectl(host, ["get", "delegatedtypes.legation.dev", "-o", "name"]).catch(() => "");
+  for (const type of types.split("\n").filter((name) => name !== "")) {
+    await kubectl(host, ["patch", type, "--type=merge", "--patch", '{"metadata":{"finalizers":null}}']);
+    await kubectl(host, ["delete", type, "--ignore-not-found"]);
+  }
   const { code, stdout } = await legationOn(host, "status", "-o", "json");
   const joined: readonly { readonly name: string }[] = code === 0 ? JSON.parse(stdout).clusters : [];
   for (const { name } of joined) await legationOn(host, "unjoin", name, "--force", "--timeout=1s");

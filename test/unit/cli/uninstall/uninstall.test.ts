@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
-import { clusters } from "../../../../src/api/resources.ts";
+import { clusters, delegatedTypes } from "../../../../src/api/resources.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
 import { jobs, leases, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
@@ -37,6 +37,16 @@ test.each([
   await uninstallFrom(host);
   expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
   expect(host.peek(leases, lease)).toBeDefined();
+});
+
+test("refuses while there are DelegatedTypes, whose objects only the controller releases", async () => {
+  const host = new MemoryCluster("host", "host-1");
+  host.put(delegatedTypes, { metadata: { name: "configmaps" }, spec: {} } as object);
+  await expect(uninstallFrom(host, true)).rejects.toMatchObject({
+    exit: "refused",
+    message: "Legation: has 1 DelegatedType: configmaps",
+    remedy: expect.stringContaining("kubectl delete delegatedtypes.legation.dev --all"),
+  });
 });
 
 describe("while a member is joined", () => {
