@@ -69,13 +69,13 @@ async function hostShows(namespace: string, status: object, options: { timeoutMs
   );
 }
 
-function hostJob(namespace: string, condition: string): Promise<Stored<Job>> {
+function hostJob(namespace: string, condition: string, timeoutMs = 60_000): Promise<Stored<Job>> {
   return eventually(
     async () => {
       const job = await find(clients().host, namespace);
       return conditionsOf(job).includes(condition) ? job : undefined;
     },
-    { what: `the host's Job with condition ${condition}`, timeoutMs: 60_000 },
+    { what: `the host's Job with condition ${condition}`, timeoutMs },
   );
 }
 
@@ -259,9 +259,10 @@ describe.concurrent("a Job with legation.dev/whole and scheduling-preferences", 
     });
     await west.delete(jobs, { namespace, name: "sum" }, { propagationPolicy: "Background" });
     expect((await find(west, namespace))?.metadata.uid).not.toBe(own.metadata.uid);
-    await hostJob(namespace, "Complete");
+    // A refused copy is sent again after a minute.
+    await hostJob(namespace, "Complete", 120_000);
     await hostShows(namespace, { succeeded: 6 });
-  }, 150_000);
+  }, 180_000);
 
   test("is divided as the plan says", async () => {
     const namespace = await newNamespace();

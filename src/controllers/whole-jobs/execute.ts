@@ -87,7 +87,8 @@ export class Executor {
       ...recordPatch(job, shown.shares),
     ];
     try {
-      await this.#patch(job, { type: "json", body }, { signal, subresource: "status" });
+      const isWritten = await this.#patch(job, { type: "json", body }, { signal, subresource: "status" });
+      if (!isWritten) return changedSince(job);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       onStatus(key, shown);

@@ -17,6 +17,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "dependencies-refused.test.ts": 25,
   "dependencies.test.ts": 95,
   "deployment.test.ts": 41,
+  "divided-jobs.test.ts": 115,
   "drain.test.ts": 116,
   "engine-jobset.test.ts": 44,
   "faults.test.ts": 182,
@@ -71,6 +72,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "selection.test.ts": 15,
   "services.test.ts": 111,
   "upgrade.test.ts": 53,
+  "whole-jobs-crash.test.ts": 85,
   "whole-node.test.ts": 19,
   "workloads.test.ts": 17,
 };
