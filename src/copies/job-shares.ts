@@ -61,6 +61,8 @@ export function sharesOf(job: Job): readonly JobShare[] | undefined {
   const record = job.metadata?.annotations?.[SHARES_ANNOTATION];
   const members = membersOfJob(job);
   if (record === undefined) {
+    // Each would get all of the Job.
+    if (members.length > 1) return undefined;
     return members.map((member) => ({ member, ...(job.status === undefined ? {} : { status: job.status }) }));
   }
   const shares = readRecord(record);

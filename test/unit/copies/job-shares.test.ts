@@ -26,6 +26,10 @@ describe("the record of the shares", () => {
     expect(sharesOf(job({}))).toEqual([]);
   });
 
+  test("that is gone is not read: no member gets all of a divided Job", () => {
+    expect(sharesOf(job({ "legation.dev/cluster": "west,east" }))).toBeUndefined();
+  });
+
   test.each(["", "[]", '{"west":{}}', '{"west":{"completions":1,"weight":1,"minReplicas":0}}'])(
     "that is damaged is not read: %s",
     (record) => {
