@@ -7,6 +7,7 @@ import {
   CLUSTER_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
+  MEMBERS_ANNOTATION,
   NOT_WHOLE_VALUE,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
@@ -116,7 +117,9 @@ function problemsOf({ metadata }: ReviewedObject): string[] {
   // The policy legation-whole-objects guards the member's name.
   const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
   const others = Object.keys(authorAnnotations(annotations)).filter((key) => !READ.has(key));
-  const known = Object.fromEntries(Object.entries(annotations).filter(([key]) => !others.includes(key)));
+  // The controller's record is on every object that an author changes, and is in manifests that were read from one.
+  const leftOut = new Set([...others, MEMBERS_ANNOTATION]);
+  const known = Object.fromEntries(Object.entries(annotations).filter(([key]) => !leftOut.has(key)));
   return [
     ...readAnnotations(known).problems,
     ...others.map(

@@ -43,6 +43,8 @@ export const NOT_WHOLE_VALUE = "false";
 export const ON_CONFLICT_ANNOTATION = "legation.dev/on-conflict";
 /** Annotation: `orphan` leaves copies in members when the object is deleted; `delete`, the default, does not. */
 export const ON_DELETE_ANNOTATION = "legation.dev/on-delete";
+/** Annotation on a whole object: JSON of each member's copy, with its state. */
+export const MEMBERS_ANNOTATION = "legation.dev/members";
 /** Finalizer that keeps a whole object until its copies are confirmed gone. */
 export const WHOLE_FINALIZER = "legation.dev/whole";
 /** Finalizer of a DelegatedType: its objects are released first. */
@@ -158,6 +160,7 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,
   CLUSTER_ANNOTATION,
   SHARES_ANNOTATION,
+  MEMBERS_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
   OWN_DELETION_COST_ANNOTATION,

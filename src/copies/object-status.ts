@@ -111,12 +111,14 @@ function wordsOf({ status, reason, message }: JsonObject): string {
   return [status, reason, message].filter((part) => typeof part === "string" && part !== "").join(", ");
 }
 
-function statusOf(object: AnyObject | undefined): JsonObject | undefined {
+/** Returns the status of an object. Undefined if it has none. */
+export function statusOf(object: AnyObject | undefined): JsonObject | undefined {
   const status = object?.status;
   return isJsonObject(status) ? status : undefined;
 }
 
-function conditionsOf(status: JsonObject | undefined): JsonObject[] | undefined {
+/** Returns the conditions of a status. Undefined if it has none. */
+export function conditionsOf(status: JsonObject | undefined): JsonObject[] | undefined {
   const conditions = status?.conditions;
   return Array.isArray(conditions) ? conditions.filter(isJsonObject) : undefined;
 }

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
-import { DELEGATION_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import { DELEGATION_LABEL, HOST_LABEL, MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
 import { delegatedTypes } from "../../src/api/resources.ts";
+import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, events } from "../../src/kube/resources.ts";
+import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -51,6 +53,25 @@ function find(client: ClusterClient, namespace: string): Promise<Stored<ConfigMa
   return client.find(configMaps, { namespace, name: "settings" });
 }
 
+async function statesOf(namespace: string, name: string): Promise<readonly MemberRecord[]> {
+  return membersOfObject({ ...(await clients().host.get(configMaps, { namespace, name })) }) ?? [];
+}
+
+/** Returns Legation's writes on an object of the host. */
+async function writesOn(namespace: string, name: string): Promise<string[]> {
+  const found = await auditEvents(
+    hostCluster(),
+    (event) =>
+      event.user.username.startsWith("system:serviceaccount:legation-system:") &&
+      isWrite(event) &&
+      event.objectRef?.resource !== "events" &&
+      event.objectRef?.namespace === namespace &&
+      event.objectRef.name === name,
+    [namespace],
+  );
+  return found.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
+}
+
 describe.concurrent("a ConfigMap with legation.dev/whole", () => {
   test("is given to all members, follows changes and removed keys, and leaves them when it is deleted", async () => {
     const namespace = await newNamespace();
@@ -70,6 +91,28 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     for (const member of [west, east]) expect(await find(member, namespace)).toBeUndefined();
   });
 
+  test("has the state of each member, and costs no write while nothing changes", async () => {
+    const namespace = await newNamespace();
+    const { host } = clients();
+    await configMap(namespace, { a: "1" });
+    const inStep = [
+      { member: "east", state: "InStep" },
+      { member: "west", state: "InStep" },
+    ];
+    await eventuallyPasses(async () => expect(await statesOf(namespace, "settings")).toMatchObject(inStep));
+    const before = await writesOn(namespace, "settings");
+    // A slow member may cost a second write.
+    expect(before.length).toBeLessThanOrEqual(2);
+    // The whole life of another object: a surplus write may come late.
+    const metadata = { name: "later", namespace, annotations: { [WHOLE_KEY]: "true" } };
+    await host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata });
+    await eventuallyPasses(async () => expect(await statesOf(namespace, "later")).toMatchObject(inStep));
+    await kubectl(hostCluster(), ["delete", "configmap/later", "-n", namespace, "--timeout=30s"]);
+    expect(await writesOn(namespace, "settings")).toEqual(before);
+    await kubectl(hostCluster(), ["delete", "configmap/settings", "-n", namespace, "--timeout=30s"]);
+    expect(await writesOn(namespace, "settings")).toHaveLength(before.length + 1);
+  });
+
   test("moves with its placement, and is taken back when the annotation goes", async () => {
     const namespace = await newNamespace();
     const { host, west, east } = clients();
@@ -86,6 +129,7 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     await eventuallyPasses(async () => {
       const { finalizers = [], labels = {} } = (await host.get(configMaps, ref)).metadata;
       expect({ finalizers, labels }).toEqual({ finalizers: [], labels: {} });
+      expect((await host.get(configMaps, ref)).metadata.annotations?.[MEMBERS_ANNOTATION]).toBeUndefined();
     });
   });
 });
@@ -172,6 +216,12 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
         ],
       });
     });
+    await eventuallyPasses(async () =>
+      expect(membersOfObject(await host.get(widgets, { namespace, name: "one" }))).toMatchObject([
+        { member: "east", state: "InStep", generation: 1, health: "False" },
+        { member: "west", state: "InStep", generation: 1, health: "True" },
+      ]),
+    );
     await report(east, namespace, "True", { readyReplicas: 4 });
     await kubectl(hostCluster(), ["wait", "--for=condition=Ready", "widget/one", "-n", namespace, "--timeout=30s"]);
     expect((await findWidget(host, namespace))?.status).toMatchObject({ readyReplicas: 6, observedGeneration: 1 });
@@ -209,6 +259,11 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     await eventually(() => west.create(widgets, own).catch(() => undefined), { what: "the member's own object" });
     await widget(namespace, { size: 1 }, WEST);
     await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["NotInMember"]));
+    await eventuallyPasses(async () =>
+      expect(membersOfObject(await host.get(widgets, { namespace, name: "one" }))).toMatchObject([
+        { member: "west", state: "Refused" },
+      ]),
+    );
     expect((await findWidget(west, namespace))?.spec).toEqual({ own: true });
     const body = {
       metadata: { annotations: { "legation.dev/on-conflict": "adopt", "legation.dev/on-delete": "orphan" } },

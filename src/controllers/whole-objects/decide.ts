@@ -1,24 +1,27 @@
 import { jsonEqual } from "../../api/json.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
+import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { statusFrom } from "../../copies/object-status.ts";
 import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
-import { type ObjectDecision, type Observed, type Place, STATUS } from "./model.ts";
+import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
 // Controllers of a member may write a status many times a second.
 const STATUS_PAUSE_MS = 1_000;
 // Room in members changes all the time.
 const LOOK_AGAIN_MS = 30_000;
+// All members take a new object within this time: then it costs one write.
+const MEMBERS_PAUSE_MS = 1_000;
 
 /** Decides in this order; the first answer wins. */
-const PHASES = [retire, end, place, hold, tell, follow] as const;
+const PHASES = [retire, end, place, hold, recordMembers, tell, follow] as const;
 
-export function decide(observed: Observed, now: number): ObjectDecision {
+export function decide(observed: Observed, now: number, wall: number): ObjectDecision {
   for (const phase of PHASES) {
-    const decision = phase(observed, now);
+    const decision = phase(observed, now, wall);
     if (decision !== undefined) return decision;
   }
-  return { actions: [], outcome: "InStep" };
+  return { actions: [], outcome: "InStep", ...lookAgain(membersDueAt(observed, now)) };
 }
 
 /** Releases the object of a DelegatedType that is being deleted. Its copies stay as they are. */
@@ -52,26 +55,52 @@ function hold({ object }: Observed): ObjectDecision | undefined {
   return isHeld(object) ? undefined : { actions: [{ type: "hold", object }], outcome: "Holding" };
 }
 
+/** Writes each member's state to the object. */
+function recordMembers(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
+  const dueAt = membersDueAt(observed, now);
+  if (dueAt === undefined || now < dueAt) return undefined;
+  const { object, places } = observed;
+  const members = nextMembers(object, places, new Date(wall).toISOString());
+  return members && { actions: [{ type: "members", object, members }], outcome: "Recording" };
+}
+
+/** Returns when the members' record is to be written; epoch ms. Undefined if the object has it. */
+function membersDueAt({ object, places, membersStaleSince, held }: Observed, now: number): number | undefined {
+  const members = membersStaleSince === undefined ? undefined : nextMembers(object, places, "");
+  if (membersStaleSince === undefined || members === undefined) return undefined;
+  const until = held && heldUntil(held, { write: MEMBERS, content: membersContent(members), now });
+  return until ?? membersStaleSince + MEMBERS_PAUSE_MS;
+}
+
 /** Tells the author why no member gets the object. */
-function tell({ object, problem, places }: Observed): ObjectDecision | undefined {
+function tell(observed: Observed, now: number): ObjectDecision | undefined {
+  const { object, problem, places } = observed;
   const excluded = places.filter((place) => place.excluded !== undefined);
   if (problem === undefined && excluded.length < places.length) return undefined;
   const message = problem ?? (excluded.map(wordsOf).join("; ") || "this cluster has no members");
-  return { actions: [{ type: "report", object, message }], outcome: "NotPlaced" };
+  const actions = [{ type: "report", object, message }] as const;
+  return { actions, outcome: "NotPlaced", ...lookAgain(membersDueAt(observed, now)) };
 }
 
 /** Writes the copies' status to the object. */
-function follow({ object, places, sum, statusSentAt, held }: Observed, now: number): ObjectDecision | undefined {
+function follow(observed: Observed, now: number): ObjectDecision | undefined {
+  const { object, places, sum, statusSentAt, held } = observed;
   const wanted = places.filter(({ excluded }) => excluded === undefined);
   // A member that does not answer keeps the status that it had.
   if (wanted.some(({ isUsable }) => !isUsable)) return undefined;
   const status = statusFrom(object, wanted, sum);
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
   const until = held && heldUntil(held, { write: STATUS, content: JSON.stringify(status), now });
-  if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
+  if (until !== undefined)
+    return { actions: [], outcome: "StatusHeld", ...lookAgain(until, membersDueAt(observed, now)) };
   const dueAt = (statusSentAt ?? 0) + STATUS_PAUSE_MS;
-  if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
+  if (now < dueAt) return { actions: [], outcome: "Coalescing", ...lookAgain(dueAt, membersDueAt(observed, now)) };
   return { actions: [{ type: "status", object, status }], outcome: "Following" };
+}
+
+function lookAgain(...times: readonly (number | undefined)[]): Pick<ObjectDecision, "requeueAt"> {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? {} : { requeueAt: Math.min(...known) };
 }
 
 function isHeld({ metadata: { finalizers = [] } }: Observed["object"]): boolean {

@@ -1,9 +1,10 @@
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { JsonObject } from "../../api/json.ts";
-import { CLUSTER_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
+import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, toCopy } from "../../copies/kind.ts";
+import { membersContent } from "../../copies/object-members.ts";
 import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
@@ -14,7 +15,7 @@ import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
 import type { WriteGuard } from "../../runtime/write-guard.ts";
 import { findCopy, inMember } from "../copying/writer.ts";
-import { type Action, type Observed, STATUS } from "./model.ts";
+import { type Action, MEMBERS, type Observed, STATUS } from "./model.ts";
 
 export interface ExecutorOptions {
   readonly host: ClusterClient;
@@ -65,6 +66,8 @@ export class Executor {
       }
       case "status":
         return this.#writeStatus(action, context);
+      case "members":
+        return this.#writeMembers(action, context);
       case "release":
         return this.#release(action, context);
       case "report":
@@ -112,11 +115,35 @@ export class Executor {
     if (!isThere) this.#noSubresourceUntil = 0;
   }
 
+  async #writeMembers({ object, members }: ActionOf<"members">, context: Context): Done {
+    const { host, guard, kind } = this.#options;
+    const { key, log, signal } = context;
+    const { resourceVersion } = object.metadata;
+    const version = membersContent(members);
+    const annotations = { [MEMBERS_ANNOTATION]: JSON.stringify(members) };
+    const patch = { type: "merge", body: { metadata: { resourceVersion, annotations } } } as const;
+    try {
+      await host.patch(kind.resource, refOf(object), patch, { signal, metadataOnly: true });
+    } catch (error) {
+      if (isKubeError(error, "Conflict", "NotFound")) return changedSince(object);
+      if (!isLastingRefusal(error)) throw error;
+      // Nothing depends on the record, and the author did not ask for it.
+      guard.refuse(key, MEMBERS, { message: error.detail }, { content: version });
+      log.warn({ err: error }, "this cluster refuses the record of an object's members");
+      return () => true;
+    }
+    if (guard.written(key, MEMBERS, { version }, { holdMs: CONTESTED_FOR_MS })) {
+      log.warn("another manager keeps changing the record of an object's members: it is left for ten minutes");
+    }
+    return changedSince(object);
+  }
+
   async #release({ object, members }: ActionOf<"release">, context: Context): Done {
     for (const member of members) if (await this.#hasCopy(object, member, context.signal)) return undefined;
     const { resourceVersion, finalizers = [] } = object.metadata;
     const others = finalizers.filter((finalizer) => finalizer !== WHOLE_FINALIZER);
-    const body = { metadata: { resourceVersion, finalizers: others, labels: { [WHOLE_KEY]: null } } };
+    const removed = { labels: { [WHOLE_KEY]: null }, annotations: { [MEMBERS_ANNOTATION]: null } };
+    const body = { metadata: { resourceVersion, finalizers: others, ...removed } };
     await this.#patch(object, { type: "merge", body }, context);
     return changedSince(object);
   }

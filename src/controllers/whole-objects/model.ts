@@ -1,21 +1,13 @@
 import type { AnyObject } from "../../api/delegated-type.ts";
 import type { JsonObject } from "../../api/json.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import type { Holder } from "../../copies/object-status.ts";
+import type { MemberRecord, Place } from "../../copies/object-members.ts";
 import type { HeldWrites } from "../../runtime/held-writes.ts";
 
 /** The write of a status, to the write guard. */
 export const STATUS = "status";
-
-/** A member that gets an object, or still has a copy of it. */
-export interface Place extends Holder {
-  /** Why the member does not get the object. Absent: it gets it. */
-  readonly excluded?: string;
-  /** The member answers, and its copies are known. */
-  readonly isUsable: boolean;
-  /** Why the member has no copy, or another version. */
-  readonly refusal?: string;
-}
+/** The write of the members' record, to the write guard. */
+export const MEMBERS = "members";
 
 /** Everything that a decision on one object depends on. */
 export interface Observed {
@@ -30,6 +22,8 @@ export interface Observed {
   readonly sum: readonly string[];
   /** When the last status was sent; epoch ms. */
   readonly statusSentAt?: number;
+  /** Since when the members' record on the object is not as the members are; epoch ms. */
+  readonly membersStaleSince?: number;
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;
 }
@@ -41,6 +35,8 @@ export type Action =
   /** Gives the object to a member before anything is created there, so that no other member has it. */
   | { readonly type: "record"; readonly object: Stored<AnyObject>; readonly member: string }
   | { readonly type: "status"; readonly object: Stored<AnyObject>; readonly status: JsonObject }
+  /** Writes the members' record into an annotation. */
+  | { readonly type: "members"; readonly object: Stored<AnyObject>; readonly members: readonly MemberRecord[] }
   /** Lets the object go, after these members were asked for a copy. */
   | { readonly type: "release"; readonly object: Stored<AnyObject>; readonly members: readonly string[] }
   | { readonly type: "report"; readonly object: Stored<AnyObject>; readonly message: string };

@@ -6,6 +6,7 @@ import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kub
 import { selectorMatches } from "../../api/label-selector.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import { nextMembers, type Place } from "../../copies/object-members.ts";
 import { delegatedKind, isOrphaning, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Rule } from "../../placement/candidate.ts";
@@ -20,7 +21,7 @@ import type { PodRules } from "../delegation/placement/pod-rules.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import type { Action, Observed, Place } from "./model.ts";
+import type { Action, Observed } from "./model.ts";
 import { isDefinitionDeleted, removeMarks } from "./orphan.ts";
 
 /** The rules of authors and operators. */
@@ -46,6 +47,8 @@ export class ObjectController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** When each object's status was last sent; epoch ms. Losing it costs one write. */
   readonly #statusSentAt = new Map<ObjectKey, number>();
+  /** Since when each object's record of members is not as they are; epoch ms. */
+  readonly #membersStaleSince = new Map<ObjectKey, number>();
   #parsed = new WeakMap<Stored<AnyObject>, ParsedPlacement>();
   #isRetired = false;
 
@@ -258,6 +261,7 @@ export class ObjectController {
       if (source.state === "missing") {
         this.#guard.forget(key);
         this.#statusSentAt.delete(key);
+        this.#membersStaleSince.delete(key);
       }
       return undefined;
     }
@@ -266,16 +270,30 @@ export class ObjectController {
     const choice = this.#choiceFor(object);
     const statusSentAt = this.#statusSentAt.get(key);
     const held = this.#guard.of(key);
+    const places = this.#placesOf(object);
+    const membersStaleSince = this.#noteMembers(key, nextMembers(object, places, "") !== undefined);
     return {
       object,
       isRetired: this.#isRetired,
       ...(problem === undefined ? {} : { problem }),
       ...(choice === undefined ? {} : { choice }),
-      places: this.#placesOf(object),
+      places,
       sum: this.#type.spec.sum ?? [],
       ...(statusSentAt === undefined ? {} : { statusSentAt }),
+      ...(membersStaleSince === undefined ? {} : { membersStaleSince }),
       ...(held === undefined ? {} : { held }),
     };
+  }
+
+  /** Returns since when the record is stale; epoch ms. */
+  #noteMembers(key: ObjectKey, isStale: boolean): number | undefined {
+    if (!isStale) {
+      this.#membersStaleSince.delete(key);
+      return undefined;
+    }
+    const since = this.#membersStaleSince.get(key) ?? this.#options.clock.now();
+    this.#membersStaleSince.set(key, since);
+    return since;
   }
 
   #placesOf(object: Stored<AnyObject>): Place[] {

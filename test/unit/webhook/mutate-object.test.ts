@@ -32,6 +32,13 @@ describe("an object with legation.dev/whole", () => {
     expect(admitted({ object: marked })).toEqual(marked);
   });
 
+  test("may be changed when the controller has recorded its members", () => {
+    const recorded = object({ annotations: { ...WHOLE, "legation.dev/members": "[]" } });
+    expect(admitted({ operation: "UPDATE", object: recorded, oldObject: marked })).toMatchObject({
+      metadata: { labels: WHOLE, finalizers: [FINALIZER] },
+    });
+  });
+
   test("gets no finalizer while it is being deleted", () => {
     const deletionTimestamp = "2026-01-01T00:00:00Z";
     const deleted = object({ annotations: WHOLE, labels: WHOLE, deletionTimestamp });

@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/whole-objects/decide.ts";
-import type { Observed, Place } from "../../../../src/controllers/whole-objects/model.ts";
+import type { Observed } from "../../../../src/controllers/whole-objects/model.ts";
+import type { Place } from "../../../../src/copies/object-members.ts";
 
 const NOW = 1_000_000;
 const READY = { phase: "Ready" };
@@ -33,10 +34,13 @@ function without({ copy: _, ...rest }: Place): Place {
 
 function decided(observed: Partial<Observed>): unknown[] {
   const whole = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
-  const { actions, outcome, requeueAt } = decide(whole, NOW);
+  const { actions, outcome, requeueAt } = decide(whole, NOW, NOW);
   const words = actions.map((action) => {
     if (action.type === "release") return `release, asking ${action.members.join()}`;
     if (action.type === "record") return `record ${action.member}`;
+    if (action.type === "members") {
+      return `members ${action.members.map(({ member, state, since }) => `${member} ${state} since ${since}`).join(", ")}`;
+    }
     return action.type === "report" ? `report ${action.message}` : action.type;
   });
   return [outcome, ...words, ...(requeueAt === undefined ? [] : [requeueAt - NOW])];
@@ -98,6 +102,34 @@ test.each<[string, Partial<Observed>, unknown[]]>([
       places: [place({ status: READY }), place({ member: "east", excluded: "not named", status: { phase: "Other" } })],
     },
     ["Following", "status"],
+  ],
+  [
+    "waits a second before it records the members",
+    { places: [without(place({ inStep: false }))], membersStaleSince: NOW - 400 },
+    ["InStep", 600],
+  ],
+  [
+    "records the members",
+    {
+      places: [place(), without(place({ member: "east", inStep: false, refusal: "quota" }))],
+      membersStaleSince: NOW - 1_000,
+    },
+    ["Recording", "members east Refused since 1970-01-01T00:16:40.000Z, west InStep since 1970-01-01T00:16:40.000Z"],
+  ],
+  [
+    "records a member that is to lose its copy before it tells the author",
+    { places: [place({ excluded: "not named" })], membersStaleSince: NOW - 1_000 },
+    ["Recording", "members west Leaving since 1970-01-01T00:16:40.000Z"],
+  ],
+  [
+    "writes a status while the record waits",
+    { places: [place({ status: READY })], membersStaleSince: NOW },
+    ["Following", "status"],
+  ],
+  [
+    "looks again for the record while the status waits",
+    { places: [place({ status: READY })], statusSentAt: NOW - 100, membersStaleSince: NOW - 400 },
+    ["Coalescing", 600],
   ],
   [
     "releases the objects of a deleted type, and leaves their copies",

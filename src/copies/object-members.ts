@@ -1,0 +1,112 @@
+import { z } from "zod";
+import type { AnyObject } from "../api/delegated-type.ts";
+import type { JsonObject } from "../api/json.ts";
+import { MEMBERS_ANNOTATION } from "../api/keys.ts";
+import type { Stored } from "../api/kubernetes.ts";
+import { conditionsOf, type Holder, statusOf } from "./object-status.ts";
+
+/** A member that gets an object, or still has a copy of it. */
+export interface Place extends Holder {
+  /** Why the member does not get the object. Absent: it gets it. */
+  readonly excluded?: string;
+  /** The member answers, and its copies are known. */
+  readonly isUsable: boolean;
+  /** Why the member has no copy, or another version. */
+  readonly refusal?: string;
+}
+
+/** The record of one member's copy, in an annotation of the host's object. */
+export interface MemberRecord {
+  readonly member: string;
+  /** `Waiting`: the copy is to be created or changed. `Leaving`: it is to be deleted. */
+  readonly state: "InStep" | "Waiting" | "Refused" | "Leaving";
+  /** The host's generation of the object that the copy had when it was last in step. Absent for types without generations. */
+  readonly generation?: number;
+  /** Status of the copy's condition Ready, or else Available. */
+  readonly health?: string;
+  /** Why the member refuses the object. */
+  readonly message?: string;
+  /** When the member came into this state; RFC 3339. */
+  readonly since: string;
+}
+
+const recordSchema: z.ZodType<readonly MemberRecord[]> = z.array(
+  z.object({
+    member: z.string(),
+    state: z.enum(["InStep", "Waiting", "Refused", "Leaving"]),
+    generation: z.number().exactOptional(),
+    health: z.string().exactOptional(),
+    message: z.string().exactOptional(),
+    since: z.string(),
+  }),
+);
+
+// An annotation holds 256 KiB in all, and a host may have hundreds of members.
+const LONGEST_MESSAGE = 300;
+
+/** Returns the members on record. Undefined if there is no record, or an unreadable one. */
+export function membersOfObject({ metadata }: Stored<AnyObject>): readonly MemberRecord[] | undefined {
+  const text = metadata.annotations?.[MEMBERS_ANNOTATION];
+  if (text === undefined) return undefined;
+  try {
+    return recordSchema.safeParse(JSON.parse(text)).data;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the record to write at the time `at`. Undefined if the object has it. */
+export function nextMembers(
+  object: Stored<AnyObject>,
+  places: readonly Place[],
+  at: string,
+): readonly MemberRecord[] | undefined {
+  const before = membersOfObject(object);
+  const members = places
+    .toSorted((a, b) => (a.member < b.member ? -1 : 1))
+    .flatMap((place) => recordOf(object, { place, before: before?.find(({ member }) => member === place.member), at }));
+  return membersContent(members) === membersContent(before ?? []) ? undefined : members;
+}
+
+/** Returns the part of a record that makes a write worthwhile. */
+export function membersContent(members: readonly MemberRecord[]): string {
+  return JSON.stringify(
+    members.map(({ since: _, message = "", ...rest }) => ({ ...rest, words: withoutNumbers(message) })),
+  );
+}
+
+function recordOf(
+  { metadata }: Stored<AnyObject>,
+  { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
+): MemberRecord[] {
+  const { member, copy, inStep, excluded, isUsable, refusal } = place;
+  if (excluded !== undefined && copy === undefined) return [];
+  // A member that stops answering costs no write for each object: the Cluster says so.
+  if (!isUsable && before !== undefined) return [before];
+  const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
+  const generation = inStep ? metadata.generation : before?.generation;
+  const health = healthOf(copy);
+  const message = state === "Refused" ? refusal?.slice(0, LONGEST_MESSAGE) : undefined;
+  return [
+    {
+      member,
+      state,
+      ...(generation === undefined || copy === undefined ? {} : { generation }),
+      ...(health === undefined ? {} : { health }),
+      ...(message === undefined ? {} : { message }),
+      since: before?.state === state ? before.since : at,
+    },
+  ];
+}
+
+function healthOf(copy: Stored<AnyObject> | undefined): string | undefined {
+  const conditions = conditionsOf(statusOf(copy)) ?? [];
+  const ofType = (type: string): JsonObject | undefined => conditions.find((one) => one.type === type);
+  const status = (ofType("Ready") ?? ofType("Available"))?.status;
+  return typeof status === "string" ? status : undefined;
+}
+
+// Quotas tell amounts that change with every other object.
+function withoutNumbers(message: string): string {
+  return message.replaceAll(/\d+/g, "0");
+}
