@@ -49,6 +49,10 @@ export const MEMBERS_ANNOTATION = "legation.dev/members";
 export const WHOLE_FINALIZER = "legation.dev/whole";
 /** Finalizer of a DelegatedType: its objects are released first. */
 export const TYPE_FINALIZER = "legation.dev/delegated-type";
+/** Label of the host's roles for one DelegatedType, which `uninstall` removes. */
+export const TYPE_ROLE_LABEL = "legation.dev/delegated-type";
+/** Label: roles of the host whose rules the controller has. */
+export const AGGREGATE_TO_CONTROLLER_LABEL = "legation.dev/aggregate-to-controller";
 /** `spec.managedBy` of a whole Job: the host's Job controller leaves it alone (KEP-4368). */
 export const WHOLE_MANAGED_BY = "legation.dev/whole";
 
@@ -86,6 +90,8 @@ export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
 // Marks of Legation on objects in members.
 /** Label: the host's id (uid of its kube-system namespace). Objects without it are not Legation's. */
 export const HOST_LABEL = "legation.dev/host";
+/** Label: ClusterRoles of a member whose rules a host has: `true` for all hosts, else the host's id. */
+export const AGGREGATE_TO_HOST_LABEL = "legation.dev/aggregate-to-host";
 /** Annotation: JSON of what was last applied to a copy of a whole object. */
 export const APPLIED_ANNOTATION = "legation.dev/applied";
 /** Label: a copy of an object that delegates need. */

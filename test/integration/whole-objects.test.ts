@@ -23,10 +23,7 @@ const TYPES = ["configmaps", "secrets"].flatMap((name) => ["-f", `manifests/dele
 
 beforeAll(async () => {
   await kubectl(hostCluster(), ["apply", ...TYPES]);
-  await installWidgets({ cluster: hostCluster(), client: clients().host }, [
-    memberCluster("west"),
-    memberCluster("east"),
-  ]);
+  await installWidgets({ cluster: hostCluster() }, { west: memberCluster("west"), east: memberCluster("east") });
 });
 
 // Later files share the clusters.
@@ -342,7 +339,7 @@ describe("a DelegatedType", () => {
   test("created anew gives objects to members again, which keep them when the host loses the definition", async () => {
     const namespace = await newNamespace();
     const { west } = clients();
-    await installWidgets({ cluster: hostCluster(), client: clients().host }, []);
+    await installWidgets({ cluster: hostCluster() }, {});
     // The webhook may not know the type yet.
     await eventuallyPasses(async () => {
       await widget(namespace, { size: 1 }, WEST);

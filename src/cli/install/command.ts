@@ -5,6 +5,7 @@ import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
+import { type TypeName, typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageRoot, packageVersion } from "../shared/package-root.ts";
 import { install } from "./install.ts";
@@ -42,6 +43,7 @@ interface InstallInput extends GlobalInput {
   readonly webhookUrl?: string | undefined;
   readonly clusterName?: string | undefined;
   readonly image?: string | undefined;
+  readonly types: readonly TypeName[];
 }
 
 /** Names each input as it was written: a flag or a variable. */
@@ -68,16 +70,22 @@ export const installCommand: Subcommand<InstallInput> = {
       "--image <image>",
       "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
     ),
+    flag(
+      "--types <list>",
+      "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
+    ),
   ],
   examples: [
     ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
     ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
+    ["install --types certificates.cert-manager.io", "again, so that members may get Certificates"],
     ["install", "again: what is missing or changed is put right, and your image and address stay"],
   ],
   input: withGlobals({
     webhookUrl: webhookUrl.optional(),
     clusterName: hostName.optional(),
     image: imageName.optional(),
+    types: typeList.default([]),
   }).superRefine(refuseBoth),
   run: async (options, session) => {
     const { terminal, signal } = session;
@@ -91,7 +99,7 @@ export const installCommand: Subcommand<InstallInput> = {
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const done = await install(
       manifests,
-      { webhookUrl, image, clusterName: name, version },
+      { webhookUrl, image, clusterName: name, version, types: options.types },
       {
         client,
         signal,

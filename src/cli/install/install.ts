@@ -6,10 +6,12 @@ import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
+import { findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
 import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
+import { delegatedTypeObjects } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
 export interface InstallContext {
@@ -19,16 +21,17 @@ export interface InstallContext {
   readonly onApplied: (applied: Applied) => void;
 }
 
-/** Installs or upgrades Legation on the host. Safe to repeat after an interruption. */
+/** Installs or upgrades Legation on the host, and allows `types`. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
-  options: InstallOptions,
+  { types: typeNames = [], ...options }: InstallOptions & { readonly types?: readonly TypeName[] },
   { client, signal, onApplied }: InstallContext,
 ): Promise<Applied[]> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
+  const types = await findTypes(discovery, typeNames, { cluster: client.cluster, verbs: SOURCE_VERBS });
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
@@ -49,6 +52,9 @@ export async function install(
   for (const manifest of [...leaveOut, ...(await leftOvers(apply, client, discovery, signal))]) {
     const removed = await removeManifest(client, discovery, manifest, signal);
     if (removed !== undefined) report(removed);
+  }
+  for (const manifest of types.flatMap(delegatedTypeObjects)) {
+    report(await applyManifest(client, discovery, manifest, signal));
   }
   return done;
 }

@@ -5,6 +5,7 @@ import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { duration, type GlobalInput, homeApiServer, memberName, withGlobals } from "../shared/input.ts";
+import { type TypeName, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { hostContext } from "../shared/session.ts";
@@ -38,6 +39,7 @@ interface JoinInput extends GlobalInput {
   readonly memberServer?: string | undefined;
   readonly homeApiServer?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
+  readonly types: readonly TypeName[];
   readonly timeout: number;
 }
 
@@ -64,6 +66,10 @@ export const joinCommand: Subcommand<JoinInput> = {
       "where pods in the member find the host's API server (default: as joined, else as the controller was told for all members)",
     ),
     flag("--labels <list>", "labels for selectors, e.g. region=eu,tier=gold"),
+    flag(
+      "--types <list>",
+      "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
+    ),
     flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
   examples: [
@@ -73,6 +79,10 @@ export const joinCommand: Subcommand<JoinInput> = {
       "join west --member-kubeconfig west.yaml --member-server https://10.0.0.1:6443",
       "the controller reaches it at another address than you",
     ],
+    [
+      "join west --member-kubeconfig west.yaml --types certificates.cert-manager.io",
+      "again, so that west takes Certificates of this host",
+    ],
   ],
   input: withGlobals({
     name: memberName,
@@ -81,11 +91,12 @@ export const joinCommand: Subcommand<JoinInput> = {
     memberServer: serverUrl.optional(),
     homeApiServer: homeApiServer.optional(),
     labels: labelList.default({}),
+    types: typeList.default([]),
     timeout: duration.default(60_000),
   }),
   run: async (options, session) => {
     const { terminal, signal } = session;
-    const { name, labels, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
+    const { name, labels, types, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
     const member = await session.connect(
       { kubeconfig: options.memberKubeconfig, context: options.memberContext },
@@ -93,7 +104,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     );
     const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
     const cluster = await join(
-      { name, labels, memberServer, homeApiServer: homeServer, timeoutMs, hostName },
+      { name, labels, types, memberServer, homeApiServer: homeServer, timeoutMs, hostName },
       {
         ...hostContext(host, session),
         member,

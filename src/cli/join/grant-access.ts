@@ -9,6 +9,7 @@ import { objectText } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
+import { typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
 const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
@@ -70,11 +71,14 @@ function ownRules(name: string): object[] {
   ];
 }
 
-/** Applies the host's service account and its rights in the member. Safe to repeat. */
+/** Applies the host's service account and its rights in the member, with those on `types`. Safe to repeat. */
 export async function grantAccess(
   account: HostAccount,
-  { member: { client }, role, signal, report }: JoinContext,
+  types: readonly Resource<KubeObject>[],
+  context: JoinContext,
 ): Promise<void> {
+  const { role, signal, report } = context;
+  const { client } = context.member;
   const apply = async (resource: Resource<KubeObject>, manifest: Manifest): Promise<Stored<KubeObject>> => {
     const ref = refOf(manifest.metadata);
     const patch = { type: "apply", body: manifest, force: true } as const;
@@ -95,6 +99,11 @@ export async function grantAccess(
   });
   await apply(serviceAccounts, owned(objects.user));
   await apply(clusterRoleBindings, owned(objects.binding));
+  const { hostId } = account;
+  for (const manifest of typeObjects(types, { hostId, metadata: objects.role.metadata })) {
+    await apply(manifest.kind === clusterRoles.kind ? clusterRoles : clusterRoleBindings, owned(manifest));
+  }
+  await waitForTypes(types, hostId, context);
 }
 
 /** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */

@@ -19,11 +19,11 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   const { name, hostName, timeoutMs } = options;
   const { host, report } = context;
   const valid = await validateJoin(options, context);
-  const { hostId, joined, operatorsSecret } = valid;
+  const { hostId, types, joined, operatorsSecret } = valid;
   await writeCluster(options, valid, context, { dryRun: true });
   let server: string | undefined;
   try {
-    await grantAccess({ hostId, hostName, cluster: name }, context);
+    await grantAccess({ hostId, hostName, cluster: name }, types, context);
     if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
     else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
     await writeCluster(options, valid, context, {});

@@ -1,14 +1,16 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
-import type { Secret, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { nodes, secrets } from "../../kube/resources.ts";
+import { nodes, type Resource, secrets } from "../../kube/resources.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { whyForeign } from "../member/credentials.ts";
 import { type Identity, identify, identifyCommand } from "../member/identity.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
+import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
+import { COPY_VERBS, findTypes, type TypeName } from "../shared/named-types.ts";
 import { clusterId, listClusters } from "../shared/reading.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 
@@ -19,6 +21,8 @@ export interface JoinOptions {
   readonly memberServer?: string | undefined;
   /** Address at which the member's pods reach the host's API server. Undefined: as before, or the same for all members. */
   readonly homeApiServer?: string | undefined;
+  /** Types of which the host may have objects in the member, beside those of earlier joins. */
+  readonly types?: readonly TypeName[];
   readonly timeoutMs: number;
   /** Name of the host, as shown in the member. */
   readonly hostName: string;
@@ -36,6 +40,7 @@ export interface ValidJoin {
   readonly hostId: string;
   /** The member's identity: the uid of its kube-system namespace. */
   readonly memberUid: string;
+  readonly types: readonly Resource<KubeObject>[];
   /** The Cluster, when this very member has joined under the name before. */
   readonly joined: Stored<Cluster> | undefined;
   /** The Secret that the Cluster names, when an operator made it, and why it counts as such. `join` leaves it as it is. */
@@ -44,7 +49,7 @@ export interface ValidJoin {
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  { name, memberServer }: JoinOptions,
+  { name, memberServer, types: typeNames = [] }: JoinOptions,
   { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
@@ -53,10 +58,11 @@ export async function validateJoin(
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
+  const types = await findTypes(new Discovery(member, signal), typeNames, { cluster: name, verbs: COPY_VERBS });
   if (joined === undefined) {
     await refuseTakenNode(host, name, signal);
     await findJoinSecret(host, name, signal);
-    return { hostId, memberUid, joined, operatorsSecret: undefined };
+    return { hostId, memberUid, types, joined, operatorsSecret: undefined };
   }
   const operatorsSecret = await findOperatorsSecret(host, joined, signal);
   if (operatorsSecret !== undefined && memberServer !== undefined) {
@@ -66,7 +72,7 @@ export async function validateJoin(
       remedy: "leave out --member-server, and write the address into that Secret's kubeconfig",
     });
   }
-  return { hostId, memberUid, joined, operatorsSecret };
+  return { hostId, memberUid, types, joined, operatorsSecret };
 }
 
 function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, { memberUid, other }: Identity): Failure {

@@ -1,7 +1,8 @@
-import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, ObjectRef, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
 import { type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { objectText } from "../shared/output.ts";
 import { readable } from "../shared/reading.ts";
@@ -15,6 +16,11 @@ export function hostAccountName(hostId: string): string {
   return `legation-host-${hostId.slice(0, SHORT_ID_LENGTH)}`;
 }
 
+/** Returns the name of the ClusterRole that gathers a host's rights on types in a member, and of its binding. */
+export function hostTypesName(hostId: string): string {
+  return `${hostAccountName(hostId)}-types`;
+}
+
 /** Returns the name of the host's Secret with a member's kubeconfig. */
 export function credentialsSecretName(cluster: string): string {
   return `member-${cluster}`;
@@ -22,7 +28,7 @@ export function credentialsSecretName(cluster: string): string {
 
 const rbac = { group: "rbac.authorization.k8s.io", version: "v1" } as const;
 
-/** ClusterRoles, read by name only. */
+/** ClusterRoles. Only their metadata is relied on. */
 export const clusterRoles: Resource<KubeObject> = {
   ...rbac,
   plural: "clusterroles",
@@ -30,7 +36,7 @@ export const clusterRoles: Resource<KubeObject> = {
   namespaced: false,
 };
 
-/** ClusterRoleBindings, read by name only. */
+/** ClusterRoleBindings. Only their metadata is relied on. */
 export const clusterRoleBindings: Resource<KubeObject> = {
   ...rbac,
   plural: "clusterrolebindings",
@@ -64,6 +70,15 @@ export interface HostAccess {
   readonly role: Found | undefined;
   readonly binding: Found | undefined;
   readonly account: Found | undefined;
+  /** Roles for types, and the binding of the role that gathers them. Empty if the credentials may not read them. */
+  readonly types: readonly Owned[];
+}
+
+/** An object that goes with the ClusterRole that owns it. */
+interface Owned {
+  readonly resource: Resource<KubeObject>;
+  readonly ref: ObjectRef;
+  readonly object: Found;
 }
 
 /** Reads a host's access in a member, so that access granted later is not removed with it. Rejects with KubeError. */
@@ -75,7 +90,23 @@ export async function findAccess(client: ClusterClient, hostId: string, signal: 
   // The host's own credentials may not read the ClusterRole, which owns the account.
   const owner = account?.object?.metadata.ownerReferences?.find(({ kind }) => kind === clusterRoles.kind);
   const isUnread = role !== undefined && role.uid === undefined;
-  return { role: isUnread && owner !== undefined ? { uid: owner.uid } : role, binding, account };
+  const types = [
+    ...(await typeRoles(client, clusterRoleBindings, hostId, signal)),
+    ...(await typeRoles(client, clusterRoles, hostId, signal)),
+  ];
+  return { role: isUnread && owner !== undefined ? { uid: owner.uid } : role, binding, account, types };
+}
+
+async function typeRoles(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<readonly Owned[]> {
+  const all = (await readable(listAll(client, resource, { labelSelector: `${HOST_LABEL}=${hostId}`, signal }))) ?? [];
+  return all
+    .filter(({ metadata }) => metadata.name.startsWith(`${hostAccountName(hostId)}-`))
+    .map((object) => ({ resource, ref: { name: object.metadata.name }, object: { uid: object.metadata.uid, object } }));
 }
 
 async function found(reading: Promise<Stored<KubeObject> | undefined>): Promise<Found | undefined> {
@@ -89,7 +120,7 @@ async function found(reading: Promise<Stored<KubeObject> | undefined>): Promise<
 export async function giveUpAccess(
   client: ClusterClient,
   hostId: string,
-  { role, binding, account }: HostAccess,
+  { role, binding, account, types }: HostAccess,
   {
     signal,
     report,
@@ -116,10 +147,11 @@ export async function giveUpAccess(
       return;
     }
   }
-  // Kubernetes removes these two with the ClusterRole that owns them. Deletes them at once where the rights permit.
+  // Kubernetes removes these with the ClusterRole that owns them. Deletes them at once where the rights permit.
   const owned = [
     { resource: clusterRoleBindings, ref: { name }, object: binding },
     { resource: serviceAccounts, ref: system, object: account },
+    ...types,
   ];
   for (const { resource, ref, object } of owned) {
     if (object === undefined) continue;

@@ -15,11 +15,12 @@ import {
 } from "../../kube/resources.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../shared/manifests.ts";
+import { kindName } from "../shared/named-types.ts";
 import { objectText, some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
 import { findAccess, giveUpAccess } from "./access.ts";
-import { contentsOf, kindName } from "./contents.ts";
+import { contentsOf } from "./contents.ts";
 
 export interface CleaningContext {
   readonly signal: AbortSignal;

@@ -3,8 +3,8 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list.ts";
-import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../shared/discovery.ts";
+import { kindName } from "../shared/named-types.ts";
 
 /** Objects in a namespace beside Legation's own. */
 export interface Contents {
@@ -65,9 +65,4 @@ export function foreignAmong(
       return true;
     })
     .map(({ kind, object }) => `${kind} ${object.metadata.name}`);
-}
-
-/** Formats a resource: `pods`, `deployments.apps`. */
-export function kindName({ group, plural }: Resource<KubeObject>): string {
-  return group === "" ? plural : `${plural}.${group}`;
 }

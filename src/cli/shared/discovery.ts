@@ -23,7 +23,8 @@ function isMetricsGroup(group: string): boolean {
   return group === METRICS_GROUP || group.endsWith(`.${METRICS_GROUP}`);
 }
 
-interface Discovered {
+/** A resource that an API server serves, and the verbs that it serves it with. */
+export interface Discovered {
   readonly resource: Resource<KubeObject>;
   readonly verbs: readonly string[];
 }
@@ -61,12 +62,24 @@ export class Discovery {
     });
   }
 
-  /**
-   * Returns every namespaced resource whose objects can be listed and deleted, once, preferably in its group's preferred version.
-   * `unknown` holds the versions that failed, such as those of an aggregated API that is down.
-   */
+  /** Returns every namespaced resource whose objects can be listed and deleted, like `all`. */
   async removable(): Promise<{
     readonly resources: readonly Resource<KubeObject>[];
+    readonly unknown: ReadonlyMap<string, KubeError>;
+  }> {
+    const { served, unknown } = await this.all();
+    const resources = served
+      .filter(({ resource, verbs }) => resource.namespaced && verbs.includes("list") && verbs.includes("delete"))
+      .map(({ resource }) => resource);
+    return { resources, unknown };
+  }
+
+  /**
+   * Returns every resource once, preferably in its group's preferred version. `unknown` holds the versions that failed, such as
+   * those of an aggregated API that is down.
+   */
+  async all(): Promise<{
+    readonly served: readonly Discovered[];
     readonly unknown: ReadonlyMap<string, KubeError>;
   }> {
     const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
@@ -75,21 +88,20 @@ export class Discovery {
       .flatMap(({ name, versions, preferredVersion }) =>
         [preferredVersion, ...versions].map(({ version }) => `${name}/${version}`),
       );
-    const resources = new Map<string, Resource<KubeObject>>();
+    const served = new Map<string, Discovered>();
     const unknown = new Map<string, KubeError>();
     for (const apiVersion of new Set(["v1", ...groupVersions])) {
       try {
-        for (const { resource, verbs } of await this.#groupVersion(apiVersion)) {
-          const name = `${resource.group}/${resource.plural}`;
-          if (!resource.namespaced || !verbs.includes("list") || !verbs.includes("delete")) continue;
-          if (!resources.has(name)) resources.set(name, resource);
+        for (const found of await this.#groupVersion(apiVersion)) {
+          const name = `${found.resource.group}/${found.resource.plural}`;
+          if (!served.has(name)) served.set(name, found);
         }
       } catch (error) {
         if (!isKubeError(error) || this.#signal.aborted) throw error;
         unknown.set(apiVersion, error);
       }
     }
-    return { resources: [...resources.values()], unknown };
+    return { served: [...served.values()], unknown };
   }
 
   #groupVersion(apiVersion: string): Promise<readonly Discovered[]> {

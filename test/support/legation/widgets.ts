@@ -1,13 +1,13 @@
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
-import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
-import { hostAccountName } from "../../../src/cli/member/access.ts";
-import type { ClusterClient } from "../../../src/kube/client.ts";
-import { namespaces, type Resource } from "../../../src/kube/resources.ts";
+import { AGGREGATE_TO_HOST_LABEL } from "../../../src/api/keys.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
+import { legation } from "./cli.ts";
 
 const GROUP = "shop.example.com";
+const NAME = `widgets.${GROUP}`;
 
 /** A custom resource with a status subresource, which an operator of a member would work on. */
 export const widgets: Resource<AnyObject> = {
@@ -21,7 +21,7 @@ export const widgets: Resource<AnyObject> = {
 const definition = {
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
-  metadata: { name: `widgets.${GROUP}` },
+  metadata: { name: NAME },
   spec: {
     group: GROUP,
     scope: "Namespaced",
@@ -38,86 +38,52 @@ const definition = {
   },
 };
 
-const type = {
-  apiVersion: "legation.dev/v1alpha1",
-  kind: "DelegatedType",
-  metadata: { name: `widgets.${GROUP}` },
-  spec: {
-    group: GROUP,
-    version: "v1",
-    kind: "Widget",
-    plural: "widgets",
-    retain: ["/spec/replicas"],
-    sum: ["readyReplicas"],
-  },
-};
-
-const controllerRole = {
-  apiVersion: "rbac.authorization.k8s.io/v1",
-  kind: "ClusterRole",
-  metadata: { name: "legation-controller-widgets", labels: { "legation.dev/aggregate-to-controller": "true" } },
-  rules: [
-    { apiGroups: [GROUP], resources: ["widgets"], verbs: ["list", "watch", "patch"] },
-    { apiGroups: [GROUP], resources: ["widgets/status"], verbs: ["patch"] },
-  ],
-};
-
 const GATHERED = "legation-controller-types";
 
 async function apply(cluster: Cluster, object: object): Promise<void> {
   await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(object) });
 }
 
-/** Installs the definition in host and members, and delegates its type. */
+/** Installs the definition in host and members, and allows its type in all of them by the commands. Members are named as joined. */
 export async function installWidgets(
-  host: { readonly cluster: Cluster; readonly client: ClusterClient },
-  members: readonly Cluster[],
+  { cluster: host }: { readonly cluster: Cluster },
+  members: Readonly<Record<string, Cluster>>,
 ): Promise<void> {
-  const { uid } = (await host.client.get(namespaces, { name: "kube-system" })).metadata;
-  const account = hostAccountName(uid);
-  for (const cluster of [host.cluster, ...members]) await apply(cluster, definition);
-  for (const member of members) {
-    const rules = [
-      { apiGroups: [GROUP], resources: ["widgets"], verbs: ["list", "watch", "create", "patch", "delete"] },
-    ];
-    const metadata = { name: "legation-widgets" };
-    const rbac = "rbac.authorization.k8s.io";
-    await apply(member, { apiVersion: `${rbac}/v1`, kind: "ClusterRole", metadata, rules });
-    await apply(member, {
-      apiVersion: `${rbac}/v1`,
-      kind: "ClusterRoleBinding",
-      metadata,
-      roleRef: { apiGroup: rbac, kind: "ClusterRole", name: metadata.name },
-      subjects: [{ kind: "ServiceAccount", name: account, namespace: SYSTEM_NAMESPACE }],
-    });
+  for (const cluster of [host, ...Object.values(members)]) await apply(cluster, definition);
+  for (const cluster of [host, ...Object.values(members)]) {
+    await kubectl(cluster, ["wait", "--for=condition=Established", `customresourcedefinition/${NAME}`]);
   }
-  await apply(host.cluster, controllerRole);
+  for (const [name, { kubeconfig }] of Object.entries(members)) {
+    const flags = [`--kubeconfig=${host.kubeconfig}`, `--member-kubeconfig=${kubeconfig}`, `--types=${NAME}`];
+    await legation(["join", name, ...flags]);
+  }
+  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${NAME}`]);
+  const spec = { retain: ["/spec/replicas"], sum: ["readyReplicas"] };
+  const patch = ["patch", `delegatedtype/${NAME}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`];
+  await kubectl(host, patch);
   // A controller of the host gathers roles.
   await eventually(
-    async () => (await kubectl(host.cluster, ["get", "clusterrole", GATHERED, "-o", "json"])).includes('"widgets"'),
+    async () => (await kubectl(host, ["get", "clusterrole", GATHERED, "-o", "json"])).includes('"widgets"'),
     {
       what: "the controller's rights on widgets",
     },
   );
-  await apply(host.cluster, type);
 }
 
 /** Removes what `installWidgets` has made, and all widgets. */
 export async function removeWidgets(host: Cluster, members: readonly Cluster[]): Promise<void> {
-  const name = `widgets.${GROUP}`;
   await kubectl(host, [
     "delete",
     "--ignore-not-found",
-    `delegatedtype/${name}`,
-    `clusterrole/${controllerRole.metadata.name}`,
+    `delegatedtype/${NAME}`,
+    `clusterrole/legation-controller-${NAME}`,
+    `clusterrole/legation-authors-${NAME}`,
   ]);
   for (const cluster of [host, ...members]) {
-    await kubectl(cluster, [
-      "delete",
-      "--ignore-not-found",
-      `customresourcedefinition/${name}`,
-      "clusterrole/legation-widgets",
-      "clusterrolebinding/legation-widgets",
-    ]);
+    await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${NAME}`]);
+  }
+  for (const member of members) {
+    const roles = await kubectl(member, ["get", "clusterroles", "-l", AGGREGATE_TO_HOST_LABEL, "-o", "name"]);
+    for (const role of roles.split("\n").filter((name) => name.endsWith(NAME))) await kubectl(member, ["delete", role]);
   }
 }

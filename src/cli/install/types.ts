@@ -1,0 +1,58 @@
+import { AGGREGATE_TO_CONTROLLER_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+import { kindName, SOURCE_VERBS } from "../shared/named-types.ts";
+
+// Whoever writes such objects in a member gets rights there.
+const RIGHTS_GROUPS = new Set([
+  "admissionregistration.k8s.io",
+  "apiextensions.k8s.io",
+  "apiregistration.k8s.io",
+  "certificates.k8s.io",
+  "rbac.authorization.k8s.io",
+]);
+
+/**
+ * Returns a type's DelegatedType, what the controller may do with its objects, and who may give them to members: all who may edit
+ * a namespace, or for types that give rights or have no namespace those whom the operator binds.
+ */
+export function delegatedTypeObjects(type: Resource<KubeObject>): readonly Manifest[] {
+  const { group, version, kind, plural, namespaced } = type;
+  const name = kindName(type);
+  const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
+  const role = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole" };
+  const isForEditors = namespaced && !RIGHTS_GROUPS.has(group);
+  const aggregated = ["edit", "admin"].map((to) => [`rbac.authorization.k8s.io/aggregate-to-${to}`, "true"]);
+  return [
+    // The API server refuses types that members cannot have: before their roles are made.
+    {
+      apiVersion: "legation.dev/v1alpha1",
+      kind: "DelegatedType",
+      metadata: { name, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
+      spec: {
+        ...(group === "" ? {} : { group }),
+        version,
+        kind,
+        plural,
+        ...(namespaced ? {} : { scope: "Cluster" }),
+      },
+    },
+    {
+      ...role,
+      metadata: { name: `legation-controller-${name}`, labels: { ...labels, [AGGREGATE_TO_CONTROLLER_LABEL]: "true" } },
+      rules: [
+        { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
+        { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
+      ],
+    },
+    {
+      ...role,
+      metadata: {
+        name: `legation-authors-${name}`,
+        labels: { ...labels, ...(isForEditors ? Object.fromEntries(aggregated) : {}) },
+      },
+      rules: [{ apiGroups: [group], resources: [plural], verbs: ["delegate"] }],
+    },
+  ];
+}

@@ -1,0 +1,66 @@
+import { z } from "zod";
+import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { clusterRoles, hostAccountName, hostTypesName } from "../member/access.ts";
+import type { Manifest } from "../shared/manifests.ts";
+import { COPY_VERBS, kindName } from "../shared/named-types.ts";
+import { waitFor } from "../shared/wait.ts";
+import type { JoinContext } from "./validate.ts";
+
+const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
+
+/** Returns the role that gathers a host's rights on types, its binding, and a role for each type. All have the base role's metadata. */
+export function typeObjects(
+  types: readonly Resource<KubeObject>[],
+  { hostId, metadata }: { readonly hostId: string; readonly metadata: Readonly<Record<string, unknown>> },
+): readonly Manifest[] {
+  const name = hostTypesName(hostId);
+  const selects = ["true", hostId].map((value) => ({ matchLabels: { [AGGREGATE_TO_HOST_LABEL]: value } }));
+  const role = { apiVersion: RBAC.apiVersion, kind: "ClusterRole" };
+  const labels = z.record(z.string(), z.string()).parse(metadata.labels);
+  return [
+    // The member's controller manager writes the rules.
+    { ...role, metadata: { ...metadata, name }, aggregationRule: { clusterRoleSelectors: selects } },
+    {
+      apiVersion: RBAC.apiVersion,
+      kind: "ClusterRoleBinding",
+      metadata: { ...metadata, name },
+      roleRef: { apiGroup: RBAC.group, kind: "ClusterRole", name },
+      subjects: [{ kind: "ServiceAccount", name: hostAccountName(hostId), namespace: SYSTEM_NAMESPACE }],
+    },
+    ...types.map((type) => ({
+      ...role,
+      metadata: {
+        ...metadata,
+        name: `${hostAccountName(hostId)}-${kindName(type)}`,
+        labels: { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId },
+      },
+      rules: [{ apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] }],
+    })),
+  ];
+}
+
+const gathered = z.looseObject({
+  rules: z.array(z.looseObject({ apiGroups: z.array(z.string()), resources: z.array(z.string()) })).nullish(),
+});
+const GATHERED_WITHIN_MS = 20_000;
+
+/** Waits until the rights on types are in force, so that the host's controller does not meet a refusal. */
+export async function waitForTypes(
+  types: readonly Resource<KubeObject>[],
+  hostId: string,
+  { member: { client }, signal, report }: JoinContext,
+): Promise<void> {
+  const name = hostTypesName(hostId);
+  const areGathered = async (): Promise<true | undefined> => {
+    const rules = gathered.parse(await client.get(clusterRoles, { name }, { signal })).rules ?? [];
+    const isGathered = ({ group, plural }: Resource<KubeObject>): boolean =>
+      rules.some(({ apiGroups, resources }) => apiGroups.includes(group) && resources.includes(plural));
+    return types.every(isGathered) ? true : undefined;
+  };
+  if (types.length === 0 || (await waitFor(areGathered, { timeoutMs: GATHERED_WITHIN_MS, signal }))) return;
+  report(
+    `${client.cluster}: ClusterRole ${name} has not gathered all types yet; the member's controller manager does, and they hold then`,
+  );
+}
