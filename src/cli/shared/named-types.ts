@@ -38,7 +38,7 @@ export function kindName({ group, plural }: TypeName): string {
 
 /** Returns the named resources. Rejects with `Failure` for one that the server does not serve with these verbs. */
 export async function findTypes(
-  discovery: Discovery,
+  discovery: Pick<Discovery, "all">,
   names: readonly TypeName[],
   { cluster, verbs }: { readonly cluster: string; readonly verbs: readonly string[] },
 ): Promise<readonly Resource<KubeObject>[]> {
