@@ -14,6 +14,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { runCli } from "../support/legation/cli.ts";
 import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
 
 useLegation();
@@ -261,6 +262,12 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
         { member: "west", state: "Refused" },
       ]),
     );
+    const asked = ["status", "widget", "one", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
+    const { code, stdout } = await runCli(asked);
+    expect(code).toBe(0);
+    expect(stdout).toContain("whole, in step in 0 of 1 members, generation 1");
+    expect(stdout).toMatch(/^west +Refused .* is there already/m);
+    expect(stdout).toMatch(/^east +Excluded /m);
     expect((await findWidget(west, namespace))?.spec).toEqual({ own: true });
     const body = {
       metadata: { annotations: { "legation.dev/on-conflict": "adopt", "legation.dev/on-delete": "orphan" } },

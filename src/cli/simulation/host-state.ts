@@ -29,15 +29,20 @@ export interface HostState {
 
 /** Reads what placement depends on, but for claims and missing objects. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
-  const [clusters, nodes, proxies, known, defaults] = await Promise.all([
+  const [rest, proxies] = await Promise.all([readWithoutProxies(host, signal), listProxies(host, { signal })]);
+  return { ...rest, proxies };
+}
+
+/** Reads what the placement of objects without pods depends on. */
+export async function readWithoutProxies(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
+  const [clusters, nodes, known, defaults] = await Promise.all([
     listClusters(host, signal),
     listVirtualNodes(host, signal),
-    listProxies(host, { signal }),
     listAll(host, namespaces, { signal }),
     listServed(host, placementDefaults, signal),
   ]);
   // An installation of an earlier version has no PlacementDefaults.
-  return { clusters, nodes, proxies, namespaces: known, defaults: defaults ?? [] };
+  return { clusters, nodes, proxies: [], namespaces: known, defaults: defaults ?? [] };
 }
 
 /** Reads the claims of the namespaces in which some of the pods have claims. */

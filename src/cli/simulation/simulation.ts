@@ -1,3 +1,4 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL, PREFERENCES_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
 import type { Job, KubeObject, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
@@ -12,7 +13,9 @@ import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
 import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
+import { exclusionOf, problemOf, rankMembers } from "../../controllers/whole-objects/placement.ts";
 import type { JobShare } from "../../copies/job-shares.ts";
+import { recordedMember } from "../../copies/objects.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -49,6 +52,15 @@ export interface Declined {
 export interface WholePlace extends Place {
   /** The shares of a divided Job, which has no single member. */
   readonly shares?: readonly PlannedShare[];
+}
+
+/** The members that get an object of a delegated type. */
+export interface ObjectPlace {
+  /** Why no member is looked for. */
+  readonly problem?: string;
+  /** `message`: why the member gets it later. */
+  readonly clusters: readonly { readonly cluster: string; readonly message?: string }[];
+  readonly others: readonly { readonly cluster: string; readonly message: string }[];
 }
 
 /** A member's share of a divided Job. */
@@ -160,6 +172,33 @@ export class Simulation {
     }
     const planned = shares.map((share) => ({ ...plannedShare(job, share, shares), ...shortOf(share.member) }));
     return { shares: planned, others: withoutShare(ranking, shares) };
+  }
+
+  /** Returns which members get an object of a delegated type. */
+  placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
+    const rules = this.#placementState.podRules;
+    const place = { object, type, rules, parsed: rules.parse({ metadata: object.metadata }) };
+    const problem = problemOf(place);
+    if (problem !== undefined) return { problem, clusters: [], others: [] };
+    const candidates = this.members.map((member) => member.candidate());
+    if (type.spec.exclusive === true && recordedMember(object) === undefined) {
+      const { fitting, refusals } = rankMembers(place, candidates);
+      const [best] = fitting;
+      const behind = fitting.slice(1).map((cluster) => ({ cluster, message: `${best} gets it: one member does` }));
+      return { clusters: best === undefined ? [] : [{ cluster: best }], others: [...refusals, ...behind] };
+    }
+    const found = candidates.map((candidate) => ({ candidate, excluded: exclusionOf(place, candidate) }));
+    return {
+      clusters: found.flatMap(({ candidate: { name: cluster, closed }, excluded }) => {
+        if (excluded !== undefined) return [];
+        const later =
+          closed?.reason === "ClusterNotReady" ? { message: `as soon as it answers: ${closed.message}` } : {};
+        return [{ cluster, ...later }];
+      }),
+      others: found.flatMap(({ candidate: { name: cluster }, excluded: message }) =>
+        message === undefined ? [] : [{ cluster, message }],
+      ),
+    };
   }
 
   /** Lets the pod run in the member. */

@@ -1,13 +1,16 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import type { ClusterClient } from "../../kube/client.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { type GlobalInput, withGlobals } from "../shared/input.ts";
-import { printOutcome } from "../shared/output.ts";
+import { type Outcome, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
+import type { Session } from "../shared/session.ts";
 import type { WorkloadKind } from "../simulation/workloads.ts";
 import { readClusters } from "./clusters.ts";
 import { readPod } from "./read-pod.ts";
 import { readWorkload } from "./read-workload.ts";
+import { readWholeObject } from "./whole-object.ts";
 
 /** Names by which kubectl knows the objects that this command shows. */
 const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
@@ -23,8 +26,13 @@ const NAMES: readonly (readonly [WorkloadKind, readonly string[]])[] = [
 interface StatusInput extends GlobalInput {
   readonly namespace?: string | undefined;
   /** Undefined: all members. */
-  readonly target?: { readonly kind: WorkloadKind; readonly name: string } | undefined;
+  readonly target?: Target | undefined;
 }
+
+/** `word` names a delegated type, which the host knows. */
+type Target =
+  | { readonly kind: WorkloadKind; readonly name: string; readonly word?: never }
+  | { readonly word: string; readonly name: string };
 
 /** `legation status` */
 export const statusCommand: Subcommand<StatusInput> = {
@@ -32,17 +40,21 @@ export const statusCommand: Subcommand<StatusInput> = {
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there. With a pod: what happened to it and when, a reason for each " +
     "member that refused it, its events, and what is wrong with its member. With a workload: how many pods its scheduling " +
-    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. All of it is read from the host.",
+    "preferences give to each member and how many that has, and what pods without a member wait for. With a whole Job: its member, and its status there. With an object of a delegated type: what each member has of it. All of it is read from the host.",
   arguments: [
-    new Argument("[type]", `${NAMES.map(([, [name]]) => name).join(", ")}, or TYPE/NAME (default: all members)`),
+    new Argument(
+      "[type]",
+      `${NAMES.map(([, [name]]) => name).join(", ")}, a delegated type, or TYPE/NAME (default: all members)`,
+    ),
     new Argument("[name]", "name of the pod or workload on the host"),
   ],
-  flags: [flag("-n, --namespace <name>", "namespace of the pod or workload (default: the context's)")],
+  flags: [flag("-n, --namespace <name>", "namespace of the pod, workload or object (default: the context's)")],
   examples: [
     ["status", "all members"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
     ["status deployment/web -n shop", "how a workload is divided, and why pods of it wait"],
+    ["status configmap/settings -n shop", "which members have an object that goes to them whole"],
   ],
   input: withGlobals({
     namespace: z.string().optional(),
@@ -53,14 +65,19 @@ export const statusCommand: Subcommand<StatusInput> = {
     const { client, namespace: current } = await session.connect(options, "host");
     const { target, namespace = current } = options;
     const shown =
-      target === undefined
-        ? readClusters(client, session)
-        : target.kind === "Pod"
-          ? readPod(client, { namespace, name: target.name }, session)
-          : readWorkload(client, { namespace, ...target }, session);
+      target === undefined ? readClusters(client, session) : readTarget(client, { namespace, ...target }, session);
     printOutcome(session.terminal, options.output, await asViewer(shown));
   },
 };
+
+function readTarget(
+  client: ClusterClient,
+  target: Target & { readonly namespace: string },
+  session: Session,
+): Promise<Outcome> {
+  if (target.word !== undefined) return readWholeObject(client, target, session);
+  return target.kind === "Pod" ? readPod(client, target, session) : readWorkload(client, target, session);
+}
 
 /** Reads `pod web-0` or `pod/web-0`. Undefined when neither is given. */
 function targetOf(
@@ -73,16 +90,17 @@ function targetOf(
     void context.addIssue({ code: "custom", path: [argument], message });
   const [, word = "", first] = /^([^/]+)(?:\/([^/]+))?$/.exec(type) ?? [];
   const kind = NAMES.find(([, names]) => names.includes(word.toLowerCase()))?.[0];
-  if (kind === undefined) {
+  if (kind === undefined && (word === "" || (first ?? second) === undefined)) {
     const known = NAMES.map(([, [name]]) => name).join(", ");
     return refuse(
       "type",
-      `${JSON.stringify(type)} is nothing that it shows; write ${known}, e.g. \`legation status deployment/web\``,
+      `${JSON.stringify(type)} is nothing that it shows; write ${known} or a delegated type, with a name: e.g. \`legation status deployment/web\``,
     );
   }
   if (first !== undefined && second !== undefined) {
     return refuse("name", `${JSON.stringify(second)} is a second name; write one pod or workload`);
   }
   const name = first ?? second;
-  return name === undefined ? refuse("name", `is missing; write e.g. \`legation status ${word} web\``) : { kind, name };
+  if (name === undefined) return refuse("name", `is missing; write e.g. \`legation status ${word} web\``);
+  return kind === undefined ? { word, name } : { kind, name };
 }

@@ -1,31 +1,26 @@
 import { createHash } from "node:crypto";
-import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
+import type { ParsedPlacement } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
-import { selectorMatches } from "../../api/label-selector.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { nextMembers, type Place } from "../../copies/object-members.ts";
 import { delegatedKind, isOrphaning, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
-import type { Rule } from "../../placement/candidate.ts";
-import { explain, rank } from "../../placement/rank.ts";
+import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { WriteGuard } from "../../runtime/write-guard.ts";
 import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Source } from "../copying/model.ts";
 import type { PodCopierOptions } from "../copying/pod-copier.ts";
-import type { PodRules } from "../delegation/placement/pod-rules.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
 import { isDefinitionDeleted, removeMarks } from "./orphan.ts";
-
-/** The rules of authors and operators. */
-export type ObjectRules = Pick<PodRules, "parse" | "namespaceLabels">;
+import { exclusionOf, type ObjectRules, type ObjectToPlace, problemOf, rankMembers } from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;
@@ -207,50 +202,22 @@ export class ObjectController {
     return known;
   }
 
+  #toPlace(object: Stored<AnyObject>): ObjectToPlace {
+    return { object, type: this.#type, parsed: this.#parse(object), rules: this.#options.rules };
+  }
+
   #problemOf(object: Stored<AnyObject>): string | undefined {
-    const { namespace } = object.metadata;
-    if (namespace !== undefined && this.#options.rules.namespaceLabels(namespace) === undefined) {
-      return `namespace ${namespace} is not opted in`;
-    }
-    const parsed = this.#parse(object);
-    return parsed.ok ? undefined : problemsText(parsed);
+    return problemOf(this.#toPlace(object));
   }
 
-  /** Returns why the member does not get the object. */
   #exclusion(object: Stored<AnyObject>, member: Member): string | undefined {
-    if (this.#type.spec.exclusive !== true) return this.#unselected(object, member);
-    // Another member may not have what runs in this one, whatever has changed since.
-    const recorded = recordedMember(object);
-    if (recorded === member.name) return undefined;
-    return recorded === undefined ? "no member has the object yet" : `${recorded} has the object`;
+    return exclusionOf(this.#toPlace(object), member.candidate());
   }
 
-  /** Returns why operators and author leave the member out. */
-  #unselected(object: Stored<AnyObject>, member: Member): string | undefined {
-    const { namespace = "" } = object.metadata;
-    const parsed = this.#parse(object);
-    const candidate = member.candidate();
-    if (candidate.closed?.reason === "ClusterBeingRemoved") return candidate.closed.message;
-    const labels = this.#options.rules.namespaceLabels(namespace) ?? {};
-    if (candidate.admits !== undefined && !selectorMatches(candidate.admits, labels)) {
-      return `its namespaceSelector does not admit namespace ${namespace}`;
-    }
-    return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
-  }
-
-  /** Ranks the members for an object that one of them gets. */
   #choiceFor(object: Stored<AnyObject>): Observed["choice"] {
     if (this.#type.spec.exclusive !== true || recordedMember(object) !== undefined) return undefined;
-    const { registry } = this.#options;
-    const selection: Rule = {
-      refusal: ({ name }) => {
-        const member = registry.member(name);
-        const message = member && this.#unselected(object, member);
-        return message === undefined ? undefined : { reason: "NotSelected", message };
-      },
-    };
-    const candidates = registry.members().map((member) => member.candidate());
-    const { fitting, refusals } = rank({ requests: {}, rules: [selection], candidates });
+    const candidates = this.#options.registry.members().map((member) => member.candidate());
+    const { fitting, refusals } = rankMembers(this.#toPlace(object), candidates);
     return { fitting, why: explain(refusals) };
   }
 

@@ -1,0 +1,189 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { virtualNodeName, WHOLE_KEY } from "../../api/keys.ts";
+import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
+import { resourceOfType } from "../../api/resources.ts";
+import { type MemberRecord, membersOfObject } from "../../copies/object-members.ts";
+import { conditionsOf, statusOf } from "../../copies/object-status.ts";
+import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list.ts";
+import { events } from "../../kube/resources.ts";
+import { listDelegatedTypes, typeNamed } from "../shared/delegated-types.ts";
+import { age, type Outcome, objectText, table } from "../shared/output.ts";
+import { notOnHost } from "../shared/reading.ts";
+import type { Session } from "../shared/session.ts";
+import type { Terminal } from "../shared/terminal.ts";
+import { type HostState, readWithoutProxies } from "../simulation/host-state.ts";
+import { type ObjectPlace, Simulation } from "../simulation/simulation.ts";
+import { readinessOf } from "./clusters.ts";
+import { type Trouble, timeOf, troubleText } from "./trouble.ts";
+
+/** An object of a delegated type, as `legation status` shows it. */
+export interface WholeObjectStatus {
+  readonly kind: string;
+  /** Undefined for a type that is not namespaced. */
+  readonly namespace: string | undefined;
+  readonly name: string;
+  /** Members are to have it. */
+  readonly whole: boolean;
+  readonly isDeleting: boolean;
+  /** The object's own; copies in step have the same. */
+  readonly generation: number | undefined;
+  readonly members: readonly ObjectInMember[];
+  /** Conditions of the status, which the members report. */
+  readonly conditions: readonly { readonly type: string; readonly status: string; readonly message: string }[];
+  /** Why no member gets it. */
+  readonly notPlaced: string | undefined;
+  readonly troubles: readonly Trouble[];
+}
+
+/** A member, and what it has of an object. */
+export interface ObjectInMember {
+  readonly cluster: string;
+  readonly state: MemberRecord["state"] | "NotReachable" | "Excluded";
+  readonly generation?: number;
+  readonly health?: string;
+  /** When it came into this state; RFC 3339. */
+  readonly since?: string;
+  readonly message?: string;
+}
+
+/** The host's objects that tell of a whole object. */
+export interface WholeObjectFacts {
+  readonly type: Stored<DelegatedType>;
+  readonly object: Stored<AnyObject>;
+  /** Events of the object. */
+  readonly told: readonly KubeEvent[];
+  readonly host: HostState;
+  readonly now: number;
+}
+
+/** Reads an object of a delegated type, its events and the members. Rejects with `Failure` if there is none, else with KubeError. */
+export async function readWholeObject(
+  client: ClusterClient,
+  { word, namespace, name }: { readonly word: string; readonly namespace: string; readonly name: string },
+  { signal, terminal }: Session,
+): Promise<Outcome> {
+  const type = typeNamed(await listDelegatedTypes(client, signal), word);
+  const resource = resourceOfType(type);
+  const ref = resource.namespaced ? { namespace, name } : { name };
+  const object = await client.find(resource, ref, { signal });
+  if (object === undefined) throw notOnHost(objectText(resource.kind, ref));
+  const [told, host] = await Promise.all([
+    listAll(client, events, {
+      // Events of cluster-scoped objects are in this namespace.
+      namespace: resource.namespaced ? namespace : "default",
+      fieldSelector: `involvedObject.uid=${object.metadata.uid}`,
+      signal,
+    }),
+    readWithoutProxies(client, signal),
+  ]);
+  const now = Date.now();
+  const status = wholeObjectStatus({ type, object, told, host, now });
+  return { document: status, text: wholeObjectText(status, now, terminal) };
+}
+
+/** Computes the status of a whole object from the host's objects. */
+export function wholeObjectStatus({ type, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
+  const { metadata, kind = type.spec.kind } = object;
+  const whole = isWanted(object);
+  const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [] };
+  const nowhere = whole && place.clusters.length === 0 && place.others.length === 0;
+  return {
+    kind,
+    namespace: metadata.namespace,
+    name: metadata.name,
+    whole,
+    isDeleting: metadata.deletionTimestamp !== undefined || (!whole && hasWholeLabel(object)),
+    generation: metadata.generation,
+    members: membersOf(object, place, host),
+    conditions: (conditionsOf(statusOf(object)) ?? []).map(({ type: name, status, message }) => ({
+      type: String(name),
+      status: String(status),
+      message: typeof message === "string" ? message : "",
+    })),
+    notPlaced: place.problem ?? (nowhere ? "this cluster has no members" : undefined),
+    troubles: [...typeTroubles(type), ...eventTroubles(told)],
+  };
+}
+
+function membersOf(object: Stored<AnyObject>, place: ObjectPlace, host: HostState): ObjectInMember[] {
+  const recorded = new Map((membersOfObject(object) ?? []).map((record) => [record.member, record]));
+  const names = new Set([
+    ...recorded.keys(),
+    ...place.clusters.map(({ cluster }) => cluster),
+    ...place.others.map(({ cluster }) => cluster),
+  ]);
+  return [...names].sort().map((cluster): ObjectInMember => {
+    const found = recorded.get(cluster);
+    const excluded = place.others.find((one) => one.cluster === cluster)?.message;
+    if (found === undefined && excluded !== undefined) return { cluster, state: "Excluded", message: excluded };
+    const lost = whyLost(cluster, host);
+    if (found === undefined) {
+      return { cluster, ...(lost === undefined ? { state: "Waiting" } : { state: "NotReachable", message: lost }) };
+    }
+    const { member: _, ...record } = found;
+    const was = `${lost}; it was ${record.state}`;
+    if (lost !== undefined) return { cluster, ...record, state: "NotReachable", message: was };
+    return { cluster, ...(excluded === undefined ? {} : { message: excluded }), ...record };
+  });
+}
+
+/** Returns why the record of a member may be old. */
+function whyLost(name: string, { clusters, nodes }: HostState): string | undefined {
+  const cluster = clusters.find(({ metadata }) => metadata.name === name);
+  if (cluster === undefined) return "its Cluster was removed";
+  const node = nodes.find(({ metadata }) => metadata.name === virtualNodeName(name));
+  const { ready, reason } = readinessOf(cluster, node);
+  return ready === "True" ? undefined : `it is not ready: ${reason}`;
+}
+
+function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
+  const ready = status?.conditions?.find((condition) => condition.type === "Ready");
+  if (metadata.deletionTimestamp !== undefined) {
+    return [{ what: `DelegatedType ${metadata.name} is being deleted: members keep their copies as their own` }];
+  }
+  if (ready === undefined) {
+    return [
+      { what: `no controller has reported on DelegatedType ${metadata.name}: does \`legation controller\` run?` },
+    ];
+  }
+  return ready.status === "True" ? [] : [{ what: `DelegatedType ${metadata.name}: ${ready.message}` }];
+}
+
+/** Returns what was last told of the object's status and fields. */
+function eventTroubles(told: readonly KubeEvent[]): Trouble[] {
+  return ["FieldConflict", "StatusRefused", "StatusContested"].flatMap((reason) => {
+    const found = told.filter((event) => event.reason === reason).sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
+    return found === undefined ? [] : [{ what: `${reason} (${timeOf(found)}): ${found.message ?? ""}` }];
+  });
+}
+
+/** Formats a whole object's status for people. */
+export function wholeObjectText(status: WholeObjectStatus, now: number, terminal: Terminal): string {
+  const { kind, namespace, name, members, conditions, troubles, notPlaced } = status;
+  const rows = members.map(({ cluster, state, generation, health, since, message }) => [
+    cluster,
+    terminal.paint(state === "InStep" ? "green" : state === "Excluded" ? "dim" : "red", state),
+    String(generation ?? "-"),
+    health ?? "-",
+    since === undefined ? "-" : age(now - Date.parse(since)),
+    message ?? "",
+  ]);
+  return [
+    `${objectText(kind, { namespace, name })}: ${summary(status)}`,
+    ...(rows.length === 0 ? [] : [table(["CLUSTER", "STATE", "GENERATION", "HEALTH", "SINCE", "WHY"], rows)]),
+    ...conditions.map(({ type, status: is, message }) => `${type} is ${is}${message === "" ? "" : `: ${message}`}`),
+    ...troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...(notPlaced === undefined ? [] : [`${terminal.paint("red", "waits:")} NotPlaced`, `  ${notPlaced}`]),
+  ].join("\n");
+}
+
+function summary({ whole, isDeleting, generation, members }: WholeObjectStatus): string {
+  if (isDeleting) return "whole, taken back from members";
+  if (!whole) return `stays on the host: it has no label ${WHOLE_KEY}, which admission sets for the annotation`;
+  const wanted = members.filter(({ state }) => state !== "Excluded" && state !== "Leaving");
+  const inStep = wanted.filter(({ state }) => state === "InStep").length;
+  const of = generation === undefined ? "" : `, generation ${generation}`;
+  return wanted.length === 0 ? "whole, in no member" : `whole, in step in ${inStep} of ${wanted.length} members${of}`;
+}

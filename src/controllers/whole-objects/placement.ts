@@ -1,0 +1,59 @@
+import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import { selectorMatches } from "../../api/label-selector.ts";
+import { recordedMember } from "../../copies/objects.ts";
+import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { type Ranking, rank } from "../../placement/rank.ts";
+import type { PodRules } from "../delegation/placement/pod-rules.ts";
+
+/** The rules of authors and operators. */
+export type ObjectRules = Pick<PodRules, "parse" | "namespaceLabels">;
+
+/** An object, and what its author and the operators wrote of its placement. */
+export interface ObjectToPlace {
+  readonly object: Stored<AnyObject>;
+  readonly type: DelegatedType;
+  readonly parsed: ParsedPlacement;
+  readonly rules: ObjectRules;
+}
+
+/** Returns why no member is looked for. */
+export function problemOf({ object, parsed, rules }: ObjectToPlace): string | undefined {
+  const { namespace } = object.metadata;
+  if (namespace !== undefined && rules.namespaceLabels(namespace) === undefined) {
+    return `namespace ${namespace} is not opted in`;
+  }
+  return parsed.ok ? undefined : problemsText(parsed);
+}
+
+/** Returns why the member does not get the object. Undefined: it gets it. */
+export function exclusionOf(place: ObjectToPlace, candidate: Candidate): string | undefined {
+  if (place.type.spec.exclusive !== true) return unselected(place, candidate);
+  // Another member may not have what runs in this one, whatever has changed since.
+  const recorded = recordedMember(place.object);
+  if (recorded === candidate.name) return undefined;
+  return recorded === undefined ? "no member has the object yet" : `${recorded} has the object`;
+}
+
+/** Ranks the members for an object that one of them gets. */
+export function rankMembers(place: ObjectToPlace, candidates: readonly Candidate[]): Ranking {
+  const selection: Rule = {
+    refusal: (candidate) => {
+      const message = unselected(place, candidate);
+      return message === undefined ? undefined : { reason: "NotSelected", message };
+    },
+  };
+  return rank({ requests: {}, rules: [selection], candidates });
+}
+
+/** Returns why operators and author leave the member out. */
+function unselected({ object, parsed, rules }: ObjectToPlace, candidate: Candidate): string | undefined {
+  const { namespace = "" } = object.metadata;
+  if (candidate.closed?.reason === "ClusterBeingRemoved") return candidate.closed.message;
+  const labels = rules.namespaceLabels(namespace) ?? {};
+  if (candidate.admits !== undefined && !selectorMatches(candidate.admits, labels)) {
+    return `its namespaceSelector does not admit namespace ${namespace}`;
+  }
+  return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
+}
