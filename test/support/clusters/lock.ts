@@ -2,7 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const POLL_MS = 100;
+// Each look reads files: several processes wait at a time, for minutes.
+const POLL_MS = 250;
 // Number of a ticket before the first that is taken.
 const RESERVED = "0";
 
