@@ -2,6 +2,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { events } from "../../../src/kube/resources.ts";
 import { metricsOf } from "../harness/metrics-of.ts";
+import { eventually } from "../harness/wait.ts";
 import { MEMBER_NAMES, type MemberName } from "./members.ts";
 
 /** A moment, and how long each member had been late to answer, or had not answered, by then. */
@@ -26,7 +27,11 @@ export class LateAnswers {
 
   async now(): Promise<Moment> {
     const time = new Date().toISOString().replace(/\.\d+Z$/, "Z");
-    const series = await metricsOf(this.#port);
+    // A controller that lost its lease on a busy machine is started again.
+    const series = await eventually(() => metricsOf(this.#port), {
+      timeoutMs: 60_000,
+      what: "the controller's metrics",
+    });
     const late = (name: MemberName): number =>
       series(`legation_member_unresponsive_seconds_total{cluster="${name}"}`) ?? 0;
     const [west, east, north, south] = MEMBER_NAMES.map(late);
