@@ -11,11 +11,13 @@ import {
   NOT_WHOLE_VALUE,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
+  OVERRIDES_ANNOTATION,
   WHOLE_FINALIZER,
   WHOLE_KEY,
   WHOLE_MANAGED_BY,
   WHOLE_VALUE,
 } from "../src/api/keys.ts";
+import { objectOverrideProblems } from "../src/api/object-overrides.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
@@ -29,6 +31,7 @@ const READ: ReadonlySet<string> = new Set([
   CLUSTERS_ANNOTATION,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
+  OVERRIDES_ANNOTATION,
   WHOLE_KEY,
 ]);
 
@@ -42,7 +45,13 @@ export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
   const { managedBy } = type.spec;
-  const problems = [...problemsOf(object), ...managerProblems({ object, oldObject }, managedBy)];
+  // The type may have changed since the author wrote the overrides.
+  const known = oldObject !== undefined && wasAsking ? objectOverrideProblems(oldObject, type) : [];
+  const problems = [
+    ...problemsOf(object),
+    ...objectOverrideProblems(object, type).filter((problem) => !known.includes(problem)),
+    ...managerProblems({ object, oldObject }, managedBy),
+  ];
   if (problems.length > 0) return denied(problems);
   const { labels, finalizers = [], deletionTimestamp } = object.metadata;
   // The API server refuses a new finalizer on an object that is being deleted.
@@ -114,8 +123,8 @@ function asks({ metadata }: ReviewedObject): boolean {
 }
 
 function problemsOf({ metadata }: ReviewedObject): string[] {
-  // The policy legation-whole-objects guards the member's name.
-  const { [CLUSTER_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
+  // The policy legation-whole-objects guards the member's name; overrides are read beside the type.
+  const { [CLUSTER_ANNOTATION]: _, [OVERRIDES_ANNOTATION]: __, ...annotations } = metadata.annotations ?? {};
   const others = Object.keys(authorAnnotations(annotations)).filter((key) => !READ.has(key));
   // The controller's record is on every object that an author changes, and is in manifests that were read from one.
   const leftOut = new Set([...others, MEMBERS_ANNOTATION]);

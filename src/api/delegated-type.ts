@@ -43,6 +43,16 @@ export interface DelegatedType {
   readonly status?: DelegatedTypeStatus;
 }
 
+// Fields that each cluster assigns by itself.
+const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
+  services: ["/spec/clusterIP", "/spec/clusterIPs", "/spec/healthCheckNodePort", "/spec/ports/*/nodePort"],
+};
+
+/** Returns JSON pointers of the fields that copies of a type lack; `*` stands for any item of a list or key of a map. */
+export function keptFields({ metadata: { name = "" }, spec: { managedBy, retain = [] } }: DelegatedType): string[] {
+  return [...(ASSIGNED[name] ?? []), ...(managedBy === undefined ? [] : [managedBy]), ...retain];
+}
+
 // Their controllers on the host cannot be told to stay away, or Legation copies or delegates them by its own rules.
 const RESERVED = {
   "": [

@@ -9,6 +9,8 @@ import { conditionsOf, type Holder, statusOf } from "./object-status.ts";
 export interface Place extends Holder {
   /** Why the member does not get the object. Absent: it gets it. */
   readonly excluded?: string;
+  /** Why an override does not fit the object, so that the member keeps its copy, or gets none. */
+  readonly misfit?: string;
   /** The member answers, and its copies are known. */
   readonly isUsable: boolean;
   /** Why the member has no copy, or another version. */
@@ -79,7 +81,7 @@ function recordOf(
   { metadata }: Stored<AnyObject>,
   { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
 ): MemberRecord[] {
-  const { member, copy, inStep, excluded, isUsable, refusal } = place;
+  const { member, copy, inStep, excluded, isUsable, misfit, refusal = misfit } = place;
   if (excluded !== undefined && copy === undefined) return [];
   // A member that stops answering costs no write for each object: the Cluster says so.
   if (!isUsable && before !== undefined) return [before];

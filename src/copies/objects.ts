@@ -1,4 +1,4 @@
-import type { AnyObject, DelegatedType } from "../api/delegated-type.ts";
+import { type AnyObject, type DelegatedType, keptFields } from "../api/delegated-type.ts";
 import { isJsonObject, withoutNulls } from "../api/json.ts";
 import {
   APPLIED_ANNOTATION,
@@ -23,10 +23,6 @@ export interface Applied {
   readonly created?: boolean;
 }
 
-// Fields that each cluster assigns by itself.
-const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
-  services: ["/spec/clusterIP", "/spec/clusterIPs", "/spec/healthCheckNodePort", "/spec/ports/*/nodePort"],
-};
 const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
   secrets: ({ type = "Opaque" }) => type,
 };
@@ -35,8 +31,7 @@ const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
 export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const resource = resourceOfType(type);
   const name = type.metadata.name ?? "";
-  const { managedBy, retain = [] } = type.spec;
-  const retained = [...(ASSIGNED[name] ?? []), ...(managedBy === undefined ? [] : [managedBy]), ...retain];
+  const retained = keptFields(type);
   const fixed = FIXED[name];
   const body = (source: Stored<AnyObject>): AnyObject =>
     retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsOf(source));
@@ -138,7 +133,7 @@ export function hasWholeLabel({ metadata }: KubeObject): boolean {
 }
 
 /** Reports whether members are to have the object. */
-export function isWanted({ metadata }: Stored<AnyObject>): boolean {
+export function isWanted({ metadata }: Stored<KubeObject>): boolean {
   return metadata.deletionTimestamp === undefined && metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE;
 }
 

@@ -1,5 +1,5 @@
-import fastJsonPatch from "fast-json-patch";
 import { withoutNulls } from "../api/json.ts";
+import { applyPatch } from "../api/json-patch.ts";
 import type { PodSpec } from "../api/kubernetes.ts";
 import { type Override, overrideApplies } from "../api/overrides.ts";
 import { changedPrivileges } from "./privileges.ts";
@@ -48,35 +48,6 @@ function privilegeProblem(before: PodSpec, after: PodSpec, { by }: Override): st
 }
 
 function patchSpec(spec: PodSpec, { patch }: Override): OverriddenSpec {
-  let document = { spec: clone(spec) };
-  for (const [number, operation] of patch.entries()) {
-    try {
-      // The last argument bans changes of prototypes.
-      document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, true).newDocument;
-    } catch (error) {
-      const reason = error instanceof fastJsonPatch.JsonPatchError ? error.name : String(error);
-      const from = "from" in operation ? ` from ${operation.from}` : "";
-      return { problem: `patch[${number}]: ${operation.op} ${operation.path}${from}: ${wordsFor(reason)}` };
-    }
-  }
-  return document;
-}
-
-/** Clones JSON with raw numbers, which `structuredClone` does not support. */
-function clone<T>(value: T): T {
-  if (typeof value !== "object" || value === null || JSON.isRawJSON(value)) return value;
-  if (Array.isArray(value)) return value.map((item: unknown) => clone(item)) as T;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clone(inner as unknown)])) as T;
-}
-
-const WORDS: Readonly<Record<string, string>> = {
-  TEST_OPERATION_FAILED: "the pod has another value there",
-  OPERATION_PATH_UNRESOLVABLE: "the pod has nothing there",
-  OPERATION_PATH_CANNOT_ADD: "the pod has nothing to add it to",
-  OPERATION_FROM_UNRESOLVABLE: "the pod has nothing there to take",
-  OPERATION_VALUE_OUT_OF_BOUNDS: "the pod's list is shorter",
-};
-
-function wordsFor(reason: string): string {
-  return WORDS[reason] ?? reason;
+  const patched = applyPatch({ spec }, patch, "pod");
+  return "problem" in patched ? patched : patched.document;
 }

@@ -132,6 +132,34 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
   });
 });
 
+describe("a ConfigMap with legation.dev/whole and overrides", () => {
+  test("has another value in one member, follows both, and is refused a change that an override does not fit", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    const ref = { namespace, name: "settings" };
+    const change = (body: object) => host.patch(configMaps, ref, { type: "merge", body });
+    const region = (op: object) => ({
+      "legation.dev/overrides": JSON.stringify([{ clusters: ["west"], patch: [{ path: "/data/region", ...op }] }]),
+    });
+    await configMap(namespace, { region: "none" }, region({ op: "replace", value: "eu" }));
+    const values = async () => {
+      const copies = await Promise.all([west, east].map((member) => find(member, namespace)));
+      return copies.map((copy) => copy?.data);
+    };
+    await eventuallyPasses(async () => expect(await values()).toEqual([{ region: "eu" }, { region: "none" }]));
+    await change({ data: { more: "1" } });
+    await eventuallyPasses(async () =>
+      expect(await values()).toEqual([
+        { region: "eu", more: "1" },
+        { region: "none", more: "1" },
+      ]),
+    );
+    await expect(change({ data: { region: null } })).rejects.toThrow("the object has nothing there");
+    await change({ metadata: { annotations: region({ op: "remove" }) } });
+    await eventuallyPasses(async () => expect((await values())[0]).toEqual({ more: "1" }));
+  });
+});
+
 function widget(namespace: string, spec: object, annotations = {}): Promise<Stored<AnyObject>> {
   return clients().host.create(widgets, {
     apiVersion: "shop.example.com/v1",

@@ -15,7 +15,7 @@ import type { WrittenObject } from "../shared/documents.ts";
 import { divide } from "./division.ts";
 import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from "./kinds.ts";
 import { type Numbers, setAt, type Wish } from "./model.ts";
-import { type PodOverride, translate } from "./patches.ts";
+import { translate, translateWhole, type WrittenOverride } from "./patches.ts";
 import { placementAnnotations } from "./placement.ts";
 import type { Report } from "./report.ts";
 
@@ -33,9 +33,8 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
       report.step(`${source}: stays on the host without annotations: ${why}`);
       return object;
     case "whole":
-      refuseOverrides(wish, report);
       report.step(allowanceOf(object));
-      return withAnnotations(object, wholeAnnotations(wish), wish, report);
+      return withAnnotations(object, wholeAnnotations(wish, report), wish, report);
     case "pods":
     case "job":
     case "cronJob":
@@ -43,13 +42,32 @@ export function annotate(wish: Wish, report: Report): WrittenObject | undefined 
   }
 }
 
-function wholeAnnotations({ choices, orphan, adopt }: Wish): Record<string, string> {
+function wholeAnnotations(wish: Wish, report: Report): Record<string, string> {
+  const { choices, orphan, adopt } = wish;
+  const overrides = wholeOverrides(wish, report);
   return {
     [WHOLE_KEY]: WHOLE_VALUE,
     ...placementAnnotations(choices),
     ...(orphan === undefined ? {} : { [ON_DELETE_ANNOTATION]: "orphan" }),
     ...(adopt === undefined ? {} : { [ON_CONFLICT_ANNOTATION]: "adopt" }),
+    ...(overrides.length === 0 ? {} : { [OVERRIDES_ANNOTATION]: JSON.stringify(overrides) }),
   };
+}
+
+function wholeOverrides(wish: Wish, report: Report): WrittenOverride[] {
+  if (wish.object.apiVersion.startsWith("rbac.authorization.k8s.io/")) {
+    refuseOverrides(wish, report);
+    return [];
+  }
+  return wish.overrides.flatMap(({ source, operations, ...where }) => {
+    const patch = operations.flatMap((operation): object[] => {
+      const translated = translateWhole(operation);
+      if ("patch" in translated) return [translated.patch];
+      report.gap(source, operation.field, translated.problem, translated.instead);
+      return [];
+    });
+    return patch.length === 0 ? [] : [{ ...where, patch }];
+  });
 }
 
 /** Types whose DelegatedType is among the manifests. */
@@ -92,10 +110,10 @@ function translateAll(
   { object, overrides }: Wish,
   counts: { readonly path: readonly string[]; readonly fields: readonly string[] },
   report: Report,
-): { readonly patches: readonly PodOverride[]; readonly numbers: ReadonlyMap<string, Numbers> } {
+): { readonly patches: readonly WrittenOverride[]; readonly numbers: ReadonlyMap<string, Numbers> } {
   const template = templatePath(object);
   const numbers = new Map<string, Numbers>();
-  const patches: PodOverride[] = [];
+  const patches: WrittenOverride[] = [];
   for (const { source, operations, ...where } of overrides) {
     const patch: object[] = [];
     for (const operation of operations) {
@@ -167,7 +185,9 @@ function withAnnotations(
   { source }: Wish,
   report: Report,
 ): WrittenObject {
-  const parsed = parsePlacement(annotations);
+  const { [OVERRIDES_ANNOTATION]: _, ...others } = annotations;
+  // Overrides were checked one by one.
+  const parsed = parsePlacement(treatmentOf(object).treatment === "whole" ? others : annotations);
   const problems = parsed.ok ? [] : parsed.problems;
   for (const { key, message } of problems)
     report.gap(source, key, message.replace(`annotation ${key}: `, ""), "write the annotation by hand");

@@ -1,4 +1,4 @@
-import { parseOverrides } from "../../api/overrides.ts";
+import { parseObjectOverrides, parseOverrides } from "../../api/overrides.ts";
 
 /** An operation of a JSON patch, as KubeFed and Karmada know them; its path begins at the object. */
 export interface ObjectOperation {
@@ -21,13 +21,13 @@ export interface ObjectOverride {
 }
 
 /** An entry of the annotation `legation.dev/overrides`. */
-export interface PodOverride {
+export interface WrittenOverride {
   readonly clusters?: readonly string[];
   readonly clusterSelector?: string;
   readonly patch: readonly object[];
 }
 
-/** The translation of one operation: of the pod, of a count such as `replicas`, or what hinders it. */
+/** The translation of one operation: of the pod or whole object, of a count such as `replicas`, or what hinders it. */
 export type Translated =
   | { readonly patch: object }
   | { readonly count: string; readonly value: number }
@@ -70,6 +70,14 @@ export function translate(
     problem: reasonOf(parsed.problem),
     instead: "write it in the pod template, for all members, or an object per group of members",
   };
+}
+
+/** Translates an operation on an object that members get whole. */
+export function translateWhole({ op, path, value }: ObjectOperation): Exclude<Translated, { readonly count: string }> {
+  const patch = op === "remove" ? { op, path } : { op, path, value };
+  const parsed = parseObjectOverrides(JSON.stringify([{ patch: [patch] }]));
+  if (!("problem" in parsed)) return { patch };
+  return { problem: reasonOf(parsed.problem), instead: "write it in the object itself, for all members" };
 }
 
 function startsWith(segments: readonly string[], prefix: readonly string[]): boolean {

@@ -1,6 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { DEPENDENCIES, type DependencyObject } from "../../copies/dependencies.ts";
+import { isWanted } from "../../copies/objects.ts";
 import { type Dependency, type DependencyKind, dependencyKey, isClass, usesOf } from "../../pods/dependencies.ts";
 import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
@@ -9,6 +10,7 @@ import { Copier } from "../copying/copier.ts";
 import type { CopyRef, ObjectName, Source, Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { isPreparedIn, type Needs, type Preparation, type WaitReason } from "../delegation/decision/needs.ts";
+import { ObjectsInMembers } from "../whole-objects/object-in-member.ts";
 import { type Family, follows } from "./family.ts";
 import { isUsedByOtherHost, Users } from "./users.ts";
 
@@ -24,6 +26,8 @@ export class DependencyController implements PodCopier {
   readonly #options: DependencyOptions;
   readonly #copier: Copier<DependencyObject>;
   readonly #users: Users;
+  /** A member has one copy of a whole object, its pods' too. */
+  readonly #wholeObjects = new ObjectsInMembers<DependencyObject>();
 
   constructor(options: DependencyOptions) {
     this.#options = options;
@@ -177,8 +181,10 @@ export class DependencyController implements PodCopier {
 
   #sourceFor(member: Member, source: Source<DependencyObject>): Source<DependencyObject> {
     const { family } = this.#options;
-    if (source.state !== "present" || family.selector === undefined) return source;
-    return follows(family, member.cluster.spec, source.object) ? source : { state: "missing" };
+    if (source.state !== "present") return source;
+    const { object } = source;
+    if (family.selector !== undefined && !follows(family, member.cluster.spec, object)) return { state: "missing" };
+    return isWanted(object) ? this.#wholeObjects.of(object, member.candidate()) : source;
   }
 
   /** Running pods keep, as on a node, a deleted object that they cannot do without. */
@@ -196,7 +202,7 @@ export class DependencyController implements PodCopier {
   #preparation(name: string, existing: readonly Dependency[], gone: readonly Dependency[]): Preparation {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
-    const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state === "present");
+    const dependencies = existing.filter((one) => this.#copier.sourceFor(member, one).state !== "missing");
     if (dependencies.length === 0 && gone.length === 0) return "prepared";
     if (!this.#copier.copies.read(member)) {
       const refused =
@@ -220,6 +226,10 @@ export class DependencyController implements PodCopier {
 
   #preparationFor(member: Member, dependency: Dependency): Preparation {
     const { kind, name } = dependency;
+    const source = this.#copier.sourceFor(member, dependency);
+    if (source.state === "unknown" && source.message !== undefined) {
+      return { refused: `${kind} ${name}${NEEDED}: ${source.message}` };
+    }
     const { exists, stays, ofSource, drift, refusal, held, keptForOthers } = this.#copier.standing(member, dependency);
     // A refused change of its other fields does not matter.
     if (stays && (drift === "none" || drift === "metadata")) return "prepared";

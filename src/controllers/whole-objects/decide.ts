@@ -82,8 +82,22 @@ function tell(observed: Observed, now: number): ObjectDecision | undefined {
   return { actions, outcome: "NotPlaced", ...lookAgain(membersDueAt(observed, now)) };
 }
 
-/** Writes the copies' status to the object. */
+/** Tells where overrides do not fit, and writes the copies' status to the object. */
 function follow(observed: Observed, now: number): ObjectDecision | undefined {
+  const { object, places } = observed;
+  const misfits = places.flatMap(({ member, misfit }) => (misfit === undefined ? [] : [`${member}: ${misfit}`]));
+  const decision = followStatus(observed, now);
+  if (misfits.length === 0) return decision;
+  const report = { type: "report", object, message: misfits.join("; ") } as const;
+  const { actions, ...rest } = decision ?? {
+    actions: [],
+    outcome: "Misfit",
+    ...lookAgain(membersDueAt(observed, now)),
+  };
+  return { ...rest, actions: [report, ...actions] };
+}
+
+function followStatus(observed: Observed, now: number): ObjectDecision | undefined {
   const { object, places, sum, statusSentAt, held } = observed;
   const wanted = places.filter(({ excluded }) => excluded === undefined);
   // A member that does not answer keeps the status that it had.

@@ -19,8 +19,9 @@ import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
+import { ObjectsInMembers } from "./object-in-member.ts";
 import { isDefinitionDeleted, removeMarks } from "./orphan.ts";
-import { exclusionOf, type ObjectRules, type ObjectToPlace, problemOf, rankMembers } from "./placement.ts";
+import { exclusionOf, type ObjectRules, type ObjectToPlace, parseObject, problemOf, rankMembers } from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;
@@ -44,6 +45,7 @@ export class ObjectController {
   readonly #statusSentAt = new Map<ObjectKey, number>();
   /** Since when each object's record of members is not as they are; epoch ms. */
   readonly #membersStaleSince = new Map<ObjectKey, number>();
+  readonly #inMembers = new ObjectsInMembers<AnyObject>();
   #parsed = new WeakMap<Stored<AnyObject>, ParsedPlacement>();
   #isRetired = false;
 
@@ -193,11 +195,12 @@ export class ObjectController {
     if (!isWanted(object)) return { state: "missing" };
     const problem = this.#problemOf(object);
     if (problem !== undefined) return { state: "unknown", message: problem };
-    return this.#exclusion(object, member) === undefined ? source : { state: "missing" };
+    if (this.#exclusion(object, member) !== undefined) return { state: "missing" };
+    return this.#inMembers.of(object, member.candidate());
   }
 
   #parse(object: Stored<AnyObject>): ParsedPlacement {
-    const known = this.#parsed.get(object) ?? this.#options.rules.parse({ metadata: object.metadata });
+    const known = this.#parsed.get(object) ?? parseObject(object, this.#options.rules);
     this.#parsed.set(object, known);
     return known;
   }
@@ -270,11 +273,13 @@ export class ObjectController {
 
   #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
     const excluded = this.#exclusion(object, member);
+    const given = excluded === undefined ? this.#inMembers.of(object, member.candidate()) : undefined;
     const copy = this.#copier.copies.of(member, name.kind, name.namespace, name.name);
     const { drift, refusal, ofSource } = this.#copier.standing(member, name);
     return {
       member: member.name,
       ...(excluded === undefined ? {} : { excluded }),
+      ...(given?.state === "unknown" && given.message !== undefined ? { misfit: given.message } : {}),
       isUsable: member.reachable && this.#copier.copies.isCurrent(member),
       ...(copy === undefined ? {} : { copy }),
       inStep: ofSource && drift === "none",

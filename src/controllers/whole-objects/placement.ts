@@ -1,5 +1,6 @@
 import { type ParsedPlacement, placementExcludes, problemsText } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { recordedMember } from "../../copies/objects.ts";
@@ -16,6 +17,12 @@ export interface ObjectToPlace {
   readonly type: DelegatedType;
   readonly parsed: ParsedPlacement;
   readonly rules: ObjectRules;
+}
+
+/** Parses what author and operators wrote of an object's placement. Its overrides are read for each member. */
+export function parseObject({ metadata }: Stored<AnyObject>, rules: Pick<ObjectRules, "parse">): ParsedPlacement {
+  const { [OVERRIDES_ANNOTATION]: _, ...annotations } = metadata.annotations ?? {};
+  return rules.parse({ metadata: { ...metadata, annotations } });
 }
 
 /** Returns why no member is looked for. */

@@ -4,7 +4,6 @@ import { workloadKind } from "../../../../src/cli/simulation/workloads.ts";
 import { mutateObject } from "../../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../../webhook/mutate-workload.ts";
-import { readAnnotations } from "../../../../webhook/read-annotations.ts";
 import { request } from "../../webhook/reviews.ts";
 
 /** Manifests after a conversion, what admission says against them, and what has no equal. */
@@ -52,8 +51,7 @@ function refusals(object: WrittenObject): string[] {
   const kind = workloadKind(object);
   if (kind === undefined) {
     const verdict = mutateObject(request({ kind: object.kind, object }), () => TYPE);
-    const refused = verdict.kind === "denied" ? [`${object.kind}: ${verdict.message}`] : [];
-    return [...refused, ...readAnnotations(object.metadata.annotations ?? {}).problems];
+    return verdict.kind === "denied" ? [`${object.kind}: ${verdict.message}`] : [];
   }
   const review = request({ kind, object });
   const verdict = kind === "Pod" ? mutatePod(review, "annotated") : mutateWorkload(review, "annotated");

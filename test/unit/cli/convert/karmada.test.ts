@@ -413,14 +413,21 @@ spec:
     expect(gaps).toEqual([]);
   });
 
-  test("changes no object that members get whole", () => {
+  test("changes fields of an object that members get whole, and not its labels", () => {
     const selectors = "[{apiVersion: v1, kind: ConfigMap}]";
-    const { gaps, refused } = converted(
+    const plaintext = [
+      "{path: /data/a, operator: replace, value: c}",
+      "{path: /metadata/labels/a, operator: add, value: c}",
+    ];
+    const { objects, gaps, refused } = converted(
       CONFIG,
       propagation(WEST_AND_EAST, { selectors }),
-      override(`[{${WEST}, overriders: {plaintext: [{path: /data/a, operator: replace, value: c}]}}]`, { selectors }),
+      override(`[{${WEST}, overriders: {plaintext: [${plaintext.join(", ")}]}}]`, { selectors }),
     );
-    expect(gaps).toEqual(["OverridePolicy shop/web: spec.overrideRules[0].overriders.plaintext[0]"]);
+    expect(annotationsOf(objects[0]).overrides).toEqual([
+      { clusters: ["west"], patch: [{ op: "replace", path: "/data/a", value: "c" }] },
+    ]);
+    expect(gaps).toEqual(["OverridePolicy shop/web: spec.overrideRules[0].overriders.plaintext[1]"]);
     expect(refused).toEqual([]);
   });
 });

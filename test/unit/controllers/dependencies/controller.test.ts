@@ -36,6 +36,14 @@ const settings: Settings = {
   data: { mode: "new" },
 };
 const changed: Settings = { ...settings, data: { mode: "old" } };
+
+/** The ConfigMap, given to members whole, with another value in \`west\`. */
+function whole(path: string): Settings {
+  const overrides = [{ clusters: ["west"], patch: [{ op: "replace", path, value: "old" }] }];
+  const annotations = { "legation.dev/overrides": JSON.stringify(overrides) };
+  return { ...settings, metadata: { ...settings.metadata, labels: { "legation.dev/whole": "true" }, annotations } };
+}
+
 const volumes = [{ name: "settings", configMap: { name: "settings" } }];
 const optional = [{ name: "settings", configMap: { name: "settings", optional: true } }];
 
@@ -59,6 +67,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const member = answeringMember("west", inMember.client, {
     read: unknownPods !== "west",
     delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
+    candidate: () => ({ name: "west", labels: {} }),
   });
   const controller = new DependencyController({
     family: NAMESPACED,
@@ -117,6 +126,24 @@ describe("a pod", () => {
       { host: [settings], west: [copyOf(settings, ENDING)] },
       {},
       "unprepared",
+    ],
+    [
+      "starts with the copy of a whole object that has its overrides",
+      { host: [whole("/data/mode")], west: [copyOf({ ...whole("/data/mode"), data: { mode: "old" } })] },
+      {},
+      "prepared",
+    ],
+    [
+      "does not start with the copy of a whole object that lacks its overrides",
+      { host: [whole("/data/mode")], west: [copyOf(whole("/data/mode"))] },
+      {},
+      "unprepared",
+    ],
+    [
+      "does not start where the overrides of a whole object do not fit, and says so",
+      { host: [whole("/data/gone")] },
+      {},
+      { refused: expect.stringContaining("settings, which the pod needs: legation.dev/overrides: [0].patch[0]: ") },
     ],
     ["does not start without an object that the host lacks", { west: [copyOf(settings)] }, {}, NOT_FOUND],
     ["starts without a missing optional object", {}, MAY_BE_WITHOUT, "prepared"],

@@ -80,6 +80,11 @@ test.each<[string, Partial<Observed>, unknown[]]>([
     { choice: { fitting: [], why: "west: Cordoned" }, places: [] },
     ["NotPlaced", "report west: Cordoned", 30_000],
   ],
+  [
+    "tells where overrides do not fit, and goes on writing the status",
+    { places: [place({ misfit: "no", inStep: false, status: READY }), place({ member: "east", status: READY })] },
+    ["Following", "report west: no", "status"],
+  ],
   ["tells of annotations that cannot be read", { problem: "no" }, ["NotPlaced", "report no"]],
   [
     "tells why no member gets the object",
