@@ -102,6 +102,19 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
     // A slow member may cost a second write.
     expect(before.length).toBeLessThanOrEqual(2);
     // The whole life of another object: a surplus write may come late.
+    const manifest = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "settings", annotations: { [WHOLE_KEY]: "true", ...WEST } },
+    };
+    const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
+    const planned = await runCli(args, { input: JSON.stringify(manifest) });
+    expect(planned.stdout).toMatch(/: whole, in west\n {2}CLUSTER +WHY NOT\n {2}east /);
+    expect(planned.code).toBe(0);
+    const lease = { ...manifest, apiVersion: "coordination.k8s.io/v1", kind: "Lease" };
+    const refused = await runCli(args, { input: JSON.stringify(lease) });
+    expect(refused.stdout).toContain("no DelegatedType names it");
+    expect(refused.code).toBe(5);
     const metadata = { name: "later", namespace, annotations: { [WHOLE_KEY]: "true" } };
     await host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata });
     await eventuallyPasses(async () => expect(await statesOf(namespace, "later")).toMatchObject(inStep));

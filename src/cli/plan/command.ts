@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
+import { listDelegatedTypes } from "../shared/delegated-types.ts";
 import { readDocuments, type WrittenObject } from "../shared/documents.ts";
 import { Failure } from "../shared/failure.ts";
 import { type GlobalInput, manifestPaths, withGlobals } from "../shared/input.ts";
@@ -8,12 +9,13 @@ import { counted, printOutcome } from "../shared/output.ts";
 import { asViewer } from "../shared/reading.ts";
 import { readHost } from "../simulation/host-state.ts";
 import { workloadKind } from "../simulation/workloads.ts";
-import { type Answer, dryRunNamespace, dryRunPod } from "./dry-run.ts";
+import { type Answer, dryRunNamespace, dryRunObject, dryRunPod } from "./dry-run.ts";
 import { readManifestState, workloadsOf } from "./manifest.ts";
 import { planNamespaces } from "./namespaces.ts";
 import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";
 import { planText } from "./text.ts";
+import { isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -25,7 +27,7 @@ export const planCommand: Subcommand<PlanInput> = {
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
     "rules, in the same words as a pod's condition. Pods that its workloads have already are placed anew. A whole Job gets one member, or a share in each that its preferences name. The host's API " +
-    "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. Members have the last " +
+    "server is asked by dry-run whether it lets the pods in, with your own rights; nothing is stored. An object with legation.dev/whole gets the members that placement admits. Members have the last " +
     "word: their own schedulers, quotas and admission are not asked. Exits with 5 when a pod would wait or be refused.",
   flags: [
     flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
@@ -41,10 +43,12 @@ export const planCommand: Subcommand<PlanInput> = {
     const objects = await readDocuments(filename, stdin, signal);
     for (const object of objects) checkNamespace(object, namespace);
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
-    if (!objects.some((object) => workloadKind(object) !== undefined)) {
+    const whole = objects.filter(isWholeObject);
+    if (whole.length === 0 && !objects.some((object) => workloadKind(object) !== undefined)) {
       throw new Failure("failure", {
         object: sources,
-        problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
+        problem:
+          "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan, and nothing with legation.dev/whole",
         remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
       });
     }
@@ -58,9 +62,13 @@ export const planCommand: Subcommand<PlanInput> = {
       dryRunNamespace(client, one, isNew, signal),
     );
     const ask = (pod: Pod): Promise<Answer<Stored<Pod>>> => dryRunPod(client, pod, signal);
-    const plan = await planOf({ workloads, host, namespaces, found, now: Date.now(), ask });
+    const types = whole.length === 0 ? [] : await asViewer(listDelegatedTypes(client, signal));
+    const askObject: ObjectReviewInput["ask"] = (resource, one) => dryRunObject(client, resource, one, signal);
+    const input = { types, current, namespaces, ask: askObject };
+    const reviewed = await Promise.all(whole.map((object) => reviewObject(object, input)));
+    const plan = await planOf({ workloads, objects: reviewed, host, namespaces, found, now: Date.now(), ask });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
-    const passedOver = customKinds(objects);
+    const passedOver = customKinds(objects.filter((object) => !isWholeObject(object)));
     if (passedOver.length > 0) {
       terminal.progress(`passed over, with whatever pods their controllers make: ${passedOver.join(", ")}`);
     }
@@ -91,7 +99,9 @@ function unfit({ workloads }: Plan, sources: string): Failure {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
   const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
   const wholeJobs = workloads.filter(({ whole }) => whole !== undefined && hasNoPlace(whole)).length;
+  const wholeObjects = workloads.filter(({ object }) => object?.clusters.length === 0).length;
   const problems = [
+    ...(wholeObjects === 0 ? [] : [`${counted(wholeObjects, "whole object")} would wait`]),
     ...(wholeJobs === 0 ? [] : [`${counted(wholeJobs, "whole Job")} would wait`]),
     ...(waiting === 0 ? [] : [`${counted(waiting)} would wait`]),
     ...(refused === 0 ? [] : [`${counted(refused, "object")} would be refused`]),

@@ -1,10 +1,11 @@
+import type { AnyObject } from "../../api/delegated-type.ts";
 import type { Namespace, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
 import { failedAdmission, isOfQuota } from "../../controllers/api-refusal.ts";
 import { isUntryable } from "../../controllers/try-delegate.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { withoutObjectName } from "../../kube/messages.ts";
-import { namespaces, pods } from "../../kube/resources.ts";
+import { namespaces, pods, type Resource } from "../../kube/resources.ts";
 import { allDependenciesOf, type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { WorkloadPods } from "../simulation/workloads.ts";
@@ -35,6 +36,21 @@ export function dryRunNamespace(
   return answered(
     host.patch(namespaces, { name }, { type: "merge", body: { metadata: { labels, annotations } } }, options),
   );
+}
+
+/** Asks whether the host would take the object as `kubectl apply` sends it. Rejects as `dryRunPod` does. */
+export function dryRunObject(
+  host: ClusterClient,
+  resource: Resource<AnyObject>,
+  object: AnyObject,
+  signal: AbortSignal,
+): Promise<Answer<Stored<AnyObject>>> {
+  const { name, namespace = "" } = object.metadata ?? {};
+  const options = { dryRun: true, dropManagedFields: true, signal };
+  if (name === undefined) return answered(host.create(resource, object, options));
+  // An object that is there may have other managers' fields, which kubectl would ask about.
+  const patch = { type: "apply", body: object, force: true } as const;
+  return answered(host.patch(resource, { namespace, name }, patch, { ...options, fieldManager: "legation-plan" }));
 }
 
 async function answered<T>(sent: Promise<T>): Promise<Answer<T>> {

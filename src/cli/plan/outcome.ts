@@ -1,8 +1,8 @@
-import type { Declined, Place, WholePlace } from "../simulation/simulation.ts";
+import type { Declined, ObjectPlace, Place, WholePlace } from "../simulation/simulation.ts";
 
 /** The outcome of a manifest. */
 export interface Plan {
-  /** True if every pod and every whole Job has a place. */
+  /** True if every pod, whole Job and whole object has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
   /** Facts of a member that the host does not know, so that the answer is a guess there. */
@@ -25,11 +25,13 @@ export interface WorkloadPlan {
   readonly clusters: readonly PlannedMember[];
   /** The place of a Job that runs whole in members, which have its pods. Absent: its pods are placed one by one. */
   readonly whole?: WholePlace;
+  /** The members that get an object of a delegated type, which has no pods. */
+  readonly object?: ObjectPlace;
 }
 
 export type PlanOutcome =
   | "fits"
-  | "waits" // some of its pods, or the whole Job, find no place
+  | "waits" // some of its pods, the whole Job or the whole object find no place
   | "refused" // the API server does not take it
   | "notDelegated"; // its pods are the host's own
 

@@ -13,9 +13,12 @@ import {
   type WorkloadPlan,
 } from "./outcome.ts";
 import { type Reviewed, type ReviewInput, review } from "./review.ts";
+import type { ReviewedObject } from "./whole-object.ts";
 
 export interface PlanInput extends ReviewInput {
   readonly workloads: readonly WrittenWorkload[];
+  /** Objects that go to members whole. */
+  readonly objects: readonly ReviewedObject[];
   /** The host without the manifest. */
   readonly host: HostState;
   readonly now: number;
@@ -26,7 +29,7 @@ export interface PlanInput extends ReviewInput {
  * API server's dry-run returned it. Without a dry-run, only Legation's webhook has changed it.
  */
 export async function planOf(input: PlanInput): Promise<Plan> {
-  const { workloads, host, namespaces, found, now } = input;
+  const { workloads, objects, host, namespaces, found, now } = input;
   const reviewed = await Promise.all(workloads.map((workload) => review(workload, input)));
   const replanned = new Set(
     reviewed.flatMap(({ pods, currentPods }) => (pods.length === 0 ? [] : currentPods.map(uidOf))),
@@ -40,8 +43,9 @@ export async function planOf(input: PlanInput): Promise<Plan> {
     ...reviewed.map((one) =>
       one.whole === undefined ? placePods(one, simulation) : placeWhole(one.plan, one.whole, simulation),
     ),
+    ...objects.map((one) => placeObject(one, simulation)),
   ];
-  const skipped = reviewed.flatMap(({ notChecked }) => notChecked ?? []);
+  const skipped = [...reviewed, ...objects].flatMap(({ notChecked }) => notChecked ?? []);
   return {
     fits: plans.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
     workloads: plans,
@@ -63,6 +67,12 @@ function refusedNamespace(name: string, message: string): WorkloadPlan {
 function placeWhole(plan: WorkloadPlan, job: Stored<Job>, simulation: Simulation): WorkloadPlan {
   const whole = simulation.placeWhole(job);
   return { ...plan, outcome: hasNoPlace(whole) ? "waits" : "fits", whole };
+}
+
+function placeObject({ plan, toPlace }: ReviewedObject, simulation: Simulation): WorkloadPlan {
+  if (toPlace === undefined) return plan;
+  const object = simulation.placeObject(toPlace.object, toPlace.type);
+  return { ...plan, outcome: object.clusters.length === 0 ? "waits" : "fits", object };
 }
 
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {

@@ -129,7 +129,7 @@ async function reviewPods(
 const HOST_FIRST = "the host's own scheduler is asked first: this is for pods that it has no room for";
 
 /** Returns the namespace's mode of delegation, or why none of the pods is delegated there. */
-function modeOf(
+export function modeOf(
   name: string,
   { after, refused }: PlannedNamespaces,
 ): DelegationMode | Pick<WorkloadPlan, "outcome" | "message"> {

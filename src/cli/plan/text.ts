@@ -1,6 +1,6 @@
 import { counted, table, waitingText } from "../shared/output.ts";
 import type { Terminal } from "../shared/terminal.ts";
-import type { WholePlace } from "../simulation/simulation.ts";
+import type { ObjectPlace, WholePlace } from "../simulation/simulation.ts";
 import { hasNoPlace, isWaiting, type Plan, type PlannedMember, type WorkloadPlan } from "./outcome.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
@@ -20,15 +20,16 @@ export function planText({ workloads, guesses, notChecked }: Plan, terminal: Ter
 }
 
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
-  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole } = workload;
+  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods, whole, object } = workload;
   const what = terminal.paint(COLOURS[outcome], summary(workload));
-  const subject = kind === "Namespace" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+  const subject = kind === "Namespace" || namespace === "" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
   const lines = [...notes, ...warnings.map((warning) => `${terminal.paint("yellow", "warning:")} ${warning}`)];
   if (clusters.length > 0) {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
     lines.push(...table(["CLUSTER", "PODS", "WHY NOT MORE"], rows).split("\n"));
   }
   if (whole !== undefined) lines.push(...wholeLines(whole));
+  if (object !== undefined) lines.push(...objectLines(object));
   const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
   for (const [why, those] of waiting) lines.push(`${waitingText(those.map((pod) => pod.name))}: ${why}`);
   return [
@@ -37,9 +38,10 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   ].join("\n");
 }
 
-function summary({ outcome, pods, whole }: WorkloadPlan): string {
+function summary({ outcome, pods, whole, object }: WorkloadPlan): string {
   const [first] = pods;
   if (whole !== undefined) return wholeSummary(whole);
+  if (object !== undefined) return objectSummary(object);
   switch (outcome) {
     case "refused":
       return "would be refused";
@@ -79,6 +81,19 @@ function wholeLines({ cluster, shares = [], reason = "", message, others }: Whol
   }
   const room = cluster === undefined || message === undefined ? [] : [`waits there for room: ${message}`];
   return [...room, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
+}
+
+function objectSummary({ clusters }: ObjectPlace): string {
+  return clusters.length === 0 ? "whole, would wait" : `whole, in ${clusters.map(({ cluster }) => cluster).join(", ")}`;
+}
+
+/** Returns the lines of a whole object: members that get it later, and why each other does not. */
+function objectLines({ problem, clusters, others }: ObjectPlace): string[] {
+  if (problem !== undefined) return [`NotPlaced: ${problem}`];
+  const later = clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`]));
+  if (clusters.length === 0 && others.length === 0) return ["NotPlaced: this cluster has no members"];
+  const declined = others.map(({ cluster, message }) => [cluster, message]).toSorted(byCluster);
+  return [...later, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
 }
 
 function byCluster([a = ""]: readonly string[], [b = ""]: readonly string[]): number {

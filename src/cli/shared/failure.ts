@@ -14,7 +14,7 @@ export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
   refused: 3,
   /** A wait timed out. */
   notReady: 4,
-  /** `plan`: a pod of the manifest would wait or be refused. `convert --strict`: a field has no equal. Nothing was done. */
+  /** `plan`: something of the manifest would wait or be refused. `convert --strict`: a field has no equal. Nothing was done. */
   unfit: 5,
   /** Ctrl-C (SIGINT), after cleaning up: 128 + 2, as shells count it. */
   interrupted: 130,

@@ -1,8 +1,10 @@
 import fastJsonPatch from "fast-json-patch";
 import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
+import { mutateObject } from "../../../webhook/mutate-object.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
+import type { DelegatedType } from "../../api/delegated-type.ts";
 import type { DelegationMode } from "../../api/delegation-mode.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
@@ -16,8 +18,16 @@ export type Admitted<T> =
 
 /** Runs the webhook's code on a workload. */
 export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
-  const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];
-  return admitted(object, mutateWorkload({ ...request(group, object.kind), object }, mode));
+  return admitted(object, mutateWorkload({ ...request(groupOf(object), object.kind), object }, mode));
+}
+
+/** Runs the webhook's code on an object that asks to go to members whole. */
+export function admitObject(object: WrittenObject, types: readonly DelegatedType[]): Admitted<WrittenObject> {
+  const verdict = mutateObject(
+    { ...request(groupOf(object), object.kind), object },
+    (group, kind) => types.find(({ spec }) => (spec.group ?? "") === group && spec.kind === kind) ?? "none",
+  );
+  return admitted(object, verdict);
 }
 
 /** Runs the webhook's code on a pod: it becomes a proxy where it is delegated, and is marked where the host is asked first. */
@@ -29,6 +39,11 @@ export function admitPod(pod: Stored<Pod>, mode: DelegationMode): Admitted<Store
 /** Reports whether admission has marked the pod for Legation. */
 export function isDelegated(pod: Stored<Pod>): boolean {
   return isProxy(pod) || isOverflow(pod);
+}
+
+function groupOf({ apiVersion }: WrittenObject): string {
+  const [group = ""] = apiVersion.includes("/") ? apiVersion.split("/") : [];
+  return group;
 }
 
 function request(group: string, kind: string): Omit<AdmissionRequest, "object"> {

@@ -1,3 +1,4 @@
+import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
 import { type DelegationMode, delegationModeOf } from "../../../../src/api/delegation-mode.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Answer } from "../../../../src/cli/plan/dry-run.ts";
@@ -5,6 +6,7 @@ import { claimsAmong, type Existing, type ManifestState, workloadsOf } from "../
 import { type PlannedNamespaces, planNamespaces } from "../../../../src/cli/plan/namespaces.ts";
 import type { Plan } from "../../../../src/cli/plan/outcome.ts";
 import { planOf } from "../../../../src/cli/plan/plan.ts";
+import { isWholeObject, type ObjectReviewInput, reviewObject } from "../../../../src/cli/plan/whole-object.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { admitPod } from "../../../../src/cli/simulation/admission.ts";
 import type { HostState } from "../../../../src/cli/simulation/host-state.ts";
@@ -39,27 +41,41 @@ export interface PlanParts {
   /** The API server's answer; default: it runs no admission but Legation's webhook. */
   readonly answer?: (pod: Pod, mode: DelegationMode) => Answer<Stored<Pod>> | Promise<Answer<Stored<Pod>>>;
   readonly now?: number;
+  readonly types?: readonly DelegatedType[];
+  /** The API server's answer to a whole object; default: you may not ask. */
+  readonly answerToObject?: ObjectReviewInput["ask"];
 }
 
 /** The plan for objects in namespace `team`; the first one may exist already. */
 export async function planWith(
   state: HostState,
-  objects: readonly WrittenObject[],
-  { found, existing, answer = webhookAlone, now = Date.parse("2026-01-02T00:00:00Z"), ...parts }: PlanParts = {},
+  written: readonly WrittenObject[],
+  {
+    found,
+    existing,
+    answer = webhookAlone,
+    now = Date.parse("2026-01-02T00:00:00Z"),
+    types = [],
+    answerToObject = async () => ({ is: "notChecked", why: "you may not patch widgets" }),
+    ...parts
+  }: PlanParts = {},
 ): Promise<Plan> {
   const untouched = { after: state.namespaces, refused: new Map(), changed: new Set<string>(), notChecked: [] };
   const namespaces = parts.namespaces ?? untouched;
   const modes = new Map(namespaces.after.map(({ metadata }) => [metadata.name, delegationModeOf(metadata.labels)]));
-  const workloads = workloadsOf(objects, "team");
+  const workloads = workloadsOf(written, "team");
+  const input = { types, current: "team", namespaces, ask: answerToObject };
+  const objects = await Promise.all(written.filter(isWholeObject).map((object) => reviewObject(object, input)));
   const [first] = workloads;
   return planOf({
     workloads,
+    objects,
     host: state,
     namespaces,
     found: {
       existing: new Map(first === undefined || existing === undefined ? [] : [[first, existing]]),
       claims: state.claims ?? new Map(),
-      writtenClaims: claimsAmong(objects, "team"),
+      writtenClaims: claimsAmong(written, "team"),
       missing: new Set<never>(),
       created: new Set<never>(),
       notChecked: [],
