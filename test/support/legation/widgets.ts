@@ -44,10 +44,11 @@ async function apply(cluster: Cluster, object: object): Promise<void> {
   await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(object) });
 }
 
-/** Installs the definition in host and members, and allows its type in all of them by the commands. Members are named as joined. */
+/** Installs the definition in host and members, and allows its type in all of them by the commands. Members are named as joined; `more` are further fields of its spec. */
 export async function installWidgets(
   { cluster: host }: { readonly cluster: Cluster },
   members: Readonly<Record<string, Cluster>>,
+  more: object = {},
 ): Promise<void> {
   for (const cluster of [host, ...Object.values(members)]) await apply(cluster, definition);
   for (const cluster of [host, ...Object.values(members)]) {
@@ -58,7 +59,7 @@ export async function installWidgets(
     await legation(["join", name, ...flags]);
   }
   await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${NAME}`]);
-  const spec = { retain: ["/spec/replicas"], sum: ["readyReplicas"] };
+  const spec = { retain: ["/spec/replicas"], sum: ["readyReplicas"], ...more };
   const patch = ["patch", `delegatedtype/${NAME}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`];
   await kubectl(host, patch);
   // A controller of the host gathers roles.

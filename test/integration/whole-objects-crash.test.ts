@@ -1,0 +1,110 @@
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import type { AnyObject } from "../../src/api/delegated-type.ts";
+import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
+import type { Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { auditEvents } from "../support/clusters/audit.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+// A new leader waits for the Lease of the one before.
+const PATIENT = { timeoutMs: 90_000 };
+const WIDGET = "/widgets/one";
+
+/** Each write in the life of an object that one member gets, with a change and a status, until it is deleted. */
+const WRITES = [
+  { write: "its member is recorded", where: "host", method: "PATCH", path: WIDGET, body: /"legation.dev\/cluster"/ },
+  { write: "its copy is created", where: "member", method: "POST", path: "/widgets", body: /./ },
+  {
+    write: "the copy's fields become applied ones",
+    where: "member",
+    method: "PATCH",
+    path: WIDGET,
+    body: /managedFields/,
+  },
+  { write: "the change is applied", where: "member", method: "PATCH", path: WIDGET, body: /"size":2/ },
+  { write: "its status comes back", where: "host", method: "PATCH", path: `${WIDGET}/status`, body: /"Up"/ },
+  { write: "its copy is deleted", where: "member", method: "DELETE", path: WIDGET, body: /./ },
+  { write: "its finalizer is removed", where: "host", method: "PATCH", path: WIDGET, body: /"finalizers":\[\]/ },
+] as const;
+
+beforeAll(async () => {
+  const members = [memberCluster("west"), memberCluster("east")];
+  afterFile(() => removeWidgets(hostCluster(), members));
+  await installWidgets({ cluster: hostCluster(), client: clients().host }, members, { exclusive: true });
+});
+
+// A failed test may have left it killed.
+beforeEach(() => gated().legation.controller.start());
+
+/** Counts the widgets that were ever created in the members' namespace. */
+async function created(namespace: string): Promise<number> {
+  const all = await Promise.all(
+    (["west", "east"] as const).map((name) =>
+      auditEvents(
+        memberCluster(name),
+        ({ verb, objectRef, responseStatus }) =>
+          verb === "create" &&
+          objectRef?.resource === "widgets" &&
+          objectRef.namespace === namespace &&
+          responseStatus?.code === 201,
+        [namespace],
+      ),
+    ),
+  );
+  return all.flat().length;
+}
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  test.each(WRITES)("restarts, and the object has one copy, its change and its status: $write", async (point) => {
+    const { where, method, path, body } = point;
+    const { legation, trap, release } = gated();
+    const { host, west, east } = clients();
+    onTestFinished(release);
+    const labels = { [DELEGATION_LABEL]: "annotated" };
+    const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
+    const ref = { namespace, name: "one" };
+    const killed = Promise.withResolvers<void>();
+    trap(where, {
+      when,
+      namespace,
+      catches: (write) =>
+        write.method === method && write.path.endsWith(`/${namespace}${path}`) && body.test(write.body),
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed.resolve();
+      },
+    });
+    const restarted = killed.promise.then(() => legation.controller.start());
+    const object = { apiVersion: "shop.example.com/v1", kind: "Widget", spec: { size: 1 } };
+    await host.create(widgets, { ...object, metadata: { ...ref, annotations: { [WHOLE_KEY]: "true" } } });
+    const find = async (): Promise<
+      { readonly client: ClusterClient; readonly copy: Stored<AnyObject> } | undefined
+    > => {
+      for (const client of [west, east]) {
+        const copy = await client.find(widgets, ref);
+        if (copy !== undefined) return { client, copy };
+      }
+      return undefined;
+    };
+    const { client } = await eventually(find, { ...PATIENT, what: "the copy" });
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { size: 2 } } });
+    await eventuallyPasses(async () => expect((await client.get(widgets, ref)).spec).toEqual({ size: 2 }), PATIENT);
+    await client.patch(widgets, ref, { type: "merge", body: { status: { phase: "Up" } } }, { subresource: "status" });
+    await eventuallyPasses(async () => expect((await host.get(widgets, ref)).status).toEqual({ phase: "Up" }), PATIENT);
+    await host.delete(widgets, ref);
+    await eventuallyPasses(async () => {
+      const left = await Promise.all([host, west, east].map((each) => each.find(widgets, ref)));
+      expect(left).toEqual([undefined, undefined, undefined]);
+    }, PATIENT);
+    await restarted;
+    expect(await created(namespace)).toBe(1);
+  });
+});
