@@ -1,12 +1,13 @@
 import fastJsonPatch from "fast-json-patch";
 import { authorAnnotations } from "../src/api/annotations.ts";
 import type { DelegatedType } from "../src/api/delegated-type.ts";
-import { isJsonObject, type JsonObject, valueAt } from "../src/api/json.ts";
+import { isJsonObject, type JsonObject, jsonEqual, valueAt } from "../src/api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
   CLUSTER_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
+  GROUP,
   MEMBERS_ANNOTATION,
   NOT_WHOLE_VALUE,
   ON_CONFLICT_ANNOTATION,
@@ -38,13 +39,18 @@ const READ: ReadonlySet<string> = new Set([
 /** Marks an object that members get as it is, and one that they are not to have any more. */
 export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find: FindType): Verdict {
   if (object === undefined) return allowed();
+  if (object.metadata.deletionTimestamp !== undefined) return keepLabel(object, oldObject);
   const wasAsking = oldObject !== undefined && asks(oldObject);
   const type = find(kind.group, kind.kind);
-  if (!asks(object)) return unmarked(object, typeof type === "object" ? type.spec.managedBy : undefined);
+  if (!asks(object)) return unmarked(object, managerOf(type));
   const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
   const { managedBy } = type.spec;
+  if (wasAsking && sameAnnotations(object, oldObject)) {
+    // Others than its author change it, too: the garbage collector, controllers. An object that was not marked stays so.
+    return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, managedBy) : allowed();
+  }
   // The type may have changed since the author wrote the overrides.
   const known = oldObject !== undefined && wasAsking ? objectOverrideProblems(oldObject, type) : [];
   const problems = [
@@ -53,18 +59,40 @@ export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find
     ...managerProblems({ object, oldObject }, managedBy),
   ];
   if (problems.length > 0) return denied(problems);
-  const { labels, finalizers = [], deletionTimestamp } = object.metadata;
-  // The API server refuses a new finalizer on an object that is being deleted.
-  const isHeld = finalizers.includes(WHOLE_FINALIZER) || deletionTimestamp !== undefined;
+  return marked(object, managedBy);
+}
+
+function marked(object: ReviewedObject, managedBy: string | undefined): Verdict {
+  const { labels, finalizers = [] } = object.metadata;
   const metadata = {
     ...object.metadata,
     labels: { ...labels, [WHOLE_KEY]: WHOLE_VALUE },
-    ...(isHeld ? {} : { finalizers: [...finalizers, WHOLE_FINALIZER] }),
+    finalizers: finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER],
   };
-  const marked = { ...object, metadata };
+  const whole = { ...object, metadata };
   return patched(
-    fastJsonPatch.compare(object, managedBy === undefined ? marked : withField(marked, fieldsOf(managedBy))),
+    fastJsonPatch.compare(object, managedBy === undefined ? whole : withField(whole, fieldsOf(managedBy))),
   );
+}
+
+/** Keeps the label of an object that is being deleted, by which the controller sees it. The API server takes no new finalizers. */
+function keepLabel(object: ReviewedObject, oldObject: ReviewedObject | undefined): Verdict {
+  const { labels, finalizers = [] } = object.metadata;
+  const before = oldObject?.metadata.labels?.[WHOLE_KEY];
+  if (before === undefined || labels?.[WHOLE_KEY] !== undefined || !finalizers.includes(WHOLE_FINALIZER))
+    return allowed();
+  const metadata = { ...object.metadata, labels: { ...labels, [WHOLE_KEY]: before } };
+  return patched(fastJsonPatch.compare(object, { ...object, metadata }));
+}
+
+function sameAnnotations(object: ReviewedObject, oldObject: ReviewedObject): boolean {
+  const ofLegation = ({ metadata: { annotations = {} } }: ReviewedObject): object =>
+    Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`)));
+  return jsonEqual(ofLegation(object), ofLegation(oldObject));
+}
+
+function managerOf(type: DelegatedType | "none" | "unknown"): string | undefined {
+  return typeof type === "object" ? type.spec.managedBy : undefined;
 }
 
 /** Returns why the object cannot be told to its controller on the host as Legation's. */

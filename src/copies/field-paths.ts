@@ -54,9 +54,17 @@ function partAt(value: unknown, path: string): { readonly key: string; readonly 
 const ITEM = /^\[((?:[^"\]]|"(?:[^"\\]|\\.)*")+)\]/;
 const KEY = /([^=,]*)=("(?:[^"\\]|\\.)*"|[^,]+)/g;
 
-/** Returns the keys of a list's item with their values; an empty key stands for the item itself. */
+/** Returns the keys of a list's item with their values; an empty key stands for the item itself. Unreadable ones match no item. */
 function keysOf(text: string): [string, unknown][] {
-  return [...text.matchAll(KEY)].map(([, key = "", value = ""]) => [key, JSON.parse(value)]);
+  return [...text.matchAll(KEY)].map(([, key = "", value = ""]) => [key, parsed(value)]);
+}
+
+function parsed(value: string): unknown {
+  try {
+    return JSON.parse(value);
+  } catch {
+    return Symbol("unreadable");
+  }
 }
 
 function withoutParts(value: unknown, isChosen: (key: string) => boolean): unknown {

@@ -59,8 +59,8 @@ export interface AppliedKind<T extends KubeObject> {
   readonly isNew: (copy: Stored<T>) => boolean;
   /** Returns the fields of a copy that other managers own, as server-side apply names them. */
   readonly givenUp: (copy: Stored<T>) => readonly string[];
-  /** Reports whether an object of the member's own in the copy's place becomes the copy. */
-  readonly isAdopting: (source: Stored<T>) => boolean;
+  /** Returns the marks by which an object of the member's own in the copy's place becomes the copy. Undefined if it does not. */
+  readonly adoptionMarks: (source: Stored<T>) => Marks | undefined;
 }
 
 /** Legation's own labels and annotations. */
@@ -127,6 +127,8 @@ export function driftOf<T extends KubeObject>(
   if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return "immutable";
   if (!sameContent) return isFrozen?.(copy) === true ? "immutable" : "content";
   if (isOfAnother) return "content";
+  // A copy in step has its source's labels and annotations, too.
+  if (kind.applied !== undefined) return "none";
   if (wantedMetadata(copy, carried(kind, source), host) === undefined) return "none";
   return metadataMatters === true ? "content" : "metadata";
 }

@@ -11,8 +11,12 @@ export interface Place extends Holder {
   readonly excluded?: string;
   /** Why an override does not fit the object, so that the member keeps its copy, or gets none. */
   readonly misfit?: string;
-  /** The member answers, and its copies are known. */
+  /** The member answers, and its copies are followed. */
   readonly isUsable: boolean;
+  /** The member's copies were read, or cannot be, for want of the definition for example. */
+  readonly isKnown: boolean;
+  /** The member has a copy, which may be of an earlier object of the same name. */
+  readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
 }
@@ -81,8 +85,8 @@ function recordOf(
   { metadata }: Stored<AnyObject>,
   { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
 ): MemberRecord[] {
-  const { member, copy, inStep, excluded, isUsable, misfit, refusal = misfit } = place;
-  if (excluded !== undefined && copy === undefined) return [];
+  const { member, copy, hasCopy, inStep, excluded, isUsable, misfit, refusal = misfit } = place;
+  if (excluded !== undefined && !hasCopy) return [];
   // A member that stops answering costs no write for each object: the Cluster says so.
   if (!isUsable && before !== undefined) return [before];
   const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";

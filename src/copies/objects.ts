@@ -3,6 +3,8 @@ import { isJsonObject, withoutNulls } from "../api/json.ts";
 import {
   APPLIED_ANNOTATION,
   CLUSTER_ANNOTATION,
+  GROUP,
+  HOST_LABEL,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
   WHOLE_KEY,
@@ -10,6 +12,7 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
+import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type CopiedKind, type Marks, toCopy } from "./kind.ts";
 
@@ -21,8 +24,14 @@ export interface Applied {
   readonly givenUp?: readonly string[];
   /** The copy was created and never applied since, so that its fields are not yet owned by an apply. */
   readonly created?: boolean;
+  /** The copy was an object of the member's own, and becomes one again. */
+  readonly adopted?: boolean;
+  /** The copy becomes an object of the member's own when its source is deleted. */
+  readonly orphan?: boolean;
 }
 
+// Only what the source itself says is compared; marks of a host are the same for each source.
+const NO_HOST = { id: "", name: "" };
 const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
   secrets: ({ type = "Opaque" }) => type,
 };
@@ -30,31 +39,42 @@ const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
 /** Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text. */
 export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const resource = resourceOfType(type);
-  const name = type.metadata.name ?? "";
   const retained = keptFields(type);
-  const fixed = FIXED[name];
+  const fixed = FIXED[type.metadata.name ?? ""];
   const body = (source: Stored<AnyObject>): AnyObject =>
     retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsOf(source));
-  const digestOf = (source: Stored<AnyObject>): string => hash(JSON.stringify(body(source), sortedKeys));
+  const digestOf = (source: Stored<AnyObject>): string =>
+    hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
+  const appliedOf = (source: Stored<AnyObject>): Applied => ({
+    digest: digestOf(source),
+    ...(source.metadata.annotations?.[ON_DELETE_ANNOTATION] === "orphan" ? { orphan: true } : {}),
+  });
   const kind: CopiedKind<AnyObject> = {
     resource,
     body,
     content: (object) => fieldsOf(object),
     ...(fixed === undefined ? {} : { fixed }),
     isFrozen: ({ immutable }) => immutable === true,
-    metadataMatters: true,
-    sources: { labelSelector: WHOLE_KEY },
+    // Another host's copies, of which this cluster is a member, are not this host's to give.
+    sources: { labelSelector: `${WHOLE_KEY},!${HOST_LABEL}` },
     applied: {
       isInStep: (copy, source) => {
-        const applied = appliedTo(copy);
-        const wanted = body(source);
-        return applied?.digest === digestOf(source) && covers(fieldsOf(copy), without(wanted, applied.givenUp));
+        const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
+        const wanted = appliedOf(source);
+        if (digest !== wanted.digest || orphan !== (wanted.orphan ?? false)) return false;
+        const { labels, annotations } = copyMetadata(source, NO_HOST);
+        const fields = without(
+          { ...body(source), metadata: { labels: own(labels), annotations: own(annotations) } },
+          givenUp,
+        );
+        return covers({ ...fieldsOf(copy), metadata: copy.metadata }, fields);
       },
-      marks: (source) => marksOf({ digest: digestOf(source), created: true }),
+      marks: (source) => marksOf({ ...appliedOf(source), created: true }),
       object: (copy, { source, host, givenUp }) => {
         const { uid, resourceVersion } = copy.metadata;
         const { metadata = {}, ...fields } = without(toCopy(kind, source, host), givenUp);
-        const { annotations } = marksOf({ digest: digestOf(source), givenUp });
+        const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
+        const { annotations } = marksOf({ ...appliedOf(source), ...adopted, givenUp });
         return {
           ...fields,
           metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations }, uid, resourceVersion },
@@ -62,10 +82,23 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
       },
       givenUp: (copy) => appliedTo(copy)?.givenUp ?? [],
       isNew: (copy) => appliedTo(copy)?.created === true,
-      isAdopting: ({ metadata }) => metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt",
+      adoptionMarks: (source) =>
+        source.metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt"
+          ? marksOf({ ...appliedOf(source), created: true, adopted: true })
+          : undefined,
     },
   };
   return kind;
+}
+
+/** Reports whether a copy was an object of the member's own before. */
+export function isAdopted(copy: KubeObject): boolean {
+  return appliedTo(copy)?.adopted === true;
+}
+
+/** Reports whether a copy stays when its object is deleted. */
+export function isOrphan(copy: KubeObject): boolean {
+  return appliedTo(copy)?.orphan === true;
 }
 
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
@@ -75,9 +108,15 @@ function appliedTo({ metadata }: KubeObject): Applied | undefined {
   try {
     const record: unknown = JSON.parse(text);
     if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, givenUp, created } = record;
+    const { digest, givenUp, created, adopted, orphan } = record;
     const fields = Array.isArray(givenUp) ? givenUp.filter((field) => typeof field === "string") : [];
-    return { digest, ...(fields.length === 0 ? {} : { givenUp: fields }), ...(created === true ? { created } : {}) };
+    return {
+      digest,
+      ...(fields.length === 0 ? {} : { givenUp: fields }),
+      ...(created === true ? { created } : {}),
+      ...(adopted === true ? { adopted } : {}),
+      ...(orphan === true ? { orphan } : {}),
+    };
   } catch {
     return undefined;
   }
@@ -86,6 +125,11 @@ function appliedTo({ metadata }: KubeObject): Applied | undefined {
 function marksOf({ givenUp = [], ...applied }: Applied): Marks {
   const record = { ...applied, ...(givenUp.length === 0 ? {} : { givenUp }) };
   return { labels: { [WHOLE_KEY]: WHOLE_VALUE }, annotations: { [APPLIED_ANNOTATION]: JSON.stringify(record) } };
+}
+
+/** Returns the keys that are not Legation's. */
+function own(map: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`)));
 }
 
 /** Returns everything that an author writes beside metadata. */
@@ -135,9 +179,4 @@ export function hasWholeLabel({ metadata }: KubeObject): boolean {
 /** Reports whether members are to have the object. */
 export function isWanted({ metadata }: Stored<KubeObject>): boolean {
   return metadata.deletionTimestamp === undefined && metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE;
-}
-
-/** Reports whether the copies of a deleted object stay, as objects of the members' own. */
-export function isOrphaning({ metadata }: KubeObject): boolean {
-  return metadata?.annotations?.[ON_DELETE_ANNOTATION] === "orphan";
 }

@@ -36,9 +36,10 @@ const WRITES = [
 ] as const;
 
 beforeAll(async () => {
-  const members = [memberCluster("west"), memberCluster("east")];
+  const members = [memberCluster("west"), memberCluster("east")] as const;
   afterFile(() => removeWidgets(hostCluster(), members));
-  await installWidgets({ cluster: hostCluster(), client: clients().host }, members, { exclusive: true });
+  const [west, east] = members;
+  await installWidgets({ cluster: hostCluster() }, { west, east }, { exclusive: true });
 });
 
 // A failed test may have left it killed.

@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { DELEGATION_LABEL, HOST_LABEL, MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
-import { delegatedTypes } from "../../src/api/resources.ts";
+import { clusters, delegatedTypes } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, events } from "../../src/kube/resources.ts";
+import { configMaps, events, pods } from "../../src/kube/resources.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -86,7 +86,45 @@ describe.concurrent("a ConfigMap with legation.dev/whole", () => {
       for (const member of [west, east]) expect((await find(member, namespace))?.data).toEqual({ a: "3" });
     });
     await kubectl(hostCluster(), ["delete", "configmap/settings", "-n", namespace, "--timeout=30s"]);
-    for (const member of [west, east]) expect(await find(member, namespace)).toBeUndefined();
+    // The copier for pods deletes it after the last pod that uses it.
+    await eventuallyPasses(async () => {
+      for (const member of [west, east]) expect(await find(member, namespace)).toBeUndefined();
+    });
+  });
+
+  test("goes to a member whose Cluster gets the label that it selects, and leaves one that loses it", async () => {
+    const namespace = await newNamespace();
+    const { host, east } = clients();
+    await configMap(namespace, { a: "1" }, { "legation.dev/cluster-selector": "shop=open" });
+    expect(await find(east, namespace)).toBeUndefined();
+    const label = (value: string | null) =>
+      ({ type: "merge", body: { metadata: { labels: { shop: value } } } }) as const;
+    await host.patch(clusters, { name: "east" }, label("open"));
+    await eventually(() => find(east, namespace), { what: "the copy" });
+    await host.patch(clusters, { name: "east" }, label(null));
+    await eventuallyPasses(async () => expect(await find(east, namespace)).toBeUndefined());
+  });
+
+  test("is used by delegated pods as it is, and stays for them when it is taken back", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    await configMap(namespace, { a: "1" }, WEST);
+    const { metadata } = await eventually(() => find(west, namespace), { what: "the copy" });
+    const from = { configMapKeyRef: { name: "settings", key: "a" } };
+    const container = { name: "main", image: "localhost/busybox:1", env: [{ name: "A", valueFrom: from }] };
+    const pod = { name: "user", namespace, annotations: { "legation.dev/clusters": "west" } };
+    await host.create(pods, { apiVersion: "v1", kind: "Pod", metadata: pod, spec: { containers: [container] } });
+    await kubectl(hostCluster(), ["wait", "--for=condition=Ready", "pod/user", "-n", namespace, "--timeout=50s"]);
+    const body = { metadata: { annotations: { [WHOLE_KEY]: null } } };
+    await host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body });
+    await eventuallyPasses(async () => {
+      expect((await host.get(configMaps, { namespace, name: "settings" })).metadata.finalizers).toBeUndefined();
+    });
+    const kept = await find(west, namespace);
+    expect(kept?.metadata.uid).toBe(metadata.uid);
+    expect(kept?.metadata.labels).not.toHaveProperty([WHOLE_KEY]);
+    await host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body: { data: { a: "2" } } });
+    await eventuallyPasses(async () => expect((await find(west, namespace))?.data).toEqual({ a: "2" }));
   });
 
   test("has the state of each member, and costs no write while nothing changes", async () => {
@@ -374,24 +412,30 @@ describe("a DelegatedType", () => {
     await expect(applied).rejects.toThrow("no DelegatedType names it");
   });
 
-  test("releases its objects when it is deleted, and leaves their copies", async () => {
+  test("releases its objects when it is deleted, and created anew takes them up again with their copies", async () => {
     const namespace = await newNamespace();
     const { host, west } = clients();
     await widget(namespace, { size: 1 }, WEST);
-    await copyIn(west, namespace);
+    const { uid } = (await copyIn(west, namespace)).metadata;
     await kubectl(hostCluster(), ["delete", "delegatedtype/widgets.shop.example.com", "--timeout=30s"]);
     expect((await findWidget(host, namespace))?.metadata.finalizers).toBeUndefined();
+    // Others may change it, and its copy stays as it was.
+    const body = { spec: { size: 2 } };
+    await host.patch(widgets, { namespace, name: "one" }, { type: "merge", body });
     expect((await findWidget(west, namespace))?.spec).toEqual({ size: 1 });
+    await installWidgets({ cluster: hostCluster() }, {});
+    await eventuallyPasses(async () => {
+      const copy = await findWidget(west, namespace);
+      expect(copy?.spec).toEqual({ size: 2 });
+      expect(copy?.metadata.uid).toBe(uid);
+    });
+    expect((await findWidget(host, namespace))?.metadata.finalizers).toEqual([WHOLE_FINALIZER]);
   });
 
-  test("created anew gives objects to members again, which keep them when the host loses the definition", async () => {
+  test("leaves copies to the members when the host loses the definition", async () => {
     const namespace = await newNamespace();
     const { west } = clients();
-    await installWidgets({ cluster: hostCluster() }, {});
-    // The webhook may not know the type yet.
-    await eventuallyPasses(async () => {
-      await widget(namespace, { size: 1 }, WEST);
-    });
+    await widget(namespace, { size: 1 }, WEST);
     await copyIn(west, namespace);
     await kubectl(hostCluster(), ["delete", "customresourcedefinition/widgets.shop.example.com", "--timeout=60s"]);
     const left = await findWidget(west, namespace);

@@ -241,7 +241,13 @@ export class Copier<T extends KubeObject> {
     this.#options.users.onSources(kind, namespace);
   }
 
+  /** Reports whether the copier of whole objects keeps the copy, which pods use as it is. */
+  #isOfWholeObject(kind: string, { metadata }: Stored<T>): boolean {
+    return metadata.labels?.[WHOLE_KEY] !== undefined && this.#kinds.get(kind)?.applied === undefined;
+  }
+
   #driftOf(kind: string, copy: Stored<T>, source: Stored<T>): Drift {
+    if (this.#isOfWholeObject(kind, copy)) return "none";
     const known = this.#drifts.get(copy);
     if (known?.source === source) return known.drift;
     const record = this.#kinds.get(kind);
@@ -259,9 +265,7 @@ export class Copier<T extends KubeObject> {
     if (member === undefined) return this.#forget(key);
     if (!users.areKnown()) return undefined;
     const copy = this.copies.of(member, ref.kind, ref.namespace, ref.name);
-    // A copy of a whole object serves pods, too, and its own controller changes and deletes it.
-    const isOfWhole = copy?.metadata.labels?.[WHOLE_KEY] !== undefined;
-    if (isOfWhole && this.#kinds.get(ref.kind)?.applied === undefined) return undefined;
+    if (copy !== undefined && this.#isOfWholeObject(ref.kind, copy)) return this.#forget(key);
     const source = this.sourceFor(member, ref);
     const use = users.use(member, ref, source);
     const refusedUntil = this.#executor.refusedUntil(key);

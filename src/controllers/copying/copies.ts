@@ -5,6 +5,7 @@ import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -73,8 +74,11 @@ export class Copies<T extends KubeObject> {
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    const isOurs = this.#options.kinds.get(kind)?.knownByLabels === true ? isLabelled : isCopy;
-    return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
+    const { knownByLabels, applied } = this.#options.kinds.get(kind) ?? {};
+    const isOurs = knownByLabels === true ? isLabelled : isCopy;
+    if (found === undefined || !isOurs(found, this.#options.hostId)) return undefined;
+    // Controllers carry labels and annotations of a copy to what they derive from it.
+    return applied === undefined || isInItsPlace(found) ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {
@@ -120,6 +124,13 @@ export class Copies<T extends KubeObject> {
     });
     return reflector;
   }
+}
+
+/** Reports whether the copy has the name and namespace of its source. */
+function isInItsPlace(copy: Stored<KubeObject>): boolean {
+  const { name, namespace = "" } = copy.metadata;
+  const owner = ownerOf(copy);
+  return owner?.name === name && owner.namespace === namespace;
 }
 
 function nameOf(kind: string, { namespace = "", name }: { namespace?: string; name: string }): ObjectName {

@@ -45,7 +45,10 @@ function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored
   }
   if (source.state === "unknown") return { actions: [], outcome: "Waiting" };
   // The response to an earlier deletion was lost, so the copy may still go: new users get one that stays.
-  if (leaving === true && use.demand !== "frozen") return { actions: [remove], outcome: "Replacing" };
+  if (leaving === true && use.demand !== "frozen") {
+    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
+    return { actions: [remove], outcome: "Replacing" };
+  }
   if (source.state === "missing" || use.demand === "frozen" || drift === "none") {
     // The refused change is not wanted any more.
     return { actions: refusedUntil === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };

@@ -169,14 +169,14 @@ export class CopyExecutor<T extends KubeObject> {
     const { resource, fallback } = kind;
     const object = toCopy(kind, source, this.#options.identity);
     const fieldManager = kind.applied && this.#fieldManager;
-    const isAdopting = kind.applied?.isAdopting(source);
+    const adoptionMarks = kind.applied?.adoptionMarks(source);
     let made: Made | Failing = await this.#writer.make(key, {
       member,
       resource,
       ref,
       object,
       fieldManager,
-      isAdopting,
+      adoptionMarks,
       signal,
     });
     const less = made.type === "refused" ? fallback?.(refusedFields(made)) : undefined;

@@ -149,7 +149,7 @@ export class Sources<T extends KubeObject> {
   #reflector(
     kind: string,
     scope: string,
-    { resource, copyName, sources, withoutContent }: CopiedKind<T>,
+    { resource, copyName, sources, withoutContent, applied }: CopiedKind<T>,
   ): Reflector<T> {
     const { host: client, hostId, indexes, clock, log, onSource, onState } = this.#options;
     return new Reflector<T>({
@@ -157,7 +157,7 @@ export class Sources<T extends KubeObject> {
       resource,
       ...(scope === "" ? {} : { namespace: scope }),
       ...sources,
-      ...(withoutContent === undefined
+      ...(withoutContent === undefined && applied === undefined
         ? {}
         : {
             pageSize: LARGE_PAGE_SIZE,

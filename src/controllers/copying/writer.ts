@@ -5,6 +5,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import type { Marks } from "../../copies/kind.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
@@ -32,8 +33,8 @@ export interface CopySpec<T extends KubeObject> extends Place<T> {
   readonly object: T;
   /** The owner of the copy's fields. Default: the client's name. */
   readonly fieldManager?: string | undefined;
-  /** An object of the member's own in the copy's place becomes the copy. */
-  readonly isAdopting?: boolean | undefined;
+  /** By these marks an object of the member's own in the copy's place becomes the copy. Default: it does not. */
+  readonly adoptionMarks?: Marks | undefined;
 }
 
 /** A JSON patch of a copy, with the resourceVersion that it was made for. */
@@ -172,10 +173,11 @@ function isOfPodsAlone(there: KubeObject, object: KubeObject): boolean {
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
 async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
   if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
-  const isOfThisHost = hasLostMarks(there, spec.object, spec.hostId);
-  return isOfThisHost || (spec.isAdopting === true && isUnowned(there))
-    ? await markAgain(spec, there)
-    : { type: "foreign" };
+  const { object, adoptionMarks } = spec;
+  if (hasLostMarks(there, object, spec.hostId)) return await markAgain(spec, there);
+  if (adoptionMarks === undefined || !isUnowned(there)) return { type: "foreign" };
+  const annotations = { ...object.metadata?.annotations, ...adoptionMarks.annotations };
+  return await markAgain({ ...spec, object: { ...object, metadata: { ...object.metadata, annotations } } }, there);
 }
 
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {
@@ -211,12 +213,13 @@ async function applyCopy<T extends KubeObject>(change: CopyApply<T>): Promise<Ch
   const options = { signal, metadataOnly: true, fieldManager };
   const givenUp: string[] = [];
   let conflict: KubeError | undefined;
-  let resourceVersion = change.isNew ? await ownAsApplied(change) : undefined;
+  let resourceVersion: string | undefined;
   for (let attempt = 0; ; attempt += 1) {
-    const wanted = object(givenUp);
-    const body =
-      resourceVersion === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
     try {
+      if (attempt === 0 && change.isNew) resourceVersion = await ownAsApplied(change);
+      const wanted = object(givenUp);
+      const body =
+        resourceVersion === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
       const { metadata } = await member.client.patch(resource, ref, { type: "apply", body }, options);
       ({ resourceVersion } = metadata);
       return { type: "changed", resourceVersion, ...(conflict === undefined ? {} : { conflict }) };

@@ -2,7 +2,7 @@ import { jsonEqual } from "../../api/json.ts";
 import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { statusFrom } from "../../copies/object-status.ts";
-import { hasWholeLabel, isWanted } from "../../copies/objects.ts";
+import { isWanted } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
@@ -14,7 +14,7 @@ const LOOK_AGAIN_MS = 30_000;
 const MEMBERS_PAUSE_MS = 1_000;
 
 /** Decides in this order; the first answer wins. */
-const PHASES = [retire, end, place, hold, recordMembers, tell, follow] as const;
+const PHASES = [retire, end, refuse, place, hold, recordMembers, tell, follow] as const;
 
 export function decide(observed: Observed, now: number, wall: number): ObjectDecision {
   for (const phase of PHASES) {
@@ -27,21 +27,27 @@ export function decide(observed: Observed, now: number, wall: number): ObjectDec
 /** Releases the object of a DelegatedType that is being deleted. Its copies stay as they are. */
 function retire({ object, isRetired }: Observed): ObjectDecision | undefined {
   if (!isRetired) return undefined;
-  const actions = isHeld(object) || hasWholeLabel(object) ? [{ type: "release", object, members: [] } as const] : [];
+  const actions = isHeld(object) ? [{ type: "release", object, members: [], keepsLabel: true } as const] : [];
   return { actions, outcome: "Retired" };
 }
 
 /** Waits until no member that answers has a copy. One that does not answer loses its copy when it is back. */
 function end({ object, places }: Observed): ObjectDecision | undefined {
   if (isWanted(object)) return undefined;
-  if (places.some(({ copy, isUsable }) => copy !== undefined && isUsable)) return { actions: [], outcome: "Removing" };
+  if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) return { actions: [], outcome: "Removing" };
   const members = places.filter(({ isUsable }) => isUsable).map(({ member }) => member);
   return { actions: [{ type: "release", object, members }], outcome: "Releasing" };
 }
 
+/** Tells the author why nothing is done: the namespace is not opted in, for example, and then not touched. */
+function refuse({ object, problem }: Observed): ObjectDecision | undefined {
+  if (problem === undefined) return undefined;
+  return { actions: [{ type: "report", object, message: problem }], outcome: "Refused" };
+}
+
 /** Records the one member of an object that runs there. */
-function place({ object, problem, choice }: Observed, now: number): ObjectDecision | undefined {
-  if (choice === undefined || problem !== undefined) return undefined;
+function place({ object, choice }: Observed, now: number): ObjectDecision | undefined {
+  if (choice === undefined) return undefined;
   const [member] = choice.fitting;
   if (member !== undefined) return { actions: [{ type: "record", object, member }], outcome: "Placing" };
   return {
@@ -74,10 +80,10 @@ function membersDueAt({ object, places, membersStaleSince, held }: Observed, now
 
 /** Tells the author why no member gets the object. */
 function tell(observed: Observed, now: number): ObjectDecision | undefined {
-  const { object, problem, places } = observed;
+  const { object, places } = observed;
   const excluded = places.filter((place) => place.excluded !== undefined);
-  if (problem === undefined && excluded.length < places.length) return undefined;
-  const message = problem ?? (excluded.map(wordsOf).join("; ") || "this cluster has no members");
+  if (excluded.length < places.length) return undefined;
+  const message = excluded.map(wordsOf).join("; ") || "this cluster has no members";
   const actions = [{ type: "report", object, message }] as const;
   return { actions, outcome: "NotPlaced", ...lookAgain(membersDueAt(observed, now)) };
 }
@@ -100,8 +106,8 @@ function follow(observed: Observed, now: number): ObjectDecision | undefined {
 function followStatus(observed: Observed, now: number): ObjectDecision | undefined {
   const { object, places, sum, statusSentAt, held } = observed;
   const wanted = places.filter(({ excluded }) => excluded === undefined);
-  // A member that does not answer keeps the status that it had.
-  if (wanted.some(({ isUsable }) => !isUsable)) return undefined;
+  // A new leader has not read all members yet. One that does not answer any more keeps the status that it had.
+  if (wanted.some(({ isKnown }) => !isKnown)) return undefined;
   const status = statusFrom(object, wanted, sum);
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
   const until = held && heldUntil(held, { write: STATUS, content: JSON.stringify(status), now });

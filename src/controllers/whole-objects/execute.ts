@@ -60,8 +60,8 @@ export class Executor {
         const { resourceVersion, finalizers = [] } = action.object.metadata;
         const held = finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
         const metadata = { resourceVersion, annotations: { [CLUSTER_ANNOTATION]: action.member }, finalizers: held };
-        const isWritten = await this.#patch(action.object, { type: "merge", body: { metadata } }, context);
-        if (isWritten) this.#tell(action.object, "Placed", `${action.member} has the object`, "Normal");
+        const answer = await this.#patch(action.object, { type: "merge", body: { metadata } }, context);
+        if (answer === "done") this.#tell(action.object, "Placed", `${action.member} has the object`, "Normal");
         return changedSince(action.object);
       }
       case "status":
@@ -107,12 +107,13 @@ export class Executor {
       { op: "add", path: "/status", value: status },
     ];
     if (clock.now() >= this.#noSubresourceUntil) {
-      if (await this.#patch(object, { type: "json", body }, context, { subresource: "status" })) return;
+      const answer = await this.#patch(object, { type: "json", body }, context, { subresource: "status" });
+      if (answer !== "NotFound") return;
       this.#noSubresourceUntil = clock.now() + NO_SUBRESOURCE_FOR_MS;
     }
     // A write that finds no object changes nothing.
-    const isThere = await this.#patch(object, { type: "json", body }, context);
-    if (!isThere) this.#noSubresourceUntil = 0;
+    const answer = await this.#patch(object, { type: "json", body }, context);
+    if (answer === "NotFound") this.#noSubresourceUntil = 0;
   }
 
   async #writeMembers({ object, members }: ActionOf<"members">, context: Context): Done {
@@ -138,12 +139,14 @@ export class Executor {
     return changedSince(object);
   }
 
-  async #release({ object, members }: ActionOf<"release">, context: Context): Done {
+  async #release({ object, members, keepsLabel = false }: ActionOf<"release">, context: Context): Done {
     for (const member of members) if (await this.#hasCopy(object, member, context.signal)) return undefined;
     const { resourceVersion, finalizers = [] } = object.metadata;
     const others = finalizers.filter((finalizer) => finalizer !== WHOLE_FINALIZER);
-    const removed = { labels: { [WHOLE_KEY]: null }, annotations: { [MEMBERS_ANNOTATION]: null } };
-    const body = { metadata: { resourceVersion, finalizers: others, ...removed } };
+    const labels = keepsLabel ? {} : { labels: { [WHOLE_KEY]: null } };
+    const body = {
+      metadata: { resourceVersion, finalizers: others, ...labels, annotations: { [MEMBERS_ANNOTATION]: null } },
+    };
     await this.#patch(object, { type: "merge", body }, context);
     return changedSince(object);
   }
@@ -160,19 +163,20 @@ export class Executor {
     return has ?? false;
   }
 
-  /** Returns false if the object has changed since, or is gone, which is an event. */
+  /** An object that has changed since, or is gone, is an event. */
   async #patch(
     object: Stored<AnyObject>,
     patch: Patch,
     { signal }: Context,
     options: WriteOptions = {},
-  ): Promise<boolean> {
+  ): Promise<"done" | "Conflict" | "NotFound"> {
     const { host, kind } = this.#options;
     try {
       await host.patch(kind.resource, refOf(object), patch, { ...options, signal, metadataOnly: true });
-      return true;
+      return "done";
     } catch (error) {
-      if (isKubeError(error, "Conflict", "NotFound")) return false;
+      if (isKubeError(error, "Conflict")) return "Conflict";
+      if (isKubeError(error, "NotFound")) return "NotFound";
       const isStatus = patch.type === "json";
       if (isLastingRefusal(error) && !isStatus) {
         this.#tell(object, "Refused", `this cluster refuses a change: ${error.detail}`);

@@ -38,7 +38,13 @@ export type Action =
   /** Writes the members' record into an annotation. */
   | { readonly type: "members"; readonly object: Stored<AnyObject>; readonly members: readonly MemberRecord[] }
   /** Lets the object go, after these members were asked for a copy. */
-  | { readonly type: "release"; readonly object: Stored<AnyObject>; readonly members: readonly string[] }
+  | {
+      readonly type: "release";
+      readonly object: Stored<AnyObject>;
+      readonly members: readonly string[];
+      /** Its DelegatedType may come back. */
+      readonly keepsLabel?: boolean;
+    }
   | { readonly type: "report"; readonly object: Stored<AnyObject>; readonly message: string };
 
 /** Actions for one object, and when to look again without an event. */

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { ParsedPlacement } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { WHOLE_FINALIZER } from "../../api/keys.ts";
+import { NOT_WHOLE_VALUE, WHOLE_FINALIZER, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { nextMembers, type Place } from "../../copies/object-members.ts";
-import { delegatedKind, isOrphaning, isWanted, recordedMember } from "../../copies/objects.ts";
+import { delegatedKind, isAdopted, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -18,9 +18,9 @@ import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
+import { ALL_MARKS, isDefinitionLost, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
 import type { Action, Observed } from "./model.ts";
 import { ObjectsInMembers } from "./object-in-member.ts";
-import { isDefinitionDeleted, removeMarks } from "./orphan.ts";
 import { exclusionOf, type ObjectRules, type ObjectToPlace, parseObject, problemOf, rankMembers } from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
@@ -111,8 +111,9 @@ export class ObjectController {
   }
 
   async stop(): Promise<void> {
-    await this.#copier.stop();
+    // A copier that stops looks as if no member were read.
     await this.#loop.stop();
+    await this.#copier.stop();
   }
 
   /** Releases all objects, and leaves their copies as they are. */
@@ -123,11 +124,12 @@ export class ObjectController {
 
   onMembers(): void {
     this.#copier.onMembers();
+    this.#enqueueCopies();
     this.enqueueAll();
   }
 
-  onMember(member: Member): void {
-    this.#copier.onMember(member);
+  onConnection(member: Member): void {
+    if (member.reachable) this.#copier.onMember(member);
     this.enqueueAll();
   }
 
@@ -145,6 +147,15 @@ export class ObjectController {
 
   objects(): readonly Stored<AnyObject>[] {
     return this.#copier.sources.all(this.#kind.resource.kind);
+  }
+
+  /** Returns how many objects have the finalizer. */
+  heldObjects(): number {
+    return this.objects().filter(isHeld).length;
+  }
+
+  get resource(): CopiedKind<AnyObject>["resource"] {
+    return this.#kind.resource;
   }
 
   /** Returns how many objects some member lacks, or has in another version. */
@@ -274,43 +285,68 @@ export class ObjectController {
   #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
     const excluded = this.#exclusion(object, member);
     const given = excluded === undefined ? this.#inMembers.of(object, member.candidate()) : undefined;
-    const copy = this.#copier.copies.of(member, name.kind, name.namespace, name.name);
-    const { drift, refusal, ofSource } = this.#copier.standing(member, name);
+    const { copies } = this.#copier;
+    const found = copies.of(member, name.kind, name.namespace, name.name);
+    const { drift, held, refusal, ofSource } = this.#copier.standing(member, name);
+    // A member that stores another value than it was sent is not sent it again.
+    const isInStep = drift === "none" || held === "NoEffect";
     return {
       member: member.name,
       ...(excluded === undefined ? {} : { excluded }),
       ...(given?.state === "unknown" && given.message !== undefined ? { misfit: given.message } : {}),
-      isUsable: member.reachable && this.#copier.copies.isCurrent(member),
-      ...(copy === undefined ? {} : { copy }),
-      inStep: ofSource && drift === "none",
+      isUsable: member.reachable && copies.isCurrent(member),
+      isKnown: copies.read(member) || copies.failing(member) !== undefined,
+      hasCopy: found !== undefined,
+      ...(found === undefined || !ofSource ? {} : { copy: found }),
+      inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
     };
   }
 
   /**
-   * Asks the host whether the copy's object is gone, or not for the member any more. Returns for how long the copy stays; ms.
-   * An orphaned copy stays for good, as an object of the member's own.
+   * Asks the host whether the copy's object is gone, or not for the member any more. Returns for how long the copy stays; ms. A
+   * copy that is left behind stays for good, as an object of the member's own or of its pods.
    */
   async #keptFor(
     member: Member,
     ref: CopyRef,
     { copy, signal }: { readonly copy: Stored<AnyObject>; readonly signal: AbortSignal },
   ): Promise<number | undefined> {
-    const { host, restoredHost } = this.#options;
+    const { host } = this.#options;
     const { resource } = this.#kind;
     const found = await findByList(host, resource, ref, signal);
-    if (found === undefined) {
-      if (restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata)) return KEPT_MS;
-      await restoredHost.confirm(member.name, resource.plural, signal);
-      return undefined;
+    const isOfFound = found !== undefined && found.metadata.uid === ownerOf(copy)?.uid;
+    if (isOfFound && this.#mayBeWanted(found, member)) return KEPT_MS;
+    const isTakenBack = isOfFound && (isDeleting(found) || found.metadata.labels?.[WHOLE_KEY] === NOT_WHOLE_VALUE);
+    if (!isTakenBack && this.#options.restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata))
+      return KEPT_MS;
+    if (found === undefined) await this.#options.restoredHost.confirm(member.name, resource.plural, signal);
+    const leave = { client: member.client, resource, copy, signal };
+    const isDeleted = !isOfFound || isDeleting(found);
+    if (isAdopted(copy) || (isDeleted && (isOrphan(copy) || (await isDefinitionLost(host, leave))))) {
+      await removeMarks(leave, ALL_MARKS);
+      return KEPT_MS;
     }
-    if (found.metadata.uid !== ownerOf(copy)?.uid) return undefined;
-    if (isWanted(found) && this.#exclusion(found, member) === undefined) return KEPT_MS;
-    if (found.metadata.deletionTimestamp === undefined) return undefined;
-    if (!isOrphaning(found) && !(await isDefinitionDeleted(host, resource, signal))) return undefined;
-    await removeMarks({ client: member.client, resource, copy, signal });
+    // Pods may use it, and the copier of what they use knows whether any does.
+    if (!OF_PODS.has(this.#type.metadata.name ?? "")) return undefined;
+    await removeMarks(leave, MARKS_OF_WHOLE);
     return KEPT_MS;
   }
+
+  /** Reports whether the member is to have the object, or whether its type was deleted for a while. */
+  #mayBeWanted(found: Stored<AnyObject>, member: Member): boolean {
+    if (isDeleting(found)) return false;
+    const { labels = {}, annotations = {} } = found.metadata;
+    if (labels[WHOLE_KEY] === undefined) return annotations[WHOLE_KEY] === WHOLE_VALUE;
+    return isWanted(found) && this.#exclusion(found, member) === undefined;
+  }
+}
+
+// Pods use objects of these types, too.
+const OF_PODS: ReadonlySet<string> = new Set(["configmaps", "secrets"]);
+
+function isDeleting({ metadata }: Stored<AnyObject>): boolean {
+  return metadata.deletionTimestamp !== undefined;
 }
 
 function isHeld({ metadata: { finalizers = [] } }: Stored<AnyObject>): boolean {

@@ -1,9 +1,10 @@
-import type { DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
+import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
-import { TYPE_FINALIZER } from "../../api/keys.ts";
+import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
@@ -21,11 +22,15 @@ interface Observed {
 }
 
 type Action =
+  /** Asks the host whether the type's objects are served at all, and lets the type go if not. */
+  | { readonly type: "ask"; readonly object: Stored<DelegatedType>; readonly resource: Resource<AnyObject> }
   | { readonly type: "patch"; readonly object: Stored<DelegatedType>; readonly finalizers: readonly string[] }
   | { readonly type: "status"; readonly object: Stored<DelegatedType>; readonly status: DelegatedTypeStatus };
 
 // Counts change with each object.
 const STATUS_PAUSE_MS = 5_000;
+// A definition may be deleted or installed at any time.
+const ASK_AGAIN_MS = 30_000;
 
 /** Runs one controller for each DelegatedType, and reports how many objects wait. */
 export class TypesController {
@@ -53,15 +58,13 @@ export class TypesController {
       {
         name: "delegated-types",
         observe: (key) => this.#observe(key),
-        decide: (observed, _now, wall) => decide(observed, wall),
+        decide,
         execute: (action, context) => this.#execute(action, context),
       },
       options,
     );
     events.on("cluster", () => this.#each((controller) => controller.onMembers()));
-    events.on("connection", (member) => {
-      if (member.reachable) this.#each((controller) => controller.onMember(member));
-    });
+    events.on("connection", (member) => this.#each((controller) => controller.onConnection(member)));
     events.on("defaultsChanged", () => this.#each((controller) => controller.onDefaults()));
   }
 
@@ -125,7 +128,17 @@ export class TypesController {
     return type && { type, running: this.#running.get(key)?.controller };
   }
 
-  async #execute(action: Action, { key, signal }: ActionContext<ObjectKey>): Promise<Expectation<Observed>> {
+  async #execute(action: Action, context: ActionContext<ObjectKey>): Promise<Expectation<Observed> | undefined> {
+    const { key, signal } = context;
+    if (action.type === "ask") {
+      try {
+        await this.#options.host.list(action.resource, { labelSelector: WHOLE_KEY, signal });
+        return undefined;
+      } catch (error) {
+        if (!isKubeError(error, "NotFound")) throw error;
+        return this.#execute(releaseOf(action.object), context);
+      }
+    }
     const { metadata } = action.object;
     const { resourceVersion } = metadata;
     const changed: Expectation<Observed> = ({ type }) => type.metadata.resourceVersion !== resourceVersion;
@@ -145,17 +158,30 @@ export class TypesController {
   }
 }
 
+function releaseOf(type: Stored<DelegatedType>): Extract<Action, { readonly type: "patch" }> {
+  const { finalizers = [] } = type.metadata;
+  return { type: "patch", object: type, finalizers: finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER) };
+}
+
 function decide(
   { type, running }: Observed,
+  now: number,
   wall: number,
-): { readonly actions: readonly Action[]; readonly outcome: string } {
+): {
+  readonly requeueAt?: number;
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+} {
   const { deletionTimestamp, finalizers = [] } = type.metadata;
   const isHeld = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
-    const isLeft = running !== undefined && (!running.isRead || running.objects().length > 0);
-    if (isLeft || !isHeld) return { actions: [], outcome: "Retiring" };
-    const others = finalizers.filter((finalizer) => finalizer !== TYPE_FINALIZER);
-    return { actions: [{ type: "patch", object: type, finalizers: others }], outcome: "Retired" };
+    if (!isHeld) return { actions: [], outcome: "Retired" };
+    if (running !== undefined && !running.isRead) {
+      const ask = { type: "ask", object: type, resource: running.resource } as const;
+      return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
+    }
+    if ((running?.heldObjects() ?? 0) > 0) return { actions: [], outcome: "Retiring" };
+    return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
   if (!isHeld) {
     return {

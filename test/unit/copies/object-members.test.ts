@@ -16,10 +16,10 @@ function object(record?: readonly MemberRecord[] | string, generation = 3): Stor
 
 function place(parts: Partial<Place> = {}, status?: object): Place {
   const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "5" }, ...(status && { status }) };
-  return { member: "west", isUsable: true, inStep: true, copy, ...parts };
+  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...parts };
 }
 
-const MISSING: Place = { member: "west", isUsable: true, inStep: false };
+const MISSING: Place = { member: "west", isUsable: true, isKnown: true, hasCopy: false, inStep: false };
 
 test.each<[string, Stored<AnyObject>, readonly Place[], readonly MemberRecord[] | undefined]>([
   ["records a copy that is in step", object(), [place()], [{ ...IN_STEP, since: NOW }]],

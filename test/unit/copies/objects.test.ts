@@ -9,10 +9,6 @@ const WIDGETS: DelegatedType = {
   metadata: { name: "widgets.example.com" },
   spec: { group: "example.com", version: "v1", kind: "Widget", plural: "widgets", retain: ["/spec/replicas"] },
 };
-const SERVICES: DelegatedType = {
-  metadata: { name: "services" },
-  spec: { version: "v1", kind: "Service", plural: "services" },
-};
 
 function kindOf(type: DelegatedType): ReturnType<typeof delegatedKind> {
   return delegatedKind(type, (text) => text);
@@ -38,17 +34,6 @@ describe("the copy of a whole object", () => {
     expect(copy).not.toHaveProperty("spec.replicas");
     expect(copy).not.toHaveProperty("extra");
     expect(copy.metadata?.labels).toMatchObject({ "legation.dev/whole": "true" });
-  });
-
-  test("of a Service has no addresses and ports of the host", () => {
-    const spec = {
-      clusterIP: "10.0.0.1",
-      clusterIPs: ["10.0.0.1"],
-      ports: [{ port: 80, nodePort: 30080 }],
-      selector: { app: "a" },
-    };
-    const copy = toCopy(kindOf(SERVICES), source({ spec }), HOST);
-    expect(copy.spec).toEqual({ ports: [{ port: 80 }], selector: { app: "a" } });
   });
 
   test.each<[string, boolean, object, object]>([
@@ -85,6 +70,8 @@ describe("the copy of a whole object", () => {
     const after = stored(applied ?? {}, { spec: { size: 1, color: "blue" } });
     expect(kind.applied?.isNew(after)).toBe(false);
     expect(kind.applied?.isInStep(after, object)).toBe(true);
+    const orphaning = source({ spec: { size: 1, color: "red" } }, { "legation.dev/on-delete": "orphan" });
+    expect(kind.applied?.isInStep(after, orphaning)).toBe(false);
     // Another version is tried whole again.
     expect(kind.applied?.isInStep(after, source({ spec: { size: 2, color: "red" } }))).toBe(false);
   });

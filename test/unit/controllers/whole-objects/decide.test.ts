@@ -25,18 +25,20 @@ function place(parts: Partial<Place> & { readonly status?: object } = {}): Place
     metadata: { name: "one", uid: "m1", resourceVersion: "5" },
     ...(status === undefined ? {} : { status }),
   };
-  return { member: "west", isUsable: true, inStep: true, copy, ...rest };
+  return { member: "west", isUsable: true, isKnown: true, hasCopy: true, inStep: true, copy, ...rest };
 }
 
 function without({ copy: _, ...rest }: Place): Place {
-  return rest;
+  return { ...rest, hasCopy: false };
 }
 
 function decided(observed: Partial<Observed>): unknown[] {
   const whole = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
   const { actions, outcome, requeueAt } = decide(whole, NOW, NOW);
   const words = actions.map((action) => {
-    if (action.type === "release") return `release, asking ${action.members.join()}`;
+    if (action.type === "release") {
+      return `release, asking ${action.members.join()}${action.keepsLabel === true ? ", keeping the label" : ""}`;
+    }
     if (action.type === "record") return `record ${action.member}`;
     if (action.type === "members") {
       return `members ${action.members.map(({ member, state, since }) => `${member} ${state} since ${since}`).join(", ")}`;
@@ -85,7 +87,11 @@ test.each<[string, Partial<Observed>, unknown[]]>([
     { places: [place({ misfit: "no", inStep: false, status: READY }), place({ member: "east", status: READY })] },
     ["Following", "report west: no", "status"],
   ],
-  ["tells of annotations that cannot be read", { problem: "no" }, ["NotPlaced", "report no"]],
+  [
+    "touches no object whose annotations or namespace do not allow it",
+    { problem: "no", object: object({ finalizers: [] }) },
+    ["Refused", "report no"],
+  ],
   [
     "tells why no member gets the object",
     { places: [without(place({ excluded: "not named" })), without(place({ member: "east", excluded: "closed" }))] },
@@ -97,8 +103,13 @@ test.each<[string, Partial<Observed>, unknown[]]>([
   ["writes no status that is there", { object: object({}, READY), places: [place({ status: READY })] }, ["InStep"]],
   ["writes at most one a second", { places: [place({ status: READY })], statusSentAt: NOW - 400 }, ["Coalescing", 600]],
   [
-    "keeps the status of a member that does not answer",
+    "takes what is known of a member that does not answer",
     { object: object({}, READY), places: [place({ isUsable: false, status: { phase: "Old" } })] },
+    ["Following", "status"],
+  ],
+  [
+    "keeps the status while a new leader has not read a member",
+    { object: object({}, READY), places: [without(place({ isUsable: false, isKnown: false }))] },
     ["InStep"],
   ],
   [
@@ -139,11 +150,11 @@ test.each<[string, Partial<Observed>, unknown[]]>([
   [
     "releases the objects of a deleted type, and leaves their copies",
     { isRetired: true },
-    ["Retired", "release, asking "],
+    ["Retired", "release, asking , keeping the label"],
   ],
   [
     "leaves released objects of a deleted type alone",
-    { isRetired: true, object: object({ finalizers: [], labels: {} }) },
+    { isRetired: true, object: object({ finalizers: [] }) },
     ["Retired"],
   ],
 ])("%s", (_, observed, expected) => {

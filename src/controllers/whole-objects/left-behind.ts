@@ -1,0 +1,60 @@
+import type { AnyObject } from "../../api/delegated-type.ts";
+import { APPLIED_ANNOTATION, GROUP, WHOLE_KEY } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
+
+/** A copy in a member that is left behind there. */
+export interface LeftBehind {
+  readonly client: ClusterClient;
+  readonly resource: Resource<AnyObject>;
+  readonly copy: Stored<AnyObject>;
+  readonly signal: AbortSignal;
+}
+
+/** Without these it is an object of the member's own. */
+export const ALL_MARKS = (key: string): boolean => key.startsWith(`${GROUP}/`);
+/** Without these it is a copy for pods alone. */
+export const MARKS_OF_WHOLE = (key: string): boolean => key === WHOLE_KEY || key === APPLIED_ANNOTATION;
+
+/** Removes labels and annotations from a copy. Rejects with KubeError. */
+export async function removeMarks(
+  { client, resource, copy, signal }: LeftBehind,
+  isMark: (key: string) => boolean,
+): Promise<void> {
+  const { namespace = "", name, uid, labels = {}, annotations = {} } = copy.metadata;
+  const nulls = (map: Readonly<Record<string, string>>): Record<string, null> =>
+    Object.fromEntries(Object.keys(map).flatMap((key) => (isMark(key) ? [[key, null]] : [])));
+  const body = { metadata: { uid, labels: nulls(labels), annotations: nulls(annotations) } };
+  try {
+    await client.patch(resource, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
+  } catch (error) {
+    // The watch tells what has changed.
+    if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+  }
+}
+
+const definitions: Resource<KubeObject> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  plural: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};
+
+/**
+ * Reports whether a copy's source went with its CustomResourceDefinition, by one mistake on the host perhaps: the definition is being
+ * deleted, or came back later than the copy was made. Rejects with KubeError.
+ */
+export async function isDefinitionLost(host: ClusterClient, { resource, copy, signal }: LeftBehind): Promise<boolean> {
+  const { group, plural } = resource;
+  if (!group.includes(".")) return false;
+  const found = await host.find(definitions, { name: `${plural}.${group}` }, { signal });
+  // APIs without a definition come from an aggregated API server.
+  if (found === undefined) return false;
+  const { deletionTimestamp, creationTimestamp = "" } = found.metadata;
+  return (
+    deletionTimestamp !== undefined || Date.parse(creationTimestamp) > Date.parse(copy.metadata.creationTimestamp ?? "")
+  );
+}
