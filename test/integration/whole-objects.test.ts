@@ -21,9 +21,10 @@ useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
 const TYPES = ["configmaps", "secrets"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
+const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];
 
 beforeAll(async () => {
-  await kubectl(hostCluster(), ["apply", ...TYPES]);
+  await kubectl(hostCluster(), ["apply", ...ROLES, ...TYPES]);
   await installWidgets({ cluster: hostCluster() }, { west: memberCluster("west"), east: memberCluster("east") });
 });
 
@@ -31,6 +32,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await removeWidgets(hostCluster(), [memberCluster("west"), memberCluster("east")]);
   await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...TYPES]);
+  await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...ROLES]);
 });
 
 function newNamespace(): Promise<string> {

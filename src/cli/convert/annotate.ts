@@ -78,7 +78,7 @@ function allowanceOf({ apiVersion, kind }: WrittenObject): string {
   const shipped = apiVersion === "v1" && Object.hasOwn(SHIPPED, kind) ? SHIPPED[kind] : undefined;
   return shipped === undefined
     ? `${kind}: members get objects of a type that a DelegatedType names; create one for ${apiVersion} ${kind}`
-    : `${kind}: kubectl apply -f manifests/delegated-types/${shipped}.yaml`;
+    : `${kind}: legation install --types ${shipped}`;
 }
 
 function annotateWorkload(wish: Wish, treatment: Treatment, report: Report): WrittenObject {

@@ -202,7 +202,7 @@ spec: {template: {${body}}, placement: {clusterSelector: {}}}`);
     expect(objects).toMatchObject([{ apiVersion, kind, metadata: { name: "all" } }]);
     expect(annotationsOf(objects[0])).toEqual({ whole: "true" });
     const optIn = kind === "ClusterRole" ? [] : [expect.stringMatching(/^Namespace shop: kubectl label/)];
-    expect(steps).toEqual([expect.stringMatching(/DelegatedType|delegated-types/), ...optIn]);
+    expect(steps).toEqual([expect.stringMatching(/DelegatedType|legation install --types/), ...optIn]);
     expect({ gaps, refused }).toEqual({ gaps: [], refused: [] });
   });
 
