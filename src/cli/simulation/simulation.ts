@@ -13,7 +13,7 @@ import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
 import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
-import { exclusionOf, problemOf, rankMembers } from "../../controllers/whole-objects/placement.ts";
+import { exclusionOf, parseObject, problemOf, rankMembers } from "../../controllers/whole-objects/placement.ts";
 import type { JobShare } from "../../copies/job-shares.ts";
 import { recordedMember } from "../../copies/objects.ts";
 import type { Refusal } from "../../placement/candidate.ts";
@@ -177,7 +177,7 @@ export class Simulation {
   /** Returns which members get an object of a delegated type. */
   placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
     const rules = this.#placementState.podRules;
-    const place = { object, type, rules, parsed: rules.parse({ metadata: object.metadata }) };
+    const place = { object, type, rules, parsed: parseObject(object, rules) };
     const problem = problemOf(place);
     if (problem !== undefined) return { problem, clusters: [], others: [] };
     const candidates = this.members.map((member) => member.candidate());

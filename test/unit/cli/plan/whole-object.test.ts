@@ -51,6 +51,13 @@ describe("the plan of an object with legation.dev/whole", () => {
     ]);
   });
 
+  test("reads overrides as those of an object", async () => {
+    const overrides = JSON.stringify([{ clusters: ["west"], patch: [{ op: "add", path: "/size", value: 2 }] }]);
+    expect(await shown(widget({ "legation.dev/overrides": overrides }))).toEqual([
+      "Widget team/one: whole, in west, east",
+    ]);
+  });
+
   test("gives an object of an exclusive type to one member", async () => {
     const types = [{ ...WIDGETS, spec: { ...WIDGETS.spec, exclusive: true } }];
     expect(await shown(widget(), { ...ADMITTED, types })).toEqual([
