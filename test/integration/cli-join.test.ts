@@ -117,8 +117,8 @@ describe("a join that fails", () => {
     (await hostConnection.client.list(clusters)).items,
   ];
 
-  // The Cluster's dry run on the host; in the member the namespace, ClusterRole, ServiceAccount, ClusterRoleBinding and token.
-  const writes = [1, 2, 3, 4, 5, 6];
+  // The Cluster's dry run on the host; in the member the namespace, ClusterRole, ServiceAccount, ClusterRoleBinding, the two for types, and the token.
+  const writes = [1, 2, 3, 4, 5, 6, 7, 8];
   test.each(
     writes.flatMap(
       (write) =>
@@ -139,8 +139,8 @@ describe("a join that fails", () => {
   });
 
   test.each([
-    [7, "Secret", true],
-    [8, "Cluster", false],
+    [9, "Secret", true],
+    [10, "Cluster", false],
   ])("is removed by unjoin when write %d, that of the %s, fails (answer lost: %s)", async (write, _what, after) => {
     const before = [await hostTraces(), await traces(west)];
     const fault = new Fault(write, after);

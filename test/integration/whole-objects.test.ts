@@ -5,7 +5,7 @@ import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, delegatedTypes } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, events, pods } from "../../src/kube/resources.ts";
+import { configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -14,7 +14,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { runCli } from "../support/legation/cli.ts";
+import { legation, runCli } from "../support/legation/cli.ts";
 import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
 
 useLegation();
@@ -213,6 +213,17 @@ describe("a ConfigMap with legation.dev/whole and overrides", () => {
   });
 });
 
+test("a Secret with legation.dev/whole is given to a member and taken back", async () => {
+  const namespace = await newNamespace();
+  const { host, west } = clients();
+  const ref = { namespace, name: "one" };
+  const annotations = { [WHOLE_KEY]: "true", ...WEST };
+  await host.create(secrets, { apiVersion: "v1", kind: "Secret", metadata: { ...ref, annotations }, data: { key: "eA==" } });
+  await eventually(() => west.find(secrets, ref), { what: "the copy" });
+  await kubectl(hostCluster(), ["delete", "secret/one", "-n", namespace, "--timeout=30s"]);
+  expect(await west.find(secrets, ref)).toBeUndefined();
+});
+
 function widget(namespace: string, spec: object, annotations = {}): Promise<Stored<AnyObject>> {
   return clients().host.create(widgets, {
     apiVersion: "shop.example.com/v1",
@@ -380,6 +391,22 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
 });
 
 describe("a DelegatedType", () => {
+  test("leaves nothing of its objects in a member that is unjoined, and gives them again when it joins", async () => {
+    const namespace = await newNamespace();
+    const { west } = clients();
+    await widget(namespace, { size: 1 });
+    await copyIn(west, namespace);
+    await legation(["unjoin", "west", `--kubeconfig=${hostCluster().kubeconfig}`, "--drain"]);
+    expect(await findWidget(west, namespace)).toBeUndefined();
+    // The roles for types go with the access that owns them.
+    await eventuallyPasses(async () => {
+      const roles = await kubectl(memberCluster("west"), ["get", "clusterroles", "-l", HOST_LABEL, "-o", "name"]);
+      expect(roles).toBe("");
+    });
+    await installWidgets({ cluster: hostCluster() }, { west: memberCluster("west") });
+    await copyIn(west, namespace);
+  });
+
   test("counts its objects, and is refused for types that a controller of the host owns", async () => {
     const { host } = clients();
     await eventuallyPasses(async () => {

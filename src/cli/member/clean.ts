@@ -19,7 +19,7 @@ import { kindName } from "../shared/named-types.ts";
 import { objectText, some } from "../shared/output.ts";
 import { refOf, remove } from "../shared/removal.ts";
 import { waitFor } from "../shared/wait.ts";
-import { findAccess, giveUpAccess } from "./access.ts";
+import { clusterRoles, findAccess, giveUpAccess, hostAccountName } from "./access.ts";
 import { contentsOf } from "./contents.ts";
 
 export interface CleaningContext {
@@ -29,6 +29,8 @@ export interface CleaningContext {
   readonly remains: (what: string) => void;
   /** Rejects if another Cluster took the name. Called repeatedly, since cleaning takes minutes. */
   readonly refuseSuccessor: () => Promise<void>;
+  /** Resources of the host's DelegatedTypes. */
+  readonly types: readonly Resource<KubeObject>[];
 }
 
 /**
@@ -48,6 +50,10 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
 function mustAnswer(group: string): boolean {
   return !group.includes(".") || group.endsWith(".k8s.io") || group === serviceExports.group;
 }
+
+// A member that never allowed the type has none.
+const MAY_NOT_LIST =
+  "if there are any, an administrator of the member removes them by --member-kubeconfig: the credentials may not list them";
 
 // A new Cluster of the same name gets no pods within this time.
 const SUCCESSOR_CHECK_MS = 1000;
@@ -81,13 +87,16 @@ class Cleaner {
       if (mustAnswer(group) && !isKubeError(error, "Forbidden", "NotFound")) failed ??= error;
       else this.#remains(`objects in ${apiVersion}`, "that API does not answer");
     }
-    for (const resource of [...resources, priorityClasses, runtimeClasses]) {
+    const types = new Set(this.#context.types.map(kindName));
+    const cluster = this.#context.types.filter(({ namespaced, plural }) => !namespaced && plural !== namespaces.plural);
+    for (const resource of [...resources, priorityClasses, runtimeClasses, ...cluster]) {
       try {
         await this.#sweep(resource);
       } catch (error) {
         if (isKubeError(error, "Forbidden")) {
           // A host without rights on pods has created none, but its administrator may want to know.
           if (resource.plural === pods.plural) this.#remains("delegate pods", "the credentials may not list pods");
+          else if (types.has(kindName(resource))) this.#remains(`copies of ${kindName(resource)}`, MAY_NOT_LIST);
         } else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
           // A failing aggregated API must not keep all other objects in the member.
           if (!mustAnswer(resource.group)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
@@ -104,8 +113,9 @@ class Cleaner {
   async #sweep(resource: Resource<KubeObject>): Promise<void> {
     for (const object of await this.#own(resource)) {
       const { namespace = "", name } = object.metadata;
-      // This client may use the service account, which goes last with the rest of the access.
+      // This client may use the host's access, which goes last.
       if (resource.plural === serviceAccounts.plural && namespace === SYSTEM_NAMESPACE) continue;
+      if (resource.group === clusterRoles.group && name.startsWith(hostAccountName(this.#hostId))) continue;
       if (resource.plural === persistentVolumeClaims.plural) {
         const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
         const why = `it holds data; when nothing needs it: ${remedy}`;

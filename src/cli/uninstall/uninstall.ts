@@ -1,4 +1,11 @@
-import { clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import {
+  clusterOfNode,
+  HOST_LABEL,
+  SYSTEM_NAMESPACE,
+  TYPE_ROLE_LABEL,
+  VIRTUAL_NODE_LABEL,
+  VIRTUAL_NODE_PREFIX,
+} from "../../api/keys.ts";
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import { isFinished } from "../../copies/jobs.ts";
@@ -6,6 +13,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { leases, nodes, secrets } from "../../kube/resources.ts";
 import { controllerOf } from "../../pods/pod-state.ts";
+import { clusterRoles } from "../member/access.ts";
 import { joinedMemberOf } from "../member/credentials.ts";
 import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
@@ -17,6 +25,7 @@ import { remove } from "../shared/removal.ts";
 import { countOf, unfinishedText } from "../shared/unfinished.ts";
 import {
   type RemovalContext,
+  removeAndWait,
   removeInstalled,
   removeSystemNamespace,
   type UninstallContext,
@@ -93,6 +102,12 @@ export async function uninstall(
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
   await removeVirtualNodes(host, signal);
   const optedIn = await unlabelNamespaces(context);
+  for (const role of await listAll(host, clusterRoles, {
+    labelSelector: `${TYPE_ROLE_LABEL},!${HOST_LABEL}`,
+    signal,
+  })) {
+    await removeAndWait(clusterRoles, role, removal);
+  }
   await removeInstalled(
     kinds.filter(({ kind }) => kind !== "Namespace"),
     removal,

@@ -1,16 +1,19 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
-import { clusters } from "../../api/resources.ts";
+import { HOST_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { clusters, delegatedTypes, resourceOfType } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list.ts";
+import type { Resource } from "../../kube/resources.ts";
 import { hostAccountName } from "../member/access.ts";
 import { cleanMember } from "../member/clean.ts";
 import { findCredentials, removeCredentials, storedConnection } from "../member/credentials.ts";
 import { type Asked, identify, identifyCommand, otherJoined } from "../member/identity.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { Failure } from "../shared/failure.ts";
-import { clusterId, listClusters } from "../shared/reading.ts";
+import { counted } from "../shared/output.ts";
+import { clusterId, listClusters, listServed, readable } from "../shared/reading.ts";
 import type { Connection } from "../shared/session.ts";
 import { emptyMember, type UnjoinContext, type UnjoinOptions } from "./drain.ts";
 
@@ -72,7 +75,10 @@ async function cleanUp(
   { name, force }: UnjoinOptions,
   { host, report, signal, refuseSuccessor }: UnjoinContext & { readonly refuseSuccessor: () => Promise<void> },
 ): Promise<readonly string[]> {
-  if (member === undefined) return [`${name}: everything: there are no credentials for it`];
+  const types = ((await listServed(host, delegatedTypes, signal)) ?? []).map(resourceOfType);
+  if (member === undefined) {
+    return [`${name}: everything${await wholeObjects(host, types, signal)}: there are no credentials for it`];
+  }
   try {
     // The member joined again before it was clean, or twice: its objects are the other Cluster's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
@@ -82,6 +88,7 @@ async function cleanUp(
     await cleanMember(member.client, hostId, {
       signal,
       refuseSuccessor,
+      types,
       report,
       remains: (what) => {
         remained.push(what);
@@ -91,7 +98,7 @@ async function cleanUp(
     return remained;
   } catch (error) {
     if (!(error instanceof KubeError) || signal.aborted) throw error;
-    if (force) return [`everything: ${error.message}`];
+    if (force) return [`everything${await wholeObjects(host, types, signal)}: ${error.message}`];
     throw new Failure("failure", {
       object: `Cluster ${name}`,
       problem: `has left the host, but the member could not be cleaned: ${error.message}`,
@@ -99,6 +106,18 @@ async function cleanUp(
       cause: error,
     });
   }
+}
+
+/** Returns how many objects the member may have copies of, for a member that cannot be asked. */
+async function wholeObjects(
+  host: ClusterClient,
+  types: readonly Resource<KubeObject>[],
+  signal: AbortSignal,
+): Promise<string> {
+  const labelSelector = `${WHOLE_KEY},!${HOST_LABEL}`;
+  const found = await Promise.all(types.map((type) => readable(listAll(host, type, { labelSelector, signal }))));
+  const count = found.flatMap((objects) => objects ?? []).length;
+  return count === 0 ? "" : `, with the copies of up to ${counted(count, "whole object")}`;
 }
 
 /**

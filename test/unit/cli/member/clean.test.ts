@@ -3,6 +3,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { cleanMember } from "../../../../src/cli/member/clean.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
 import type { KubeError, KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
@@ -46,6 +47,7 @@ function member(
     namespaces,
     classes = false,
     undiscovered = {},
+    types = [],
   }: {
     readonly configMaps?: KubeErrorCode;
     readonly namespaces?: KubeErrorCode;
@@ -53,6 +55,8 @@ function member(
     readonly classes?: boolean;
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
+    /** Resources of the host's DelegatedTypes. */
+    readonly types?: readonly Resource<KubeObject>[];
   } = {},
 ): { run: Promise<{ readonly removed: string[]; readonly remained: string[] }> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
@@ -90,6 +94,7 @@ function member(
   const context = {
     signal,
     refuseSuccessor: async () => {},
+    types,
     report: (line: string) => void told.removed.push(line.replace(/^fake: (.*) removed$/, "$1")),
     remains: (what: string) => void told.remained.push(what),
   };
@@ -106,6 +111,25 @@ describe("cleaning a member", () => {
   test("removes this host's classes, which have no namespace", async () => {
     const { removed } = await member([], { classes: true }).run;
     expect(removed).toEqual(["ConfigMap shop/ours", "RuntimeClass gvisor"]);
+  });
+
+  const type = (plural: string, namespaced: boolean) => ({
+    group: plural === "items" ? "stock.example.com" : "node.k8s.io",
+    version: "v1",
+    plural,
+    kind: "Any",
+    namespaced,
+  });
+
+  test("says that copies of a delegated type may stay, which the credentials may not list", async () => {
+    const { remained } = await member("Forbidden", { types: [type("items", true)] }).run;
+    expect(remained).toEqual([expect.stringMatching(/^copies of items.stock.example.com: if there are any/)]);
+    expect((await member("Forbidden").run).remained).toEqual([]);
+  });
+
+  test("removes copies of a delegated type without a namespace", async () => {
+    const { removed } = await member([], { classes: true, types: [type("runtimeclasses", false)] }).run;
+    expect(removed).toContain("Any gvisor");
   });
 
   test("reports namespaces that may not be listed, with how an administrator finds them", async () => {
@@ -170,6 +194,7 @@ test("reports a namespace before it waits for it, and as removed when it is gone
   await cleanMember(client, HOST, {
     signal,
     refuseSuccessor: async () => {},
+    types: [],
     report: (line) => told.push(line),
     remains: (what) => told.push(`${what} remains`),
   });
@@ -212,6 +237,7 @@ describe("the access in a member", () => {
     await cleanMember(client, HOST, {
       signal,
       refuseSuccessor: async () => {},
+      types: [],
       report: () => {},
       remains: () => {},
     });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { clusters, delegatedTypes } from "../../../../src/api/resources.ts";
+import { clusterRoles } from "../../../../src/cli/member/access.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
 import { jobs, leases, nodes, pods, secrets } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
@@ -99,4 +100,14 @@ test("refuses while whole Jobs have not finished, and names them beside pods", a
   await expect(uninstallFrom(host)).rejects.toThrow(
     "1 delegated pod and 1 whole Job have not finished: team/web, Job team/sum",
   );
+});
+
+test("removes the roles of delegated types, and no others", async () => {
+  const host = new MemoryCluster("host", "uid-of-host");
+  const labelled = { "legation.dev/delegated-type": "true" };
+  host.put(clusterRoles, { metadata: { name: "legation-authors-configmaps", labels: labelled } });
+  host.put(clusterRoles, { metadata: { name: "edit" } });
+  await uninstallFrom(host);
+  expect(host.peek(clusterRoles, { name: "legation-authors-configmaps" })).toBeUndefined();
+  expect(host.peek(clusterRoles, { name: "edit" })).toBeDefined();
 });
