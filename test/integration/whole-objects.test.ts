@@ -218,7 +218,12 @@ test("a Secret with legation.dev/whole is given to a member and taken back", asy
   const { host, west } = clients();
   const ref = { namespace, name: "one" };
   const annotations = { [WHOLE_KEY]: "true", ...WEST };
-  await host.create(secrets, { apiVersion: "v1", kind: "Secret", metadata: { ...ref, annotations }, data: { key: "eA==" } });
+  await host.create(secrets, {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { ...ref, annotations },
+    data: { key: "eA==" },
+  });
   await eventually(() => west.find(secrets, ref), { what: "the copy" });
   await kubectl(hostCluster(), ["delete", "secret/one", "-n", namespace, "--timeout=30s"]);
   expect(await west.find(secrets, ref)).toBeUndefined();

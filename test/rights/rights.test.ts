@@ -1,7 +1,7 @@
 import { expect, inject, test } from "vitest";
 // Brings the type of what global setup provides.
 import type { RightsRun } from "../support/harness/global-setup.ts";
-import { covers, grantedRights, rightsToAnyName } from "../support/rights/granted.ts";
+import { covers, grantedRights, rightsOfTypes, rightsToAnyName } from "../support/rights/granted.ts";
 import { FORBIDDEN, UNUSED } from "../support/rights/unused.ts";
 import { noteRights, readNoted } from "../support/rights/used.ts";
 
@@ -19,7 +19,8 @@ const { used, forbidden } = readNoted(folder);
 
 test("uses every right of Legation's accounts, or gives a reason", async (context) => {
   context.skip(unseen !== undefined, unseen);
-  const unused = (await grantedRights()).filter((right) => !used.some((each) => covers(right, each)));
+  const granted = [...(await grantedRights()), ...(await rightsOfTypes())];
+  const unused = granted.filter((right) => !used.some((each) => covers(right, each)));
   expect(unused.filter((right) => UNUSED[right] === undefined)).toEqual([]);
 });
 

@@ -1,11 +1,21 @@
 import { join } from "node:path";
 import { z } from "zod";
-import { loadManifests } from "../../../src/cli/shared/manifests.ts";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { delegatedTypeObjects } from "../../../src/cli/install/types.ts";
+import { typeObjects } from "../../../src/cli/join/grant-types.ts";
+import { loadManifests, type Manifest } from "../../../src/cli/shared/manifests.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
 import { MANIFESTS } from "../harness/installed.ts";
+import { widgets } from "../legation/widgets.ts";
 import { type Account, describeRight } from "./used.ts";
 
-/** Roles for people, which no account of Legation has. */
-const FOR_PEOPLE: ReadonlySet<string> = new Set(["legation-authors", "legation-viewer"]);
+/** Reports whether a role is for people, so that no account of Legation has it. */
+function isForPeople(name: string): boolean {
+  return name === "legation-viewer" || name.startsWith("legation-authors");
+}
+
+/** Types whose objects tests give to members, as `legation join --types` grants them there. */
+const TYPES: readonly Resource<KubeObject>[] = [widgets];
 
 const rulesSchema = z.looseObject({
   kind: z.enum(["Role", "ClusterRole"]),
@@ -31,18 +41,35 @@ export async function rightsToAnyName(): Promise<string[]> {
   return (await grants(MANIFESTS)).filter(({ named }) => !named).map(({ right }) => right);
 }
 
-async function grants(folder: string): Promise<{ readonly right: string; readonly named: boolean }[]> {
-  const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))];
+async function grants(folder: string): Promise<readonly Grant[]> {
+  return grantsOf([...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))]);
+}
+
+/** Returns the rights that an operator adds for the types that tests give to members, by manifest or by the commands. */
+export async function rightsOfTypes(): Promise<string[]> {
+  const loaded = await loadManifests(join(MANIFESTS, "delegated-types", "rbac.yaml"));
+  const ofCommands = [
+    ...TYPES.flatMap(delegatedTypeObjects),
+    ...typeObjects(TYPES, { hostId: "host", metadata: { labels: {} } }),
+  ];
+  return [...new Set(grantsOf([...loaded, ...ofCommands]).map(({ right }) => right))].sort();
+}
+
+interface Grant {
+  readonly right: string;
+  readonly named: boolean;
+}
+
+function grantsOf(manifests: readonly Manifest[]): readonly Grant[] {
   return manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
-    if (!parsed.success || FOR_PEOPLE.has(parsed.data.metadata.name)) return [];
+    if (!parsed.success || isForPeople(parsed.data.metadata.name)) return [];
     const { metadata, rules } = parsed.data;
-    const account: Account =
-      metadata.name === "legation-controller"
-        ? "controller"
-        : metadata.name === "legation-webhook"
-          ? "webhook"
-          : "host";
+    const account: Account = metadata.name.startsWith("legation-controller")
+      ? "controller"
+      : metadata.name === "legation-webhook"
+        ? "webhook"
+        : "host";
     const namespace = metadata.namespace ?? "";
     return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs }) => {
       const rights = [

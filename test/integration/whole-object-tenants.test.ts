@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { DELEGATION_LABEL, HOST_LABEL, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import { configMaps } from "../../src/kube/resources.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+// What a tenant tries who may write everything in namespaces but has not the verb delegate.
+useLegation();
+const clients = useClients();
+const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];
+const TYPE = ["-f", "manifests/delegated-types/configmaps.yaml"];
+const RBAC = "rbac.authorization.k8s.io/v1";
+
+const places = { opted: "", plain: "" };
+let tenant: string;
+
+beforeAll(async () => {
+  const host = hostCluster();
+  await kubectl(host, ["apply", ...ROLES, ...TYPE]);
+  const all = [host, memberCluster("west"), memberCluster("east")];
+  const labels = { [DELEGATION_LABEL]: "annotated" };
+  places.opted = await freshNamespace(all, { labels, onFinished: afterFile });
+  places.plain = await freshNamespace(all, { onFinished: afterFile });
+  tenant = `system:serviceaccount:${places.opted}:tenant`;
+  for (const namespace of Object.values(places)) {
+    const verbs = "--verb=get,list,create,update,patch,delete";
+    await kubectl(host, ["-n", namespace, "create", "role", "tenant", verbs, "--resource=configmaps"]);
+    const subject = `--user=${tenant}`;
+    await kubectl(host, ["-n", namespace, "create", "rolebinding", "tenant", "--role=tenant", subject]);
+  }
+  // The webhook and the controller know the type.
+  await eventuallyPasses(async () => {
+    await clients().host.create(configMaps, object("known", { annotations: ASKS, namespace: places.opted }));
+  });
+  await eventually(() => clients().west.find(configMaps, { namespace: places.opted, name: "known" }), {
+    what: "a copy that an author may have",
+  });
+});
+
+// Later files share the clusters.
+afterAll(async () => {
+  await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...TYPE]);
+  // The controller needs its role to release the objects.
+  await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...ROLES]);
+});
+
+const ASKS = { [WHOLE_KEY]: "true" };
+const LABEL = { [WHOLE_KEY]: "true" };
+const object = (name: string, metadata: object) => ({
+  apiVersion: "v1",
+  kind: "ConfigMap",
+  metadata: { name, ...metadata },
+  data: { a: "1" },
+});
+
+function asTenant(namespace: string, args: readonly string[], input?: object): Promise<string> {
+  const options = input === undefined ? {} : { input: JSON.stringify(input) };
+  return kubectl(hostCluster(), ["-n", namespace, `--as=${tenant}`, ...args], options);
+}
+
+describe.concurrent("an author without the verb delegate", () => {
+  const MAY_NOT = "may not have these objects given to other clusters";
+  const NOT_OPTED_IN = "is not opted in, so no object of it goes to members";
+
+  test.each([
+    ["the annotation", "opted", { annotations: ASKS }, MAY_NOT],
+    [
+      "annotation, label and finalizer",
+      "opted",
+      { annotations: ASKS, labels: LABEL, finalizers: [WHOLE_FINALIZER] },
+      MAY_NOT,
+    ],
+    ["the label, in a namespace that is not opted in", "plain", { labels: LABEL }, NOT_OPTED_IN],
+    ["all marks, in a namespace that is not opted in", "plain", { annotations: ASKS, labels: LABEL }, NOT_OPTED_IN],
+  ] as const)("is refused %s", async (what, place, metadata, refused) => {
+    const made = asTenant(places[place], ["create", "-f", "-"], object(`refused-${what.length}`, metadata));
+    await expect(made).rejects.toThrow(refused);
+  });
+
+  test.each([
+    ["labels", "opted", { labels: LABEL }],
+    ["finalizers", "opted", { labels: LABEL, finalizers: [WHOLE_FINALIZER] }],
+    ["copies", "opted", { annotations: ASKS, labels: { ...LABEL, [HOST_LABEL]: "another" } }],
+    ["annotations", "plain", { annotations: ASKS }],
+  ] as const)("gives members nothing by writing %s by hand", async (name, place, metadata) => {
+    const namespace = places[place];
+    const { host, west, east } = clients();
+    await asTenant(namespace, ["create", "-f", "-"], object(name, metadata));
+    // An object that was allowed goes round meanwhile.
+    const after = `after-${name}`;
+    await host.create(configMaps, object(after, { namespace: places.opted, annotations: ASKS }));
+    for (const member of [west, east]) {
+      await eventually(() => member.find(configMaps, { namespace: places.opted, name: after }), { what: "a copy" });
+      expect(await member.find(configMaps, { namespace, name })).toBeUndefined();
+    }
+    const { finalizers = [] } = (await host.get(configMaps, { namespace, name })).metadata;
+    expect(finalizers).toEqual([]);
+  });
+
+  test("is refused the annotation on an object that is there", async () => {
+    await asTenant(places.opted, ["create", "configmap", "plain"]);
+    await expect(asTenant(places.opted, ["annotate", "configmap/plain", `${WHOLE_KEY}=true`])).rejects.toThrow(MAY_NOT);
+  });
+
+  test.each([
+    ["opted", MAY_NOT],
+    ["plain", NOT_OPTED_IN],
+  ] as const)("is refused to take a copy's label off and keep the others (%s)", async (place, refused) => {
+    const marks = { annotations: ASKS, labels: { ...LABEL, [HOST_LABEL]: "another" } };
+    await asTenant(places[place], ["create", "-f", "-"], object("unmarked", marks));
+    await expect(asTenant(places[place], ["label", "configmap/unmarked", `${HOST_LABEL}-`])).rejects.toThrow(refused);
+  });
+
+  test("may not name types", async () => {
+    await expect(asTenant(places.opted, ["create", ...TYPE])).rejects.toThrow("delegatedtypes");
+    await expect(
+      asTenant(places.opted, ["patch", "delegatedtype/configmaps", "--type=merge", "-p={}"]),
+    ).rejects.toThrow("cannot");
+  });
+});
+
+describe.concurrent("an administrator of the host", () => {
+  const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "ClusterRole", name: "admin" };
+
+  test.each([
+    ["a RoleBinding", "RoleBinding", { roleRef, subjects: [] }],
+    ["a Role", "Role", { rules: [] }],
+    ["a ClusterRole", "ClusterRole", { rules: [] }],
+  ])("gives members not even %s without its DelegatedType", async (_what, kind, body) => {
+    const metadata = { name: "whole-object-tenants", annotations: ASKS };
+    const made = kubectl(hostCluster(), ["-n", places.opted, "create", "-f", "-"], {
+      input: JSON.stringify({ apiVersion: RBAC, kind, metadata, ...body }),
+    });
+    await expect(made).rejects.toThrow("no DelegatedType names it");
+  });
+
+  test("cannot turn a DelegatedType into one of another group", async () => {
+    const patch = ["--type=merge", `--patch=${JSON.stringify({ spec: { group: "apps" } })}`];
+    await expect(kubectl(hostCluster(), ["patch", "delegatedtype/configmaps", ...patch])).rejects.toThrow(
+      "metadata.name must be the plural",
+    );
+  });
+});
