@@ -55,14 +55,9 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     content: (object) => fieldsOf(object),
     ...(fixed === undefined ? {} : { fixed }),
     isFrozen: ({ immutable }) => immutable === true,
-<<<<<<< HEAD
     // Another host's copies, of which this cluster is a member, are not this host's to give.
-=======
-    metadataMatters: true,
-    // Copies of another host, of which this cluster is a member, are not given on.
->>>>>>> 2f956159 (fix(whole-objects): labels written by hand give nothing to members; the rights of types are compared with their use)
-    sources: labelSelector: `${WHOLE_KEY},!${HOST_LABEL}` ,
-    applied: 
+    sources: { labelSelector: `${WHOLE_KEY},!${HOST_LABEL}` },
+    applied: {
       isInStep: (copy, source) => {
         const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
         const wanted = appliedOf(source);
@@ -74,8 +69,8 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
         );
         return covers({ ...fieldsOf(copy), metadata: copy.metadata }, fields);
       },
-      marks: (source) => marksOf(...appliedOf(source), created: true ),
-      object: (copy, source, host, givenUp ) => {
+      marks: (source) => marksOf({ ...appliedOf(source), created: true }),
+      object: (copy, { source, host, givenUp }) => {
         const { uid, resourceVersion } = copy.metadata;
         const { metadata = {}, ...fields } = without(toCopy(kind, source, host), givenUp);
         const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
@@ -89,8 +84,9 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
       isNew: (copy) => appliedTo(copy)?.created === true,
       adoptionMarks: (source) =>
         source.metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt"
-          ? marksOf(...appliedOf(source), created: true, adopted: true )
-          : undefined,,
+          ? marksOf({ ...appliedOf(source), created: true, adopted: true })
+          : undefined,
+    },
   };
   return kind;
 }

@@ -65,7 +65,7 @@ function asTenant(namespace: string, args: readonly string[], input?: object): P
 
 describe.concurrent("an author without the verb delegate", () => {
   const MAY_NOT = "may not have these objects given to other clusters";
-  const NOT_OPTED_IN = "is not opted in, so no object of it goes to members";
+  const NOT_OPTED_IN = "is written by Legation in namespaces with the label";
 
   test.each([
     ["the annotation", "opted", { annotations: ASKS }, MAY_NOT],

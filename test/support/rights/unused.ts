@@ -7,7 +7,6 @@ export const UNUSED: Readonly<Record<string, string>> = {
   "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,
-    "a whole Service's status comes back as a custom resource's does, by the same code",
 };
 
 const LOOKS = "`legation unjoin` without an administrator of the member looks for what is left as far as it may";
