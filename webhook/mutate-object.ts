@@ -47,17 +47,15 @@ export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
   const { managedBy } = type.spec;
+  // The type may have changed since the author wrote the overrides.
+  const known = oldObject !== undefined && wasAsking ? objectOverrideProblems(oldObject, type) : [];
+  const misfits = objectOverrideProblems(object, type).filter((problem) => !known.includes(problem));
   if (wasAsking && sameAnnotations(object, oldObject)) {
+    if (misfits.length > 0) return denied(misfits);
     // Others than its author change it, too: the garbage collector, controllers. An object that was not marked stays so.
     return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, managedBy) : allowed();
   }
-  // The type may have changed since the author wrote the overrides.
-  const known = oldObject !== undefined && wasAsking ? objectOverrideProblems(oldObject, type) : [];
-  const problems = [
-    ...problemsOf(object),
-    ...objectOverrideProblems(object, type).filter((problem) => !known.includes(problem)),
-    ...managerProblems({ object, oldObject }, managedBy),
-  ];
+  const problems = [...problemsOf(object), ...misfits, ...managerProblems({ object, oldObject }, managedBy)];
   if (problems.length > 0) return denied(problems);
   return marked(object, managedBy);
 }

@@ -208,3 +208,14 @@ describe("an object of a type with managedBy", () => {
     expect(admitted(parts, () => type)).toContain(message);
   });
 });
+
+test("an update that leaves an override without its field is refused, and one that changes something else is not", () => {
+  const override = [{ clusters: ["west"], patch: [{ op: "replace", path: "/data/a", value: "2" }] }];
+  const annotations = { ...WHOLE, "legation.dev/overrides": JSON.stringify(override) };
+  const metadata = { name: "one", annotations, labels: WHOLE, finalizers: [FINALIZER] };
+  const before = { metadata, data: { a: "1" } };
+  const more = { metadata, data: { a: "1", b: "2" } };
+  expect(admitted({ operation: "UPDATE", object: more, oldObject: before })).toEqual(more);
+  const less = { metadata, data: {} };
+  expect(admitted({ operation: "UPDATE", object: less, oldObject: before })).toContain("/data/a");
+});
