@@ -11,12 +11,13 @@ import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { benchWholeJobs } from "../test/bench/whole-jobs.bench.ts";
+import { benchWholeObjects } from "../test/bench/whole-objects.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "scale", "soak"];
+const PARTS = ["client", "webhook", "delegation", "shares", "division", "jobs", "objects", "scale", "soak"];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
@@ -24,7 +25,7 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
   npm run bench -- --only soak [--pods 9000]
 
   --only   what to measure: ${PARTS.join(", ")}; the last two alone
-  --pods   how many pods are created, directly and delegated; or come and go
+  --pods   how many pods are created, directly and delegated; or come and go; or whole objects
   --sizes  members x proxies, on clusters that are not there
   --strict exit with 1 when a target is missed; else with 0 whether targets are met or not`;
 const { values } = readOptions(USAGE, {
@@ -87,7 +88,7 @@ if (parts.has("client")) {
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
-if (["webhook", "delegation", "shares", "division", "jobs"].some((part) => parts.has(part))) {
+if (["webhook", "delegation", "shares", "division", "jobs", "objects"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
@@ -120,6 +121,11 @@ if (["webhook", "delegation", "shares", "division", "jobs"].some((part) => parts
   if (parts.has("jobs")) {
     const [pods = 0] = counts;
     await whileItRuns(benchWholeJobs({ host, members, pods, onProgress: progress, onFigure }));
+  }
+  if (parts.has("objects")) {
+    const [objects = 0] = counts;
+    const named = { west: clusters.get("west"), east: clusters.get("east") };
+    await whileItRuns(benchWholeObjects({ host, members: named, legation, objects, onProgress: progress, onFigure }));
   }
   if (parts.has("division")) {
     await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));

@@ -1,42 +1,11 @@
-import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import { AGGREGATE_TO_HOST_LABEL } from "../../../src/api/keys.ts";
-import type { Resource } from "../../../src/kube/resources.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 import { legation } from "./cli.ts";
+import { widgetDefinition as definition, WIDGETS as NAME } from "./widget.ts";
 
-const GROUP = "shop.example.com";
-const NAME = `widgets.${GROUP}`;
-
-/** A custom resource with a status subresource, which an operator of a member would work on. */
-export const widgets: Resource<AnyObject> = {
-  group: GROUP,
-  version: "v1",
-  plural: "widgets",
-  kind: "Widget",
-  namespaced: true,
-};
-
-const definition = {
-  apiVersion: "apiextensions.k8s.io/v1",
-  kind: "CustomResourceDefinition",
-  metadata: { name: NAME },
-  spec: {
-    group: GROUP,
-    scope: "Namespaced",
-    names: { kind: "Widget", listKind: "WidgetList", plural: "widgets", singular: "widget" },
-    versions: [
-      {
-        name: "v1",
-        served: true,
-        storage: true,
-        subresources: { status: {} },
-        schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
-      },
-    ],
-  },
-};
+export { widgets } from "./widget.ts";
 
 const GATHERED = "legation-controller-types";
 
