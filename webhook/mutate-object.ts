@@ -1,6 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
 import { authorAnnotations } from "../src/api/annotations.ts";
-import type { DelegatedType } from "../src/api/delegated-type.ts";
+import { type DelegatedType, replicasOf } from "../src/api/delegated-type.ts";
 import { isJsonObject, type JsonObject, jsonEqual, valueAt } from "../src/api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
@@ -13,6 +13,7 @@ import {
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
   OVERRIDES_ANNOTATION,
+  PREFERENCES_ANNOTATION,
   WHOLE_FINALIZER,
   WHOLE_KEY,
   WHOLE_MANAGED_BY,
@@ -55,7 +56,7 @@ export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find
     // Others than its author change it, too: the garbage collector, controllers. An object that was not marked stays so.
     return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, managedBy) : allowed();
   }
-  const problems = [...problemsOf(object), ...misfits, ...managerProblems({ object, oldObject }, managedBy)];
+  const problems = [...problemsOf(object, type), ...misfits, ...managerProblems({ object, oldObject }, managedBy)];
   if (problems.length > 0) return denied(problems);
   return marked(object, managedBy);
 }
@@ -148,20 +149,42 @@ function asks({ metadata }: ReviewedObject): boolean {
   return value !== undefined && value !== "false";
 }
 
-function problemsOf({ metadata }: ReviewedObject): string[] {
+function problemsOf(object: ReviewedObject, type: DelegatedType): string[] {
+  const { metadata } = object;
   // The policy legation-whole-objects guards the member's name; overrides are read beside the type.
   const { [CLUSTER_ANNOTATION]: _, [OVERRIDES_ANNOTATION]: __, ...annotations } = metadata.annotations ?? {};
-  const others = Object.keys(authorAnnotations(annotations)).filter((key) => !READ.has(key));
+  const isDivided = annotations[PREFERENCES_ANNOTATION] !== undefined && type.spec.replicas !== undefined;
+  const isRead = (key: string): boolean => READ.has(key) || (isDivided && key === PREFERENCES_ANNOTATION);
+  const others = Object.keys(authorAnnotations(annotations)).filter((key) => !isRead(key));
   // The controller's record is on every object that an author changes, and is in manifests that were read from one.
   const leftOut = new Set([...others, MEMBERS_ANNOTATION]);
   const known = Object.fromEntries(Object.entries(annotations).filter(([key]) => !leftOut.has(key)));
+  const { placement, problems } = readAnnotations(known);
   return [
-    ...readAnnotations(known).problems,
+    ...problems,
+    ...(isDivided ? divisionProblems(object, type, placement.preferences?.rebalance) : []),
     ...others.map(
       (key) =>
         `annotation ${key}: is not read on an object with ${WHOLE_KEY}, which goes to members as it is; ` +
         `remove it, or write one of ${[...READ].join(", ")}`,
     ),
+  ];
+}
+
+/** Returns why the object's replicas cannot be divided. */
+function divisionProblems(object: ReviewedObject, type: DelegatedType, rebalance: boolean | undefined): string[] {
+  const isWithout = replicasOf(object, type) === undefined;
+  return [
+    ...(isWithout
+      ? [
+          `annotation ${PREFERENCES_ANNOTATION}: the object has no number at ${type.spec.replicas}; write one, or remove it`,
+        ]
+      : []),
+    ...(rebalance === true
+      ? [
+          `annotation ${PREFERENCES_ANNOTATION}: rebalance moves pods, and copies have their shares at all times; remove it`,
+        ]
+      : []),
   ];
 }
 

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { type ClusterCondition, conditionSchema } from "./cluster.ts";
+import { type JsonObject, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
 
 /** An object of any type. */
@@ -22,6 +23,8 @@ export interface DelegatedTypeSpec {
   readonly managedBy?: string;
   /** JSON pointers of fields that each member keeps for itself; `*` stands for any item of a list or key of a map. */
   readonly retain?: readonly string[];
+  /** JSON pointer of the number that scheduling preferences divide over the members, e.g. `/spec/replicas`. */
+  readonly replicas?: string;
   /** Numbers of the status that are summed over the members, e.g. `readyReplicas`. */
   readonly sum?: readonly string[];
 }
@@ -53,6 +56,15 @@ export function keptFields({ metadata: { name = "" }, spec: { managedBy, retain 
   return [...(ASSIGNED[name] ?? []), ...(managedBy === undefined ? [] : [managedBy]), ...retain];
 }
 
+/** Returns the number that preferences divide. Undefined if the type has none, or the object is without it. */
+export function replicasOf(
+  object: JsonObject,
+  { spec: { replicas } }: Pick<DelegatedType, "spec">,
+): number | undefined {
+  const value = replicas === undefined ? undefined : valueAt(object, replicas.split("/").slice(1));
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
 // Their controllers on the host cannot be told to stay away, or Legation copies or delegates them by its own rules.
 const RESERVED = {
   "": [
@@ -80,6 +92,11 @@ const nameRule = {
 const managedByRule = {
   rule: "!has(self.spec.managedBy) || self.spec.?exclusive.orValue(false)",
   message: "spec.managedBy: what a controller manages runs in one member; write exclusive: true beside it",
+};
+const replicasRule = {
+  rule: "!has(self.spec.replicas) || (!self.spec.?exclusive.orValue(false) && !(self.spec.replicas in self.spec.?retain.orValue([])))",
+  message:
+    "spec.replicas: is divided over several members, so that exclusive and retain of the same field cannot stand beside it",
 };
 const reservedRules = [
   {
@@ -135,6 +152,15 @@ const specSchema = z.object({
         "A * stands for any item of a list or key of a map.",
     )
     .exactOptional(),
+  replicas: z
+    .string()
+    .regex(new RegExp(pointer))
+    .max(256)
+    .describe(
+      "JSON pointer of the number that an object's legation.dev/scheduling-preferences divide over the members, e.g. " +
+        "/spec/replicas. Absent: objects of the type cannot be divided.",
+    )
+    .exactOptional(),
   sum: z
     .array(z.string().min(1).max(63))
     .max(64)
@@ -158,4 +184,4 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
   .describe(
     "A type of which members get whole objects: those of opted-in namespaces with the annotation legation.dev/whole.",
   )
-  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, ...reservedRules] });
+  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, replicasRule, ...reservedRules] });

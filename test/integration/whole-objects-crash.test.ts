@@ -39,7 +39,7 @@ beforeAll(async () => {
   const members = [memberCluster("west"), memberCluster("east")] as const;
   afterFile(() => removeWidgets(hostCluster(), members));
   const [west, east] = members;
-  await installWidgets({ cluster: hostCluster() }, { west, east }, { exclusive: true });
+  await installWidgets({ cluster: hostCluster() }, { west, east }, { exclusive: true, replicas: null });
 });
 
 // A failed test may have left it killed.

@@ -323,6 +323,37 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     expect((await findWidget(host, namespace))?.status).toMatchObject({ readyReplicas: 6, observedGeneration: 1 });
   });
 
+  test("is divided by preferences, and anew when their number or its own changes", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    const divided = (clusters: object): object => ({
+      "legation.dev/scheduling-preferences": JSON.stringify({ clusters }),
+    });
+    const partsIn = async (client: ClusterClient): Promise<unknown> => (await findWidget(client, namespace))?.spec;
+    await widget(namespace, { parts: 8, size: 1 }, divided({ west: { weight: 3 }, east: { weight: 1 } }));
+    await eventuallyPasses(async () => {
+      expect([await partsIn(west), await partsIn(east)]).toEqual([
+        { parts: 6, size: 1 },
+        { parts: 2, size: 1 },
+      ]);
+    });
+    const ref = { namespace, name: "one" };
+    await host.patch(widgets, ref, { type: "merge", body: { spec: { parts: 4 } } });
+    await eventuallyPasses(async () => {
+      expect([await partsIn(west), await partsIn(east)]).toMatchObject([{ parts: 3 }, { parts: 1 }]);
+    });
+    const annotations = divided({ west: { weight: 1 } });
+    await host.patch(widgets, ref, { type: "merge", body: { metadata: { annotations } } });
+    await eventuallyPasses(async () => {
+      expect([await partsIn(west), await partsIn(east)]).toEqual([{ parts: 4, size: 1 }, undefined]);
+    });
+    const without = host.patch(widgets, ref, {
+      type: "merge",
+      body: { metadata: { annotations: divided({ west: {} }) }, spec: { parts: null } },
+    });
+    await expect(without).rejects.toThrow("the object has no number at /spec/parts");
+  });
+
   test("leaves fields that its type retains, and those of other managers, to the member", async () => {
     const namespace = await newNamespace();
     const { host, west } = clients();

@@ -177,12 +177,12 @@ export class Simulation {
   /** Returns which members get an object of a delegated type. */
   placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
     const rules = this.#placementState.podRules;
-    const place = { object, type, rules, parsed: parseObject(object, rules) };
+    const candidates = this.members.map((member) => member.candidate());
+    const place = { object, type, rules, parsed: parseObject(object, rules), candidates: () => candidates };
     const problem = problemOf(place);
     if (problem !== undefined) return { problem, clusters: [], others: [] };
-    const candidates = this.members.map((member) => member.candidate());
     if (type.spec.exclusive === true && recordedMember(object) === undefined) {
-      const { fitting, refusals } = rankMembers(place, candidates);
+      const { fitting, refusals } = rankMembers(place);
       const [best] = fitting;
       const behind = fitting.slice(1).map((cluster) => ({ cluster, message: `${best} gets it: one member does` }));
       return { clusters: best === undefined ? [] : [{ cluster: best }], others: [...refusals, ...behind] };

@@ -8,6 +8,7 @@ import type { CopiedKind } from "../../copies/kind.ts";
 import { nextMembers, type Place } from "../../copies/object-members.ts";
 import { delegatedKind, isAdopted, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
+import type { Candidate } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -21,7 +22,15 @@ import { Executor } from "./execute.ts";
 import { ALL_MARKS, isDefinitionLost, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
 import type { Action, Observed } from "./model.ts";
 import { ObjectsInMembers } from "./object-in-member.ts";
-import { exclusionOf, type ObjectRules, type ObjectToPlace, parseObject, problemOf, rankMembers } from "./placement.ts";
+import {
+  exclusionOf,
+  type ObjectRules,
+  type ObjectToPlace,
+  parseObject,
+  problemOf,
+  rankMembers,
+  shareOf,
+} from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;
@@ -207,7 +216,13 @@ export class ObjectController {
     const problem = this.#problemOf(object);
     if (problem !== undefined) return { state: "unknown", message: problem };
     if (this.#exclusion(object, member) !== undefined) return { state: "missing" };
-    return this.#inMembers.of(object, member.candidate());
+    return this.#givenTo(member, object);
+  }
+
+  /** Returns the object as the member gets it: with its share, and with its author's overrides. */
+  #givenTo(member: Member, object: Stored<AnyObject>): Source<AnyObject> {
+    const share = shareOf(this.#toPlace(object), member.name);
+    return this.#inMembers.of(object, member.candidate(), { share, pointer: this.#type.spec.replicas });
   }
 
   #parse(object: Stored<AnyObject>): ParsedPlacement {
@@ -217,7 +232,9 @@ export class ObjectController {
   }
 
   #toPlace(object: Stored<AnyObject>): ObjectToPlace {
-    return { object, type: this.#type, parsed: this.#parse(object), rules: this.#options.rules };
+    const { registry, rules } = this.#options;
+    const candidates = (): Candidate[] => registry.members().map((member) => member.candidate());
+    return { object, type: this.#type, parsed: this.#parse(object), rules, candidates };
   }
 
   #problemOf(object: Stored<AnyObject>): string | undefined {
@@ -230,8 +247,7 @@ export class ObjectController {
 
   #choiceFor(object: Stored<AnyObject>): Observed["choice"] {
     if (this.#type.spec.exclusive !== true || recordedMember(object) !== undefined) return undefined;
-    const candidates = this.#options.registry.members().map((member) => member.candidate());
-    const { fitting, refusals } = rankMembers(this.#toPlace(object), candidates);
+    const { fitting, refusals } = rankMembers(this.#toPlace(object));
     return { fitting, why: explain(refusals) };
   }
 
@@ -284,7 +300,7 @@ export class ObjectController {
 
   #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
     const excluded = this.#exclusion(object, member);
-    const given = excluded === undefined ? this.#inMembers.of(object, member.candidate()) : undefined;
+    const given = excluded === undefined ? this.#givenTo(member, object) : undefined;
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
     const { drift, held, refusal, ofSource } = this.#copier.standing(member, name);

@@ -1,31 +1,52 @@
-import { jsonEqual } from "../../api/json.ts";
+import { isJsonObject, jsonEqual } from "../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { overrideObject } from "../../api/object-overrides.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import type { Source } from "../copying/model.ts";
 
+/** A member's share of the object's replicas, and where the object has their number. */
+export interface ShareOfObject {
+  /** Undefined: the object is not divided. */
+  readonly share: number | undefined;
+  readonly pointer: string | undefined;
+}
+
 interface Given<T extends KubeObject> {
+  readonly share: number | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly source: Source<T>;
 }
 
-/** Whole objects with overrides as members are given them, each version made once: the copier compares objects by identity. */
+/** Whole objects with shares and overrides as members are given them, each version made once: the copier compares objects by identity. */
 export class ObjectsInMembers<T extends KubeObject> {
   readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
 
-  /** Returns the object with its author's overrides for the member, or why they do not fit. */
-  of(object: Stored<T>, { name, labels }: Pick<Candidate, "name" | "labels">): Source<T> {
-    if (object.metadata.annotations?.[OVERRIDES_ANNOTATION] === undefined) return { state: "present", object };
+  /** Returns the object with the member's share and its author's overrides for the member, or why they do not fit. */
+  of(
+    object: Stored<T>,
+    { name, labels }: Pick<Candidate, "name" | "labels">,
+    { share, pointer = "" }: Partial<ShareOfObject> = {},
+  ): Source<T> {
+    const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
+    if (!isOverridden && share === undefined) return { state: "present", object };
     const known = this.#given.get(object) ?? new Map<string, Given<T>>();
     const before = known.get(name);
-    if (before !== undefined && jsonEqual(before.labels, labels)) return before.source;
-    const overridden = overrideObject(object, { name, labels });
+    if (before !== undefined && before.share === share && jsonEqual(before.labels, labels)) return before.source;
+    const ofMember = share === undefined ? object : withField(object, pointer.split("/").slice(1), share);
+    const overridden = overrideObject(ofMember, { name, labels });
     const source: Source<T> =
       "problem" in overridden
         ? { state: "unknown", message: overridden.problem }
         : { state: "present", object: overridden.object };
-    this.#given.set(object, known.set(name, { labels, source }));
+    this.#given.set(object, known.set(name, { share, labels, source }));
     return source;
   }
+}
+
+function withField<T extends object>(object: T, [field, ...rest]: readonly string[], value: number): T {
+  if (field === undefined) return object;
+  const inner: unknown = Object.entries(object).find(([key]) => key === field)?.[1];
+  const changed = rest.length === 0 ? value : withField(isJsonObject(inner) ? inner : {}, rest, value);
+  return { ...object, [field]: changed };
 }

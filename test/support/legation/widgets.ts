@@ -28,7 +28,7 @@ export async function installWidgets(
     await legation(["join", name, ...flags]);
   }
   await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${NAME}`]);
-  const spec = { retain: ["/spec/replicas"], sum: ["readyReplicas"], ...more };
+  const spec = { retain: ["/spec/replicas"], replicas: "/spec/parts", sum: ["readyReplicas"], ...more };
   const patch = ["patch", `delegatedtype/${NAME}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`];
   await kubectl(host, patch);
   // A controller of the host gathers roles.

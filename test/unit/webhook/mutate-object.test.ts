@@ -219,3 +219,34 @@ test("an update that leaves an override without its field is refused, and one th
   const less = { metadata, data: {} };
   expect(admitted({ operation: "UPDATE", object: less, oldObject: before })).toContain("/data/a");
 });
+
+describe("an object with scheduling preferences", () => {
+  const preferences = '{"clusters": {"west": {"weight": 1}}}';
+  const annotations = { ...WHOLE, "legation.dev/scheduling-preferences": preferences };
+  const divisible: DelegatedType = { ...TYPE, spec: { ...TYPE.spec, replicas: "/spec/replicas" } };
+  const written = { metadata: { name: "one", annotations }, spec: { replicas: 3 } };
+
+  test("is divided where its type says what", () => {
+    const metadata = { name: "one", annotations, labels: WHOLE, finalizers: [FINALIZER] };
+    expect(admitted({ object: written }, () => divisible)).toEqual({ ...written, metadata });
+  });
+
+  test.each<[string, DelegatedType, object, string]>([
+    ["of a type without replicas", TYPE, written, "is not read on an object"],
+    ["without the number", divisible, { ...written, spec: {} }, "the object has no number at /spec/replicas"],
+    [
+      "that rebalance",
+      divisible,
+      {
+        ...written,
+        metadata: {
+          name: "one",
+          annotations: { ...annotations, "legation.dev/scheduling-preferences": '{"rebalance": true}' },
+        },
+      },
+      "rebalance moves pods",
+    ],
+  ])("is refused %s", (_, type, object, message) => {
+    expect(admitted({ object }, () => type)).toContain(message);
+  });
+});
