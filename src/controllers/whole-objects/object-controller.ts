@@ -68,7 +68,7 @@ export class ObjectController {
     this.#guard = new WriteGuard({ clock });
     this.#copier = new Copier<AnyObject>({
       ...options,
-      name: `whole-object-copies`,
+      name: "whole-object-copies",
       kinds: [this.#kind],
       clause: "",
       users: {
