@@ -97,7 +97,8 @@ beforeAll(async () => {
   );
   await applyAll(hostCluster(), [type]);
   afterFile(async () => {
-    await kubectl(hostCluster(), ["delete", `delegatedtype/${NAME}`, "clusterrole/legation-controller-jobsets"]);
+    await kubectl(hostCluster(), ["delete", `delegatedtype/${NAME}`]);
+    await kubectl(hostCluster(), ["delete", "clusterrole/legation-controller-jobsets"]);
   });
 }, ENGINE_STARTS_MS);
 

@@ -3,13 +3,14 @@ import type { AnyObject } from "../../src/api/delegated-type.ts";
 import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
+import { namespaces } from "../../src/kube/resources.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
+import { allowWidgetsIn, installWidgets, removeWidgets, widgets } from "../support/legation/widgets.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 
 const gated = useGatedLegation();
@@ -38,8 +39,9 @@ const WRITES = [
 beforeAll(async () => {
   const members = [memberCluster("west"), memberCluster("east")] as const;
   afterFile(() => removeWidgets(hostCluster(), members));
-  const [west, east] = members;
-  await installWidgets({ cluster: hostCluster() }, { west, east }, { exclusive: true, replicas: null });
+  const { uid } = (await clients().host.get(namespaces, { name: "kube-system" })).metadata;
+  for (const member of members) await allowWidgetsIn(member, uid);
+  await installWidgets({ cluster: hostCluster() }, {}, { exclusive: true, replicas: null });
 });
 
 // A failed test may have left it killed.

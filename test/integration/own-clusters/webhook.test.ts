@@ -745,7 +745,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(14);
+    expect(trusted).toHaveLength(15);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -760,10 +760,10 @@ describe("the serving certificate", () => {
   test("is trusted by an entry that a new version adds, from the start", async () => {
     const last = JSON.stringify([{ op: "remove", path: "/webhooks/5" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(13);
+    expect(await bundles()).toHaveLength(14);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(14);
+    expect(trusted).toHaveLength(15);
     expect(new Set(trusted).size).toBe(1);
   });
 
@@ -775,7 +775,7 @@ describe("the serving certificate", () => {
       change: "created",
     });
     const trusted = await bundles();
-    expect(trusted).toHaveLength(14);
+    expect(trusted).toHaveLength(15);
     expect(new Set(trusted).size).toBe(1);
   });
 

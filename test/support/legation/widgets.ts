@@ -1,4 +1,5 @@
-import { AGGREGATE_TO_HOST_LABEL } from "../../../src/api/keys.ts";
+import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
+import { hostAccountName } from "../../../src/cli/member/access.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
@@ -40,12 +41,29 @@ export async function installWidgets(
   );
 }
 
+/** Installs the definition in a member and allows it there by hand, where `join` would change the way to the member. */
+export async function allowWidgetsIn(member: Cluster, hostId: string): Promise<void> {
+  await apply(member, definition);
+  const rbac = "rbac.authorization.k8s.io";
+  const metadata = { name: "hosts-widgets" };
+  const verbs = ["list", "watch", "create", "patch", "delete"];
+  const rules = [{ apiGroups: ["shop.example.com"], resources: ["widgets"], verbs }];
+  await apply(member, { apiVersion: `${rbac}/v1`, kind: "ClusterRole", metadata, rules });
+  await apply(member, {
+    apiVersion: `${rbac}/v1`,
+    kind: "ClusterRoleBinding",
+    metadata,
+    roleRef: { apiGroup: rbac, kind: "ClusterRole", name: metadata.name },
+    subjects: [{ kind: "ServiceAccount", name: hostAccountName(hostId), namespace: SYSTEM_NAMESPACE }],
+  });
+}
+
 /** Removes what `installWidgets` has made, and all widgets. */
 export async function removeWidgets(host: Cluster, members: readonly Cluster[]): Promise<void> {
+  await kubectl(host, ["delete", "--ignore-not-found", `delegatedtype/${NAME}`]);
   await kubectl(host, [
     "delete",
     "--ignore-not-found",
-    `delegatedtype/${NAME}`,
     `clusterrole/legation-controller-${NAME}`,
     `clusterrole/legation-authors-${NAME}`,
   ]);
@@ -53,6 +71,12 @@ export async function removeWidgets(host: Cluster, members: readonly Cluster[]):
     await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${NAME}`]);
   }
   for (const member of members) {
+    await kubectl(member, [
+      "delete",
+      "--ignore-not-found",
+      "clusterrole/hosts-widgets",
+      "clusterrolebinding/hosts-widgets",
+    ]);
     const roles = await kubectl(member, ["get", "clusterroles", "-l", AGGREGATE_TO_HOST_LABEL, "-o", "name"]);
     for (const role of roles.split("\n").filter((name) => name.endsWith(NAME))) await kubectl(member, ["delete", role]);
   }
