@@ -25,6 +25,8 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "controller: get *": UNINSTALLED,
   "controller: update coordination.k8s.io/leases in legation-system": UNINSTALLED,
   "webhook: get *": UNINSTALLED,
+  "webhook: list *": UNINSTALLED,
+  "webhook: watch *": UNINSTALLED,
   "host: delete rbac.authorization.k8s.io/clusterrolebindings": REMOVES,
   "host: get rbac.authorization.k8s.io/clusterrolebindings": LEAVES,
   "host: get rbac.authorization.k8s.io/clusterroles": LEAVES,
