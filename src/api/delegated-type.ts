@@ -94,9 +94,8 @@ const managedByRule = {
   message: "spec.managedBy: what a controller manages runs in one member; write exclusive: true beside it",
 };
 const replicasRule = {
-  rule: "!has(self.spec.replicas) || (!self.spec.?exclusive.orValue(false) && !(self.spec.replicas in self.spec.?retain.orValue([])))",
-  message:
-    "spec.replicas: is divided over several members, so that exclusive and retain of the same field cannot stand beside it",
+  rule: "!has(self.spec.replicas) || !self.spec.?exclusive.orValue(false)",
+  message: "spec.replicas: is divided over several members, and an exclusive object goes to one; remove one of the two",
 };
 const reservedRules = [
   {
