@@ -251,7 +251,9 @@ export class CopyExecutor<T extends KubeObject> {
       this.#written(ref, source, context);
       if (changed.resourceVersion === resourceVersion) return undefined;
     }
-    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+    // The first apply is two writes, and the store may show the first of them alone.
+    const isShown = (shown: Stored<T> | undefined): boolean => shown === undefined || applied?.isNew(shown) !== true;
+    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion && isShown(shown);
   }
 
   async #delete(
