@@ -1,7 +1,7 @@
 import fastJsonPatch from "fast-json-patch";
 import { authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegatedType, replicasOf } from "../src/api/delegated-type.ts";
-import { isJsonObject, type JsonObject, jsonEqual, valueAt } from "../src/api/json.ts";
+import { jsonEqual, pathOfPointer, setAt, valueAt } from "../src/api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -70,7 +70,10 @@ function marked(object: ReviewedObject, managedBy: string | undefined): Verdict 
   };
   const whole = { ...object, metadata };
   return patched(
-    fastJsonPatch.compare(object, managedBy === undefined ? whole : withField(whole, fieldsOf(managedBy))),
+    fastJsonPatch.compare(
+      object,
+      managedBy === undefined ? whole : setAt(whole, pathOfPointer(managedBy), WHOLE_MANAGED_BY),
+    ),
   );
 }
 
@@ -100,11 +103,11 @@ function managerProblems(
   managedBy: string | undefined,
 ): string[] {
   if (managedBy === undefined) return [];
-  const manager = valueAt(object, fieldsOf(managedBy)) ?? undefined;
+  const manager = valueAt(object, pathOfPointer(managedBy)) ?? undefined;
   if (manager !== undefined && manager !== WHOLE_MANAGED_BY) {
     return [`annotation ${WHOLE_KEY}: ${managedBy} says that ${manager} manages the object; remove one of the two`];
   }
-  const isLate = oldObject !== undefined && valueAt(oldObject, fieldsOf(managedBy)) !== WHOLE_MANAGED_BY;
+  const isLate = oldObject !== undefined && valueAt(oldObject, pathOfPointer(managedBy)) !== WHOLE_MANAGED_BY;
   return isLate
     ? [
         `annotation ${WHOLE_KEY}: is read when the object is created, since what runs it never changes; delete it, and create it anew`,
@@ -112,24 +115,12 @@ function managerProblems(
     : [];
 }
 
-function fieldsOf(pointer: string): string[] {
-  return pointer.split("/").slice(1);
-}
-
-function withField(object: ReviewedObject, path: readonly string[]): ReviewedObject {
-  const set = (value: unknown, [field, ...rest]: readonly string[]): unknown =>
-    field === undefined
-      ? WHOLE_MANAGED_BY
-      : { ...(isJsonObject(value) ? value : {}), [field]: set(isJsonObject(value) ? value[field] : undefined, rest) };
-  return { ...object, ...(set(object, path) as JsonObject) };
-}
-
 /** The controller takes the object back from members first, and then removes its finalizer and label. */
 function unmarked(object: ReviewedObject, managedBy: string | undefined): Verdict {
   const { labels = {}, finalizers = [] } = object.metadata;
   if (
     managedBy !== undefined &&
-    valueAt(object, fieldsOf(managedBy)) === WHOLE_MANAGED_BY &&
+    valueAt(object, pathOfPointer(managedBy)) === WHOLE_MANAGED_BY &&
     finalizers.includes(WHOLE_FINALIZER)
   ) {
     return denied([

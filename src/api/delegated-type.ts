@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type ClusterCondition, conditionSchema } from "./cluster.ts";
-import { type JsonObject, valueAt } from "./json.ts";
+import { type JsonObject, pathOfPointer, valueAt } from "./json.ts";
 import type { KubeObject, ObjectMeta } from "./kubernetes.ts";
 
 /** An object of any type. */
@@ -46,14 +46,9 @@ export interface DelegatedType {
   readonly status?: DelegatedTypeStatus;
 }
 
-// Fields that each cluster assigns by itself.
-const ASSIGNED: Readonly<Record<string, readonly string[]>> = {
-  services: ["/spec/clusterIP", "/spec/clusterIPs", "/spec/healthCheckNodePort", "/spec/ports/*/nodePort"],
-};
-
 /** Returns JSON pointers of the fields that copies of a type lack; `*` stands for any item of a list or key of a map. */
-export function keptFields({ metadata: { name = "" }, spec: { managedBy, retain = [] } }: DelegatedType): string[] {
-  return [...(ASSIGNED[name] ?? []), ...(managedBy === undefined ? [] : [managedBy]), ...retain];
+export function keptFields({ spec: { managedBy, retain = [] } }: DelegatedType): string[] {
+  return [...(managedBy === undefined ? [] : [managedBy]), ...retain];
 }
 
 /** Returns the number that preferences divide. Undefined if the type has none, or the object is without it. */
@@ -61,7 +56,7 @@ export function replicasOf(
   object: JsonObject,
   { spec: { replicas } }: Pick<DelegatedType, "spec">,
 ): number | undefined {
-  const value = replicas === undefined ? undefined : valueAt(object, replicas.split("/").slice(1));
+  const value = replicas === undefined ? undefined : valueAt(object, pathOfPointer(replicas));
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
 }
 

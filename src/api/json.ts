@@ -28,6 +28,25 @@ export function valueAt(object: JsonObject, path: readonly string[]): unknown {
   return value;
 }
 
+/** Returns the object with a value at a path of fields. Fields on the way that are no objects become such. */
+export function setAt<T extends object>(object: T, [field, ...rest]: readonly string[], value: unknown): T {
+  if (field === undefined) return object;
+  const inner = isJsonObject(object) ? object[field] : undefined;
+  return { ...object, [field]: rest.length === 0 ? value : setAt(isJsonObject(inner) ? inner : {}, rest, value) };
+}
+
+/** Returns the path of fields that a JSON pointer names (RFC 6901). */
+export function pathOfPointer(pointer: string): string[] {
+  const [, ...parts] = pointer.split("/");
+  return parts.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+/** Sorts keys for `JSON.stringify`: API servers may order fields differently. */
+export function sortedKeys(_key: string, value: unknown): unknown {
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
 /** Returns the value without null fields, which an API server treats as absent. */
 export function withoutNulls<T>(value: T): T {
   if (Array.isArray(value)) return value.map(withoutNulls) as T;

@@ -1,16 +1,14 @@
-import { isJsonObject } from "../api/json.ts";
+import { isJsonObject, pathOfPointer } from "../api/json.ts";
 
 /** Returns the object without the field at a JSON pointer. `*` stands for any item of a list or key of a map. */
 export function withoutPointer<T>(object: T, pointer: string): T {
-  const [, ...parts] = pointer.split("/");
-  const names = parts.map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"));
   const remove = (value: unknown, [name = "", ...rest]: readonly string[]): unknown => {
     const isChosen = (key: string): boolean => name === "*" || name === key;
     return rest.length === 0
       ? withoutParts(value, isChosen)
       : mapParts(value, (key, part) => (isChosen(key) ? remove(part, rest) : part));
   };
-  return remove(object, names) as T;
+  return remove(object, pathOfPointer(pointer)) as T;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { jsonEqual } from "../api/json.ts";
+import { jsonEqual, sortedKeys } from "../api/json.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { apiVersionOf, type Resource } from "../kube/resources.ts";
 import { type HostIdentity, ownerOf } from "../pods/delegate.ts";
@@ -149,9 +149,4 @@ export function copyPatch<T extends KubeObject>(
 
 function carried<T extends KubeObject>(kind: CopiedKind<T>, source: Stored<T>): Stored<T> {
   return kind.carried === undefined ? source : kind.carried(source);
-}
-
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

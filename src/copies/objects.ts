@@ -1,5 +1,5 @@
 import { type AnyObject, type DelegatedType, keptFields } from "../api/delegated-type.ts";
-import { isJsonObject, withoutNulls } from "../api/json.ts";
+import { isJsonObject, sortedKeys, withoutNulls } from "../api/json.ts";
 import {
   APPLIED_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -7,6 +7,7 @@ import {
   HOST_LABEL,
   ON_CONFLICT_ANNOTATION,
   ON_DELETE_ANNOTATION,
+  WHOLE_FINALIZER,
   WHOLE_KEY,
   WHOLE_VALUE,
 } from "../api/keys.ts";
@@ -161,11 +162,6 @@ function isEmpty(value: unknown): boolean {
   return isJsonObject(value) && Object.keys(value).length === 0;
 }
 
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (!isJsonObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
-}
-
 /** Returns the member that an object was given to, of a type whose objects go to one member. */
 export function recordedMember({ metadata }: KubeObject): string | undefined {
   return metadata?.annotations?.[CLUSTER_ANNOTATION];
@@ -174,6 +170,11 @@ export function recordedMember({ metadata }: KubeObject): string | undefined {
 /** Reports whether admission has marked the object to be given to members, or to be taken back from them. */
 export function hasWholeLabel({ metadata }: KubeObject): boolean {
   return metadata?.labels?.[WHOLE_KEY] !== undefined;
+}
+
+/** Reports whether the object waits for its copies when it is deleted. Without that nothing is created in a member. */
+export function isHeld({ metadata: { finalizers = [] } }: Stored<KubeObject>): boolean {
+  return finalizers.includes(WHOLE_FINALIZER);
 }
 
 /** Reports whether members are to have the object. */

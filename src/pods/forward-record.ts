@@ -1,3 +1,4 @@
+import { sortedKeys } from "../api/json.ts";
 import { ADMITTED_BY_ANNOTATIONS, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
@@ -118,12 +119,6 @@ export function fingerprint(value: unknown): string {
     hash = Math.imul(hash ^ byte, 0x01000193);
   }
   return (hash >>> 0).toString(36);
-}
-
-/** Sorts keys for `JSON.stringify`: API servers may order fields differently. */
-function sortedKeys(_key: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 function strings(value: unknown): string[] {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parsePlacement } from "../../api/annotations.ts";
-import { isJsonObject, valueAt } from "../../api/json.ts";
+import { isJsonObject, setAt, valueAt } from "../../api/json.ts";
 import {
   CLUSTER_AFFINITY_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
@@ -12,7 +12,6 @@ import {
 import { structuredTextReader } from "../../api/structured-text.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { templatePath } from "./kinds.ts";
-import { setAt } from "./model.ts";
 import { nameOf, type Report } from "./report.ts";
 
 const ADMIRALTY = "multicluster.admiralty.io/";

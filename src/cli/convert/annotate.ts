@@ -1,5 +1,5 @@
 import { parsePlacement } from "../../api/annotations.ts";
-import { isJsonObject, valueAt } from "../../api/json.ts";
+import { isJsonObject, setAt, valueAt } from "../../api/json.ts";
 import {
   DELEGATE_ANNOTATION,
   ON_CONFLICT_ANNOTATION,
@@ -14,7 +14,7 @@ import { privilegeProblems } from "../../pods/overrides.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { divide } from "./division.ts";
 import { COUNTS, countsPath, type Treatment, templatePath, treatmentOf } from "./kinds.ts";
-import { type Numbers, setAt, type Wish } from "./model.ts";
+import type { Numbers, Wish } from "./model.ts";
 import { translate, translateWhole, type WrittenOverride } from "./patches.ts";
 import { placementAnnotations } from "./placement.ts";
 import type { Report } from "./report.ts";

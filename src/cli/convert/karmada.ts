@@ -1,3 +1,4 @@
+import { setAt } from "../../api/json.ts";
 import { GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
@@ -13,7 +14,7 @@ import {
 } from "./karmada-policies.ts";
 import type { KarmadaPlacement, PropagationSpec } from "./karmada-types.ts";
 import { treatmentOf } from "./kinds.ts";
-import { type Counts, setAt } from "./model.ts";
+import type { Counts } from "./model.ts";
 import type { ClusterChoice } from "./placement.ts";
 import { nameOf, type Report } from "./report.ts";
 

@@ -1,11 +1,11 @@
 import { z } from "zod";
-import { isJsonObject } from "../../api/json.ts";
+import { isJsonObject, setAt } from "../../api/json.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import { labelSelectorSchema } from "../../api/label-expressions.ts";
 import { readFields, type WrittenObject } from "../shared/documents.ts";
 import { annotate } from "./annotate.ts";
 import { apiVersionOfKind } from "./kinds.ts";
-import { type Counts, setAt } from "./model.ts";
+import type { Counts } from "./model.ts";
 import { type ClusterChoice, placementAnnotations } from "./placement.ts";
 import { nameOf, type Report } from "./report.ts";
 

@@ -1,4 +1,3 @@
-import { isJsonObject, type JsonObject } from "../../api/json.ts";
 import type { WrittenObject } from "../shared/documents.ts";
 import type { ObjectOverride } from "./patches.ts";
 import type { ClusterChoice } from "./placement.ts";
@@ -37,10 +36,3 @@ export interface Wish {
 
 /** Numbers of pods by field. */
 export type Numbers = Readonly<Record<string, number>>;
-
-/** Returns the object with a value at a path. */
-export function setAt<T extends JsonObject>(object: T, [field, ...rest]: readonly string[], value: unknown): T {
-  if (field === undefined) return object;
-  const inner = object[field];
-  return { ...object, [field]: rest.length === 0 ? value : setAt(isJsonObject(inner) ? inner : {}, rest, value) };
-}

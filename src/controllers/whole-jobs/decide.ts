@@ -1,5 +1,6 @@
 import { jsonEqual } from "../../api/json.ts";
 import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
+import { timestamp } from "../../api/kubernetes.ts";
 import { isFailing } from "../../copies/job-shares.ts";
 import { lostStatus, shareWithStatus, statusOnHost } from "../../copies/job-status.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../copies/jobs.ts";
@@ -74,7 +75,7 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
     const until = heldUntil(observed.held, { write: LOSS, now });
     if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
     const { job, places } = observed;
-    const at = `${new Date(wall).toISOString().slice(0, -5)}Z`;
+    const at = timestamp(wall);
     const shares = places.map(({ member, share }) =>
       member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
     );

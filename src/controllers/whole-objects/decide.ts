@@ -1,8 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
-import { WHOLE_FINALIZER } from "../../api/keys.ts";
 import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { statusFrom } from "../../copies/object-status.ts";
-import { isWanted } from "../../copies/objects.ts";
+import { isHeld, isWanted } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
@@ -121,10 +120,6 @@ function followStatus(observed: Observed, now: number): ObjectDecision | undefin
 function lookAgain(...times: readonly (number | undefined)[]): Pick<ObjectDecision, "requeueAt"> {
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 ? {} : { requeueAt: Math.min(...known) };
-}
-
-function isHeld({ metadata: { finalizers = [] } }: Observed["object"]): boolean {
-  return finalizers.includes(WHOLE_FINALIZER);
 }
 
 function wordsOf({ member, excluded = "" }: Place): string {

@@ -1,12 +1,12 @@
 import { createHash } from "node:crypto";
 import type { ParsedPlacement } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { NOT_WHOLE_VALUE, WHOLE_FINALIZER, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
+import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { nextMembers, type Place } from "../../copies/object-members.ts";
-import { delegatedKind, isAdopted, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
+import { delegatedKind, isAdopted, isHeld, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
@@ -363,10 +363,6 @@ const OF_PODS: ReadonlySet<string> = new Set(["configmaps", "secrets"]);
 
 function isDeleting({ metadata }: Stored<AnyObject>): boolean {
   return metadata.deletionTimestamp !== undefined;
-}
-
-function isHeld({ metadata: { finalizers = [] } }: Stored<AnyObject>): boolean {
-  return finalizers.includes(WHOLE_FINALIZER);
 }
 
 // Two versions of one object are told apart by it, and no more.

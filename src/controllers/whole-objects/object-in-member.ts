@@ -1,4 +1,4 @@
-import { isJsonObject, jsonEqual } from "../../api/json.ts";
+import { jsonEqual, pathOfPointer, setAt } from "../../api/json.ts";
 import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { overrideObject } from "../../api/object-overrides.ts";
@@ -33,7 +33,7 @@ export class ObjectsInMembers<T extends KubeObject> {
     const known = this.#given.get(object) ?? new Map<string, Given<T>>();
     const before = known.get(name);
     if (before !== undefined && before.share === share && jsonEqual(before.labels, labels)) return before.source;
-    const ofMember = share === undefined ? object : withField(object, pointer.split("/").slice(1), share);
+    const ofMember = share === undefined ? object : setAt(object, pathOfPointer(pointer), share);
     const overridden = overrideObject(ofMember, { name, labels });
     const source: Source<T> =
       "problem" in overridden
@@ -42,11 +42,4 @@ export class ObjectsInMembers<T extends KubeObject> {
     this.#given.set(object, known.set(name, { share, labels, source }));
     return source;
   }
-}
-
-function withField<T extends object>(object: T, [field, ...rest]: readonly string[], value: number): T {
-  if (field === undefined) return object;
-  const inner: unknown = Object.entries(object).find(([key]) => key === field)?.[1];
-  const changed = rest.length === 0 ? value : withField(isJsonObject(inner) ? inner : {}, rest, value);
-  return { ...object, [field]: changed };
 }

@@ -7,6 +7,7 @@ import { recordedMember } from "../../copies/objects.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { divide } from "../../placement/division.ts";
 import { type Ranking, rank } from "../../placement/rank.ts";
+import { notPermitted } from "../../placement/refusal-messages.ts";
 import type { PodRules } from "../delegation/placement/pod-rules.ts";
 
 /** The rules of authors and operators. */
@@ -87,7 +88,7 @@ function unselected({ object, parsed, rules }: ObjectToPlace, candidate: Candida
   if (candidate.closed?.reason === "ClusterBeingRemoved") return candidate.closed.message;
   const labels = rules.namespaceLabels(namespace) ?? {};
   if (candidate.admits !== undefined && !selectorMatches(candidate.admits, labels)) {
-    return `its namespaceSelector does not admit namespace ${namespace}`;
+    return notPermitted(namespace).message;
   }
   return parsed.ok ? placementExcludes(parsed.placement, candidate) : undefined;
 }

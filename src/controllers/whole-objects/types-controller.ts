@@ -1,7 +1,7 @@
 import type { AnyObject, DelegatedType, DelegatedTypeStatus } from "../../api/delegated-type.ts";
 import { jsonEqual } from "../../api/json.ts";
 import { TYPE_FINALIZER, WHOLE_KEY } from "../../api/keys.ts";
-import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, objectRef, type Stored, timestamp } from "../../api/kubernetes.ts";
 import { delegatedTypes } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
@@ -199,7 +199,7 @@ function statusOf(type: Stored<DelegatedType>, running: ObjectController, wall: 
   const failure = running.failure();
   const before = type.status?.conditions?.find((condition) => condition.type === "Ready");
   const status = failure !== undefined ? "False" : running.isRead ? "True" : "Unknown";
-  const now = `${new Date(wall).toISOString().slice(0, -5)}Z`;
+  const now = timestamp(wall);
   const condition = {
     type: "Ready",
     status,
