@@ -1,0 +1,133 @@
+import { WHOLE_FINALIZER } from "../../api/keys.ts";
+import type { KubeObject, ObjectKey, ObjectMeta, Stored } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { type CopiedKind, toCopy } from "../../copies/kind.ts";
+import type { ClusterClient, Patch, WriteOptions } from "../../kube/client.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
+import { withoutAmounts } from "../../kube/messages.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import type { ActionContext } from "../../runtime/controller.ts";
+import type { EventRecorder } from "../../runtime/event-recorder.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
+import type { WriteGuard } from "../../runtime/write-guard.ts";
+import { findCopy, inMember } from "./writer.ts";
+
+export interface SourceWriterOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Pick<Registry, "member">;
+  readonly recorder: Pick<EventRecorder, "record">;
+  readonly guard: WriteGuard<ObjectKey>;
+}
+
+/** `Conflict`, `NotFound`: the object has changed since, or is gone, which is an event. */
+export type PatchOutcome = "done" | "Conflict" | "NotFound";
+
+export interface SourcePatchOptions extends WriteOptions {
+  /** The caller deals with a lasting refusal. Default: the author is told of it. */
+  readonly isQuiet?: boolean;
+}
+
+interface StatusWrite {
+  /** The write, to the write guard. */
+  readonly write: string;
+  readonly version: string;
+  /** The only content that is held when the host refuses it. Absent: any content is. */
+  readonly content?: string;
+}
+
+export const CONTESTED_FOR_MS: number = 10 * 60_000;
+
+/** Writes on the host to objects that have copies in members and get a status from there, and tells their authors. */
+export class SourceWriter<T extends KubeObject> {
+  readonly #options: SourceWriterOptions;
+  readonly #kind: CopiedKind<T>;
+  readonly #statusName: string;
+
+  /** `statusName` stands for the status in messages, e.g. `the status`. */
+  constructor(kind: CopiedKind<T>, statusName: string, options: SourceWriterOptions) {
+    this.#kind = kind;
+    this.#statusName = statusName;
+    this.#options = options;
+  }
+
+  /** Asks the member itself: a create whose response was lost may have been done since. Rejects with KubeError. */
+  async hasCopy(source: Stored<T>, name: string, signal: AbortSignal): Promise<boolean> {
+    const { identity, registry } = this.#options;
+    const { resource } = this.#kind;
+    const object = toCopy(this.#kind, source, identity);
+    const ref = refOf(source);
+    const has = await inMember(registry, name, (member) =>
+      findCopy({ member, resource, ref, object, hostId: identity.id, signal }),
+    );
+    return has ?? false;
+  }
+
+  /** Rejects with KubeError. */
+  async patch(
+    source: Stored<T>,
+    patch: Patch,
+    { isQuiet = false, ...options }: SourcePatchOptions,
+  ): Promise<PatchOutcome> {
+    try {
+      await this.#options.host.patch(this.#kind.resource, refOf(source), patch, { ...options, metadataOnly: true });
+      return "done";
+    } catch (error) {
+      if (isKubeError(error, "Conflict")) return "Conflict";
+      if (isKubeError(error, "NotFound")) return "NotFound";
+      if (isLastingRefusal(error) && !isQuiet) {
+        this.tell(source, "Refused", `this cluster refuses a change: ${error.detail}`);
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Sends a status. Holds one that the host refuses, or that another manager keeps changing, and tells the author. `moved`: the
+   * object has changed since, or is gone.
+   */
+  async sendStatus(
+    source: Stored<T>,
+    { write, version, ...held }: StatusWrite,
+    { key, log }: Pick<ActionContext<ObjectKey>, "key" | "log">,
+    send: () => Promise<PatchOutcome>,
+  ): Promise<"sent" | "refused" | "moved"> {
+    const { guard } = this.#options;
+    try {
+      if ((await send()) !== "done") return "moved";
+    } catch (error) {
+      if (!isLastingRefusal(error)) throw error;
+      const message = `this cluster refuses ${this.#statusName}: ${error.detail}`;
+      if (guard.refuse(key, write, { message, dedupe: message }, held)) this.tell(source, "StatusRefused", message);
+      return "refused";
+    }
+    if (guard.written(key, write, { version }, { holdMs: CONTESTED_FOR_MS })) {
+      const message = `another manager keeps changing ${this.#statusName}: it is left as it is for ten minutes`;
+      log.warn(message);
+      this.tell(source, "StatusContested", message);
+    }
+    return "sent";
+  }
+
+  tell(source: Stored<T>, reason: string, message: string, type: "Normal" | "Warning" = "Warning"): void {
+    const dedupe = `${source.metadata.uid}/${withoutAmounts(message)}`;
+    this.#options.recorder.record(referenceTo(this.#kind.resource, source), { reason, message, type, dedupe });
+  }
+}
+
+/** Returns the finalizers with that of whole objects. */
+export function withFinalizer({ finalizers = [] }: ObjectMeta): string[] {
+  return finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER];
+}
+
+/** Returns the finalizers without that of whole objects. */
+export function withoutFinalizer({ finalizers = [] }: ObjectMeta): string[] {
+  return finalizers.filter((finalizer) => finalizer !== WHOLE_FINALIZER);
+}
+
+function refOf({ metadata: { namespace = "", name } }: Stored<KubeObject>): {
+  readonly namespace: string;
+  readonly name: string;
+} {
+  return { namespace, name };
+}
