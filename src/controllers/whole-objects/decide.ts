@@ -70,11 +70,11 @@ function recordMembers(observed: Observed, now: number, wall: number): ObjectDec
 }
 
 /** Returns when the members' record is to be written; epoch ms. Undefined if the object has it. */
-function membersDueAt({ object, places, membersStaleSince, held }: Observed, now: number): number | undefined {
-  const members = membersStaleSince === undefined ? undefined : nextMembers(object, places, "");
-  if (membersStaleSince === undefined || members === undefined) return undefined;
+function membersDueAt({ staleMembers, held }: Observed, now: number): number | undefined {
+  if (staleMembers === undefined) return undefined;
+  const { members, since } = staleMembers;
   const until = held && heldUntil(held, { write: MEMBERS, content: membersContent(members), now });
-  return until ?? membersStaleSince + MEMBERS_PAUSE_MS;
+  return until ?? since + MEMBERS_PAUSE_MS;
 }
 
 /** Tells the author why no member gets the object. */

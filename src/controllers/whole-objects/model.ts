@@ -22,8 +22,8 @@ export interface Observed {
   readonly sum: readonly string[];
   /** When the last status was sent; epoch ms. */
   readonly statusSentAt?: number;
-  /** Since when the members' record on the object is not as the members are; epoch ms. */
-  readonly membersStaleSince?: number;
+  /** The members' record that the object lacks, without times of new states, and since when; epoch ms. */
+  readonly staleMembers?: { readonly members: readonly MemberRecord[]; readonly since: number };
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;
 }
@@ -42,7 +42,7 @@ export type Action =
       readonly type: "release";
       readonly object: Stored<AnyObject>;
       readonly members: readonly string[];
-      /** Its DelegatedType may come back. */
+      /** The label stays, since the DelegatedType may come back. */
       readonly keepsLabel?: boolean;
     }
   | { readonly type: "report"; readonly object: Stored<AnyObject>; readonly message: string };

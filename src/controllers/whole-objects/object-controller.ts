@@ -5,7 +5,7 @@ import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
-import { nextMembers, type Place } from "../../copies/object-members.ts";
+import { type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
 import { delegatedKind, isAdopted, isHeld, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Candidate } from "../../placement/candidate.ts";
@@ -268,7 +268,7 @@ export class ObjectController {
     const statusSentAt = this.#statusSentAt.get(key);
     const held = this.#guard.of(key);
     const places = this.#placesOf(object);
-    const membersStaleSince = this.#noteMembers(key, nextMembers(object, places, "") !== undefined);
+    const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
       object,
       isRetired: this.#isRetired,
@@ -277,20 +277,20 @@ export class ObjectController {
       places,
       sum: this.#type.spec.sum ?? [],
       ...(statusSentAt === undefined ? {} : { statusSentAt }),
-      ...(membersStaleSince === undefined ? {} : { membersStaleSince }),
+      ...(staleMembers === undefined ? {} : { staleMembers }),
       ...(held === undefined ? {} : { held }),
     };
   }
 
-  /** Returns since when the record is stale; epoch ms. */
-  #noteMembers(key: ObjectKey, isStale: boolean): number | undefined {
-    if (!isStale) {
+  /** Returns the record that the object lacks, and since when. */
+  #noteMembers(key: ObjectKey, members: readonly MemberRecord[] | undefined): Observed["staleMembers"] {
+    if (members === undefined) {
       this.#membersStaleSince.delete(key);
       return undefined;
     }
     const since = this.#membersStaleSince.get(key) ?? this.#options.clock.now();
     this.#membersStaleSince.set(key, since);
-    return since;
+    return { members, since };
   }
 
   #placesOf(object: Stored<AnyObject>): Place[] {

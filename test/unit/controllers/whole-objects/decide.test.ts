@@ -3,7 +3,7 @@ import type { AnyObject } from "../../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/whole-objects/decide.ts";
 import type { Observed } from "../../../../src/controllers/whole-objects/model.ts";
-import type { Place } from "../../../../src/copies/object-members.ts";
+import { nextMembers, type Place } from "../../../../src/copies/object-members.ts";
 
 const NOW = 1_000_000;
 const READY = { phase: "Ready" };
@@ -32,8 +32,15 @@ function without({ copy: _, ...rest }: Place): Place {
   return { ...rest, hasCopy: false };
 }
 
-function decided(observed: Partial<Observed>): unknown[] {
-  const whole = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
+interface Given extends Partial<Observed> {
+  readonly membersStaleSince?: number;
+}
+
+function decided({ membersStaleSince: since, ...observed }: Given): unknown[] {
+  const given = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
+  const members = nextMembers(given.object, given.places, "");
+  const isStale = since !== undefined && members !== undefined;
+  const whole = { ...given, ...(isStale ? { staleMembers: { members, since } } : {}) };
   const { actions, outcome, requeueAt } = decide(whole, NOW, NOW);
   const words = actions.map((action) => {
     if (action.type === "release") {
@@ -50,7 +57,7 @@ function decided(observed: Partial<Observed>): unknown[] {
 
 const DELETED = { deletionTimestamp: "2026-01-01T00:00:00Z" };
 
-test.each<[string, Partial<Observed>, unknown[]]>([
+test.each<[string, Given, unknown[]]>([
   ["waits for the copies of a deleted object", { object: object(DELETED) }, ["Removing"]],
   [
     "releases a deleted object when no member has it any more",
