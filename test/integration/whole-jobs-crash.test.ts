@@ -3,7 +3,7 @@ import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Job } from "../../src/api/kubernetes.ts";
 import { jobs, pods } from "../../src/kube/resources.ts";
 import { ends, template } from "../support/builders/workload.ts";
-import { auditEvents } from "../support/clusters/audit.ts";
+import { createdInMembers, killAt } from "../support/crash/kill.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
@@ -64,48 +64,19 @@ const LIVES = [
   })),
 ];
 
-/** Counts the Jobs that were ever created in the members' namespace. */
-async function created(namespace: string): Promise<number> {
-  const ofJobs = await Promise.all(
-    (["west", "east"] as const).map((name) =>
-      auditEvents(
-        memberCluster(name),
-        ({ verb, objectRef, responseStatus }) =>
-          verb === "create" &&
-          objectRef?.resource === "jobs" &&
-          objectRef.namespace === namespace &&
-          responseStatus?.code === 201,
-        [namespace],
-      ),
-    ),
-  );
-  return ofJobs.flat().length;
-}
-
 // A failed test may have left it killed.
 beforeEach(() => gated().legation.controller.start());
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
   test.each(LIVES)("restarts and ends the life of a $what the same: $write", async (point) => {
-    const { where, method, path, body, annotations, completions, copies } = point;
-    const { legation, trap, release } = gated();
+    const { annotations, completions, copies } = point;
+    const { release } = gated();
     const { host, west, east } = clients();
     onTestFinished(release);
     const labels = { [DELEGATION_LABEL]: "annotated" };
     const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
     const ref = { namespace, name: "sum" };
-    const killed = Promise.withResolvers<void>();
-    trap(where, {
-      when,
-      namespace,
-      catches: (write) =>
-        write.method === method && write.path.endsWith(`/${namespace}${path}`) && body.test(write.body),
-      onCaught: async () => {
-        await legation.controller.stop("SIGKILL");
-        killed.resolve();
-      },
-    });
-    const restarted = killed.promise.then(() => legation.controller.start());
+    const restarted = killAt(gated(), namespace, { when, ...point });
     await host.create(jobs, {
       apiVersion: "batch/v1",
       kind: "Job",
@@ -128,6 +99,6 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
       expect(items).toEqual([]);
     }, PATIENT);
     await restarted;
-    expect(await created(namespace)).toBe(copies);
+    expect(await createdInMembers("jobs", namespace)).toBe(copies);
   });
 });

@@ -4,7 +4,7 @@ import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { namespaces } from "../../src/kube/resources.ts";
-import { auditEvents } from "../support/clusters/audit.ts";
+import { createdInMembers, killAt } from "../support/crash/kill.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -47,45 +47,15 @@ beforeAll(async () => {
 // A failed test may have left it killed.
 beforeEach(() => gated().legation.controller.start());
 
-/** Counts the widgets that were ever created in the members' namespace. */
-async function created(namespace: string): Promise<number> {
-  const all = await Promise.all(
-    (["west", "east"] as const).map((name) =>
-      auditEvents(
-        memberCluster(name),
-        ({ verb, objectRef, responseStatus }) =>
-          verb === "create" &&
-          objectRef?.resource === "widgets" &&
-          objectRef.namespace === namespace &&
-          responseStatus?.code === 201,
-        [namespace],
-      ),
-    ),
-  );
-  return all.flat().length;
-}
-
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
   test.each(WRITES)("restarts, and the object has one copy, its change and its status: $write", async (point) => {
-    const { where, method, path, body } = point;
-    const { legation, trap, release } = gated();
+    const { release } = gated();
     const { host, west, east } = clients();
     onTestFinished(release);
     const labels = { [DELEGATION_LABEL]: "annotated" };
     const namespace = await freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], { labels });
     const ref = { namespace, name: "one" };
-    const killed = Promise.withResolvers<void>();
-    trap(where, {
-      when,
-      namespace,
-      catches: (write) =>
-        write.method === method && write.path.endsWith(`/${namespace}${path}`) && body.test(write.body),
-      onCaught: async () => {
-        await legation.controller.stop("SIGKILL");
-        killed.resolve();
-      },
-    });
-    const restarted = killed.promise.then(() => legation.controller.start());
+    const restarted = killAt(gated(), namespace, { when, ...point });
     const object = { apiVersion: "shop.example.com/v1", kind: "Widget", spec: { size: 1 } };
     await host.create(widgets, { ...object, metadata: { ...ref, annotations: { [WHOLE_KEY]: "true" } } });
     const find = async (): Promise<
@@ -108,6 +78,6 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
       expect(left).toEqual([undefined, undefined, undefined]);
     }, PATIENT);
     await restarted;
-    expect(await created(namespace)).toBe(1);
+    expect(await createdInMembers("widgets", namespace)).toBe(1);
   });
 });
