@@ -61,7 +61,7 @@ export function sharesOf(job: Job): readonly JobShare[] | undefined {
   const record = job.metadata?.annotations?.[SHARES_ANNOTATION];
   const members = membersOfJob(job);
   if (record === undefined) {
-    // Each would get all of the Job.
+    // Without a record each member would get all of the Job.
     if (members.length > 1) return undefined;
     return members.map((member) => ({ member, ...(job.status === undefined ? {} : { status: job.status }) }));
   }
@@ -89,7 +89,7 @@ export function isFailing({ status }: Job): boolean {
   return isMarkedTrue(status, "FailureTarget", "Failed");
 }
 
-// One Job is read several times in a row, and the record changes with its status.
+// Decisions read one Job several times in a row, and the record changes with its status.
 let latest: { readonly record: string; readonly shares: readonly JobShare[] | undefined } | undefined;
 
 function readRecord(record: string): readonly JobShare[] | undefined {

@@ -17,7 +17,7 @@ import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type CopiedKind, type Marks, toCopy } from "./kind.ts";
 
-/** What was last applied to a copy: its annotation legation.dev/applied. */
+/** The record of the last apply to a copy: its annotation legation.dev/applied. */
 export interface Applied {
   /** Digest of the source's fields. */
   readonly digest: string;
@@ -31,7 +31,7 @@ export interface Applied {
   readonly orphan?: boolean;
 }
 
-// Only what the source itself says is compared; marks of a host are the same for each source.
+// Digests compare what the source itself says; marks of a host are the same for each source.
 const NO_HOST = { id: "", name: "" };
 const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
   secrets: ({ type = "Opaque" }) => type,

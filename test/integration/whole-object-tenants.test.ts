@@ -9,7 +9,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-// What a tenant tries who may write everything in namespaces but has not the verb delegate.
+// A tenant may write everything in namespaces, but lacks the verb delegate.
 useLegation();
 const clients = useClients();
 const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];

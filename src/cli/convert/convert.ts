@@ -57,7 +57,7 @@ function without(field: string, map: Readonly<Record<string, string>> | undefine
   return entries.length === 0 ? {} : { [field]: Object.fromEntries(entries) };
 }
 
-// These have no namespace; of an object of any other kind without one, it is the context's.
+// Kinds without a namespace. An object of any other kind that names none is in the context's.
 const CLUSTER_SCOPED = /^(Namespace|Cluster.*|CustomResourceDefinition|PriorityClass|RuntimeClass|StorageClass)$/;
 
 /** Tells of namespaces in which Legation would not read the annotations. */

@@ -62,7 +62,7 @@ function operationsOf(
   report: Report,
 ): ObjectOperation[] {
   const containers = containersOf(object);
-  // Each rule changes what the one before made.
+  // Karmada applies each rule to the result of the one before.
   const now = new Map<string, unknown>();
   const change = (path: string, value: unknown, isThere: boolean, at: string): ObjectOperation => {
     now.set(path, value);

@@ -195,7 +195,7 @@ function countsOf({ replicaScheduling }: KarmadaPlacement, isJob: boolean, sourc
   };
 }
 
-/** One cluster at most: the pods of the workload form a group. */
+/** Reports whether the policy allows one cluster at most: the pods of the workload then form a group. */
 function isKeptTogether({ spreadConstraints }: KarmadaPlacement): boolean {
   return spreadConstraints.some(
     ({ spreadByField = "cluster", spreadByLabel, maxGroups }) =>

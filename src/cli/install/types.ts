@@ -4,7 +4,7 @@ import type { Resource } from "../../kube/resources.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
 import { kindName, SOURCE_VERBS } from "../shared/named-types.ts";
 
-// Whoever writes such objects in a member gets rights there.
+// Authors who write such objects in a member get rights there.
 const RIGHTS_GROUPS = new Set([
   "admissionregistration.k8s.io",
   "apiextensions.k8s.io",

@@ -2,7 +2,7 @@ import type { Declined, ObjectPlace, Place, WholePlace } from "../simulation/sim
 
 /** The outcome of a manifest. */
 export interface Plan {
-  /** True if every pod, whole Job and whole object has a place. */
+  /** Every pod, whole Job and whole object has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
   /** Facts of a member that the host does not know, so that the answer is a guess there. */

@@ -67,9 +67,9 @@ export interface ObjectPlace {
 export interface PlannedShare {
   readonly cluster: string;
   readonly completions: number;
-  /** Its pods at one time. */
+  /** Pods that run at one time. */
   readonly parallelism: number;
-  /** What its pods lack room for. */
+  /** Resources that the pods lack room for. */
   readonly message?: string;
 }
 

@@ -64,7 +64,7 @@ export interface WholeJobFacts {
   readonly job: Stored<Job>;
   /** Events of the Job. */
   readonly told: readonly KubeEvent[];
-  /** Those of its members that are there. */
+  /** Clusters of the Job's members, as far as there are any. */
   readonly clusters?: readonly Stored<Cluster>[];
   readonly nodes?: readonly Stored<KubeNode>[];
 }

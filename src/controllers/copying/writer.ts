@@ -204,7 +204,7 @@ export interface CopyApply<T extends KubeObject> extends Place<T> {
   readonly object: (givenUp: readonly string[]) => T;
 }
 
-// Each attempt gives up all fields that the API server named.
+// An attempt gives up all fields that the API server named.
 const MOST_CONFLICTS = 5;
 
 /** Never forces: fields that another manager owns stay its own. */

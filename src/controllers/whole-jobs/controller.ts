@@ -41,7 +41,7 @@ export class WholeJobController {
   readonly #copier: Copier<Job>;
   readonly #guard: WriteGuard<ObjectKey>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** What was last sent of each Job. Losing it costs one write. */
+  /** The status and record that were last sent of each Job. Losing them costs one write. */
   readonly #sent = new Map<ObjectKey, NonNullable<Observed["sent"]>>();
   readonly #inMembers: JobsInMembers;
   /** Ranks Jobs without a member anew, behind all others. */

@@ -11,7 +11,7 @@ export const LOOK_AGAIN_MS = 30_000;
 export const STATUS = "status";
 export const LOSS = "loss";
 
-/** What the host's Job shows: its status, and the record of its shares. */
+/** The status of the host's Job, and the record of its shares. */
 export interface Shown {
   readonly status: JobStatus;
   readonly shares: readonly JobShare[];
@@ -25,7 +25,7 @@ export function shownContent({ status, shares }: Shown): string {
 /** A member that a Job, or a share of it, was given to. */
 export interface Place {
   readonly member: string;
-  /** Its share, as the Job records it. */
+  /** The member's share, as the Job records it. */
   readonly share: JobShare;
   /** `gone`: its Cluster was removed. `silent`: it does not answer, or its Jobs were not read yet. */
   readonly state: "usable" | "silent" | "gone";
@@ -50,7 +50,7 @@ export interface Observed {
     readonly preferences?: SchedulingPreferences;
     readonly why: string;
   };
-  /** What was last sent, and when; epoch ms. */
+  /** The status and record that were last sent, and when; epoch ms. */
   readonly sent?: Shown & { readonly at: number };
   /** Writes that the host refuses, or that another manager undoes. */
   readonly held?: HeldWrites;

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
-// Each look reads files: several processes wait at a time, for minutes.
+// A poll reads files, and several processes wait at a time, for minutes.
 const POLL_MS = 250;
 // Number of a ticket before the first that is taken.
 const RESERVED = "0";
