@@ -1,13 +1,12 @@
 import type { Job, Stored } from "../../api/kubernetes.ts";
 import { isFinished } from "../../copies/jobs.ts";
-import { jobs } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import type { Reflector } from "../../runtime/reflector.ts";
 import { Failure } from "../shared/failure.ts";
 import { asksForSeveralPods } from "./containers.ts";
-import { FollowedCluster, Places, SILENT } from "./followed-cluster.ts";
+import { FollowedCluster, Places } from "./followed-cluster.ts";
 import type { LogOptions, LogOutput } from "./show.ts";
-import { isRunOf, type LogSource, placesOf } from "./sources.ts";
+import { isRunOf, type LogSource, placesOf, reflectorOfJob } from "./sources.ts";
 
 /** The logs to follow, and the means to follow them. */
 export interface FollowOptions extends LogOptions {
@@ -59,13 +58,8 @@ export async function followLogs(job: Stored<Job>, options: FollowOptions, conte
     }
     if (isFinished(seen) || seen.metadata.deletionTimestamp !== undefined) over.resolve();
   };
-  const watch: Reflector<Job> = new Reflector({
-    client: host.client,
-    resource: jobs,
-    namespace,
-    fieldSelector: `metadata.name=${name}`,
+  const watch: Reflector<Job> = reflectorOfJob(host, job, {
     clock,
-    log: SILENT,
     onEvent: ({ type, object }) => {
       if (type !== "deleted") see(object);
       else if (object.metadata.uid === uid) over.resolve();

@@ -1,14 +1,13 @@
 import type { Job, Pod, Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { jobs, pods } from "../../kube/resources.ts";
+import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/pod-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
-import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { chosenContainers, type LogState, logStateOf } from "./containers.ts";
 import { LineReader } from "./lines.ts";
 import { type LogOptions, type LogOutput, logsOf, type NamedLog, namedLog } from "./show.ts";
-import { findJobIn, isRunOf, type LogSource, listPodsOf, podSelector } from "./sources.ts";
+import { findJobIn, isRunOf, type LogSource, listPodsOf, podSelector, reflectorOfJob, SILENT } from "./sources.ts";
 import { openLog, readLog, type StreamEnd } from "./stream.ts";
 
 /** A semaphore: at most so many streams at a time, first come, first served. */
@@ -35,9 +34,6 @@ export class Places {
     else next();
   }
 }
-
-/** The logger of reflectors whose failures the user is told of by `Gaps`. */
-export const SILENT: Logger = createLogger({ level: "silent" });
 
 /** The means to follow one cluster, shared with the other clusters of the Job. */
 export interface FollowedClusterContext extends LogOutput {
@@ -87,20 +83,14 @@ export class FollowedCluster {
 
   constructor(source: LogSource, job: Stored<Job>, options: LogOptions, context: FollowedClusterContext) {
     const { clock, signal } = context;
-    const { namespace = "", name } = job.metadata;
     this.#source = source;
     this.#job = job;
     this.#options = options;
     this.#context = context;
     this.#beganAt = clock.now();
     this.#signal = AbortSignal.any([signal, this.#stopped.signal]);
-    this.#runs = new Reflector({
-      client: source.client,
-      resource: jobs,
-      namespace,
-      fieldSelector: `metadata.name=${name}`,
+    this.#runs = reflectorOfJob(source, job, {
       clock,
-      log: SILENT,
       onEvent: ({ type, object }) => {
         if (type !== "deleted" && isRunOf(object, job)) this.#watchPodsOf(object);
       },
