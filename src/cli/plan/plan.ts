@@ -72,7 +72,8 @@ function placeWhole(plan: WorkloadPlan, job: Stored<Job>, simulation: Simulation
 function placeObject({ plan, toPlace }: ReviewedObject, simulation: Simulation): WorkloadPlan {
   if (toPlace === undefined) return plan;
   const object = simulation.placeObject(toPlace.object, toPlace.type);
-  return { ...plan, outcome: object.clusters.length === 0 ? "waits" : "fits", object };
+  const isWaiting = object.clusters.length === 0 || object.misfits.length > 0;
+  return { ...plan, outcome: isWaiting ? "waits" : "fits", object };
 }
 
 function placePods({ plan, pods, claims, currentPods, failedCreate }: Reviewed, simulation: Simulation): WorkloadPlan {

@@ -83,17 +83,25 @@ function wholeLines({ cluster, shares = [], reason = "", message, others }: Whol
   return [...room, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
 }
 
-function objectSummary({ clusters }: ObjectPlace): string {
-  return clusters.length === 0 ? "whole, would wait" : `whole, in ${clusters.map(({ cluster }) => cluster).join(", ")}`;
+function objectSummary({ clusters, misfits }: ObjectPlace): string {
+  const names = clusters
+    .map(({ cluster }) => cluster)
+    .filter((name) => misfits.every(({ cluster }) => cluster !== name));
+  return names.length === 0 ? "whole, would wait" : `whole, in ${names.join(", ")}`;
 }
 
-/** Returns the lines of a whole object: members that get it later, and why each other does not. */
-function objectLines({ problem, clusters, others }: ObjectPlace): string[] {
+/** Returns the lines of a whole object: overrides that do not fit, members that get it later, and why each other does not. */
+function objectLines({ problem, clusters, others, misfits }: ObjectPlace): string[] {
   if (problem !== undefined) return [`NotPlaced: ${problem}`];
+  const unfitting = misfits.map(({ cluster, message }) => `NotPlaced: ${cluster}: ${message}`);
   const later = clusters.flatMap(({ cluster, message }) => (message === undefined ? [] : [`${cluster}: ${message}`]));
   if (clusters.length === 0 && others.length === 0) return ["NotPlaced: this cluster has no members"];
   const declined = others.map(({ cluster, message }) => [cluster, message]).toSorted(byCluster);
-  return [...later, ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n"))];
+  return [
+    ...unfitting,
+    ...later,
+    ...(declined.length === 0 ? [] : table(["CLUSTER", "WHY NOT"], declined).split("\n")),
+  ];
 }
 
 function byCluster([a = ""]: readonly string[], [b = ""]: readonly string[]): number {

@@ -61,7 +61,7 @@ export async function reviewObject(
   if (type === undefined) return { plan };
   const { labels = {}, annotations = {} } = admitted.object.metadata;
   const placed = { name, uid: "", resourceVersion: "", labels, annotations };
-  const stored = { metadata: { ...placed, ...(namespace === undefined ? {} : { namespace }) } };
+  const stored = { ...admitted.object, metadata: { ...placed, ...(namespace === undefined ? {} : { namespace }) } };
   const subject = objectText(kind, { namespace, name });
   if (namespace !== undefined && namespaces.changed.has(namespace)) {
     const notChecked = `policies and webhooks for ${subject}: the manifest creates or changes the namespace`;

@@ -13,7 +13,14 @@ import type { Sharing } from "../../controllers/preferences/controller.ts";
 import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
 import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
-import { exclusionOf, parseObject, problemOf, rankMembers } from "../../controllers/whole-objects/placement.ts";
+import { ObjectsInMembers } from "../../controllers/whole-objects/object-in-member.ts";
+import {
+  exclusionOf,
+  parseObject,
+  problemOf,
+  rankMembers,
+  shareOf,
+} from "../../controllers/whole-objects/placement.ts";
 import type { JobShare } from "../../copies/job-shares.ts";
 import { recordedMember } from "../../copies/objects.ts";
 import type { Refusal } from "../../placement/candidate.ts";
@@ -61,6 +68,8 @@ export interface ObjectPlace {
   /** `message`: why the member gets it later. */
   readonly clusters: readonly { readonly cluster: string; readonly message?: string }[];
   readonly others: readonly { readonly cluster: string; readonly message: string }[];
+  /** Those of `clusters` that do not get it, and why its author's overrides do not fit there. */
+  readonly misfits: readonly { readonly cluster: string; readonly message: string }[];
 }
 
 /** A member's share of a divided Job. */
@@ -180,24 +189,35 @@ export class Simulation {
     const candidates = this.members.map((member) => member.candidate());
     const place = { object, type, rules, parsed: parseObject(object, rules), candidates: () => candidates };
     const problem = problemOf(place);
-    if (problem !== undefined) return { problem, clusters: [], others: [] };
+    if (problem !== undefined) return { problem, clusters: [], others: [], misfits: [] };
+    const inMembers = new ObjectsInMembers<AnyObject>();
+    const misfitsIn = (names: readonly (string | undefined)[]): ObjectPlace["misfits"] =>
+      candidates.flatMap((candidate) => {
+        const { name: cluster } = candidate;
+        if (!names.includes(cluster)) return [];
+        const share = { share: shareOf(place, cluster), pointer: type.spec.replicas };
+        const given = inMembers.of(object, candidate, share);
+        return given.state === "unknown" && given.message !== undefined ? [{ cluster, message: given.message }] : [];
+      });
     if (type.spec.exclusive === true && recordedMember(object) === undefined) {
       const { fitting, refusals } = rankMembers(place);
       const [best] = fitting;
       const behind = fitting.slice(1).map((cluster) => ({ cluster, message: `${best} gets it: one member does` }));
-      return { clusters: best === undefined ? [] : [{ cluster: best }], others: [...refusals, ...behind] };
+      const clusters = best === undefined ? [] : [{ cluster: best }];
+      return { clusters, others: [...refusals, ...behind], misfits: misfitsIn([best]) };
     }
     const found = candidates.map((candidate) => ({ candidate, excluded: exclusionOf(place, candidate) }));
+    const clusters = found.flatMap(({ candidate: { name: cluster, closed }, excluded }) => {
+      if (excluded !== undefined) return [];
+      const later = closed?.reason === "ClusterNotReady" ? { message: `as soon as it answers: ${closed.message}` } : {};
+      return [{ cluster, ...later }];
+    });
     return {
-      clusters: found.flatMap(({ candidate: { name: cluster, closed }, excluded }) => {
-        if (excluded !== undefined) return [];
-        const later =
-          closed?.reason === "ClusterNotReady" ? { message: `as soon as it answers: ${closed.message}` } : {};
-        return [{ cluster, ...later }];
-      }),
+      clusters,
       others: found.flatMap(({ candidate: { name: cluster }, excluded: message }) =>
         message === undefined ? [] : [{ cluster, message }],
       ),
+      misfits: misfitsIn(clusters.map(({ cluster }) => cluster)),
     };
   }
 

@@ -87,7 +87,7 @@ export async function readWholeObject(
 export function wholeObjectStatus({ type, object, told, host, now }: WholeObjectFacts): WholeObjectStatus {
   const { metadata, kind = type.spec.kind } = object;
   const whole = isWanted(object);
-  const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [] };
+  const place = whole ? new Simulation(host, now).placeObject(object, type) : { clusters: [], others: [], misfits: [] };
   const nowhere = whole && place.clusters.length === 0 && place.others.length === 0;
   return {
     kind,

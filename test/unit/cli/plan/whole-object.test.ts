@@ -58,6 +58,24 @@ describe("the plan of an object with legation.dev/whole", () => {
     ]);
   });
 
+  test("says where an override does not fit, in the words of the event", async () => {
+    const patch = [{ op: "replace", path: "/size", value: 2 }];
+    const overrides = JSON.stringify([{ clusterSelector: "region in (eu)", patch }]);
+    const state = host({ west: { labels: { region: "eu" } }, east: {} });
+    const object = widget({ "legation.dev/overrides": overrides });
+    const lines = [
+      "Widget team/one: whole, in east",
+      expect.stringMatching(
+        /^ {2}NotPlaced: west: legation.dev\/overrides: \[0\]\.patch\[0\].* the object has nothing there/,
+      ),
+    ];
+    expect(await shown(object, ADMITTED, state)).toEqual(lines);
+    expect((await planWith(state, [object], ADMITTED)).fits).toBe(false);
+    // Without a dry-run the object is as its author wrote it.
+    const sized = { ...object, size: 1 };
+    expect((await shown(sized, { types: [WIDGETS] }, state))[0]).toBe("Widget team/one: whole, in west, east");
+  });
+
   test("gives an object of an exclusive type to one member", async () => {
     const types = [{ ...WIDGETS, spec: { ...WIDGETS.spec, exclusive: true } }];
     expect(await shown(widget(), { ...ADMITTED, types })).toEqual([
