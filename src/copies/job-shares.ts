@@ -56,6 +56,11 @@ export function membersOfJob({ metadata }: Job): readonly string[] {
   return members === undefined ? [] : members.split(",");
 }
 
+/** Reports whether several members may have shares of the Job. */
+export function isDivided({ metadata }: Job): boolean {
+  return metadata?.annotations?.[SHARES_ANNOTATION] !== undefined;
+}
+
 /** Returns the shares of the host's Job. Undefined if the record of a divided one cannot be read. */
 export function sharesOf(job: Job): readonly JobShare[] | undefined {
   const record = job.metadata?.annotations?.[SHARES_ANNOTATION];

@@ -7,12 +7,17 @@ type Condition = NonNullable<JobStatus["conditions"]>[number];
 /**
  * Returns the host's status: of a lone copy the same, of shares their sum, but for what the host's API server refuses. It wants a
  * reason before each final condition, which members before 1.31 do not write, and keeps the start time of a Job that is not
- * suspended (pkg/apis/batch/validation, validateJobStatus and ValidateJobUpdateStatus).
+ * suspended (pkg/apis/batch/validation, validateJobStatus and ValidateJobUpdateStatus). In `uncertain` members a share may run
+ * although its status shows no pods.
  */
-export function statusOnHost(job: Job, shares: readonly JobShare[]): JobStatus {
+export function statusOnHost(
+  job: Job,
+  shares: readonly JobShare[],
+  uncertain: ReadonlySet<string> = new Set(),
+): JobStatus {
   const { spec, status: before } = job;
   const [first] = shares;
-  const status = first === undefined || first.part !== undefined ? sumOf(job, shares) : (first.status ?? {});
+  const status = first === undefined || first.part !== undefined ? sumOf(job, shares, uncertain) : (first.status ?? {});
   const keepsStart = before?.startTime !== undefined && spec?.suspend !== true;
   const conditions = status.conditions && withCriteria(status.conditions);
   return {
@@ -62,10 +67,10 @@ export function lostStatus(
 }
 
 /** Complete when all shares are; failing when one is, and failed when the others have ended. */
-function sumOf(job: Job, shares: readonly JobShare[]): JobStatus {
+function sumOf(job: Job, shares: readonly JobShare[], uncertain: ReadonlySet<string>): JobStatus {
   const all = shares.map(({ status = {} }) => status);
   const failure = failureOf(job, shares);
-  const conditions = [...suspension(job, shares, failure !== undefined), ...outcome(shares, failure)];
+  const conditions = [...suspension(job, shares, failure !== undefined), ...outcome(shares, failure, uncertain)];
   const [startTime] = all.flatMap(({ startTime: own }) => own ?? []).sort();
   const isComplete = conditions.some(({ type }) => type === "Complete");
   const ends = isComplete ? all.flatMap(({ completionTime: own }) => own ?? []).sort() : [];
@@ -106,9 +111,14 @@ function failureOf({ status }: Job, shares: readonly JobShare[]): Condition | un
   return { ...condition, type: "FailureTarget", message: `${first.member}: ${message}` };
 }
 
-function outcome(shares: readonly JobShare[], failure: Condition | undefined): Condition[] {
+function outcome(
+  shares: readonly JobShare[],
+  failure: Condition | undefined,
+  uncertain: ReadonlySet<string>,
+): Condition[] {
   if (failure !== undefined) {
-    return shares.every(hasStopped) ? [failure, { ...failure, type: "Failed", ...latest(shares) }] : [failure];
+    const isOver = shares.every((share) => isFinished(share) || (isSuspended(share) && !uncertain.has(share.member)));
+    return isOver ? [failure, { ...failure, type: "Failed", ...latest(shares) }] : [failure];
   }
   const isMet = shares.every(({ status }) => isMarkedTrue(status, "Complete", "SuccessCriteriaMet"));
   if (!isMet) return [];
@@ -121,10 +131,10 @@ function outcome(shares: readonly JobShare[], failure: Condition | undefined): C
   return shares.every(isFinished) ? [met, { ...met, type: "Complete" }] : [met];
 }
 
-/** Reports whether no pod of the share runs any more. One of a failing Job is suspended, or has never started. */
-function hasStopped(share: JobShare): boolean {
-  const { active = 0, terminating = 0 } = share.status ?? {};
-  return isFinished(share) || (isMarkedTrue(share.status, "Suspended") && active + terminating === 0);
+/** Reports whether the share is suspended, and its pods have ended. */
+function isSuspended({ status }: JobShare): boolean {
+  const { active = 0, terminating = 0 } = status ?? {};
+  return isMarkedTrue(status, "Suspended") && active + terminating === 0;
 }
 
 /** Suspended when all shares are that go on. In between, and while the Job fails, the host's condition stays. */

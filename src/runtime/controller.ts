@@ -160,6 +160,12 @@ export class Controller<Key extends string, Observed, Action> {
     return this.#keys.has(key);
   }
 
+  /** Reports whether writes for the key are in flight, or not shown yet. */
+  isWriting(key: Key): boolean {
+    const state = this.#keys.get(key);
+    return state?.runningSince !== undefined || state?.awaiting !== undefined;
+  }
+
   /** Enqueues the known keys that `concerns` accepts, including those whose object may be gone. */
   enqueueKnown(concerns: (key: Key) => boolean): void {
     for (const key of this.#keys.keys()) if (concerns(key)) this.enqueue(key);

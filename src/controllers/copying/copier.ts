@@ -221,6 +221,11 @@ export class Copier<T extends KubeObject> {
     };
   }
 
+  /** Reports whether a write of the copy is under way, or not shown yet. */
+  isChanging(member: Member, name: ObjectName): boolean {
+    return this.#loop.isWriting(copyKey({ member: member.name, ...name }));
+  }
+
   /** Reports whether the member had refused anything. */
   reconsider(ref: CopyRef): boolean {
     const isRefused = this.#executor.reconsider(copyKey(ref));

@@ -1,6 +1,6 @@
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { isDivided, type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
 import { isFinished, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
@@ -17,6 +17,7 @@ import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { choiceFor, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
+import { afterResumption } from "./division.ts";
 import { Executor } from "./execute.ts";
 import { demandFor, isWantedIn, JobsInMembers } from "./job-in-member.ts";
 import { type Action, LOOK_AGAIN_MS, type Observed, type Place } from "./model.ts";
@@ -63,7 +64,7 @@ export class WholeJobController {
           demand: source.state === "present" ? demandFor(source.object, name) : "kept",
         }),
         anyNeeds: () => true,
-        sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
+        sourceFor: (member, ref, source) => this.#sourceFor(member, ref, source),
         onCopy: (_member, name) => this.#loop.enqueue(objectKey(name)),
         onSource: (_kind, { metadata }) => this.#loop.enqueue(objectKey(metadata)),
         onSources: () => this.#onRead(),
@@ -143,10 +144,14 @@ export class WholeJobController {
   }
 
   /** Gives the Job to the member on record alone, with the author's overrides. */
-  #sourceFor(member: Member, source: Source<Job>): Source<Job> {
+  #sourceFor(member: Member, { namespace, name }: CopyRef, source: Source<Job>): Source<Job> {
     if (source.state !== "present") return source;
     const job = source.object;
-    return isWantedIn(job, member.name) ? this.#inMembers.of(job, member.candidate()) : { state: "missing" };
+    if (!isWantedIn(job, member.name)) return { state: "missing" };
+    const given = this.#inMembers.of(job, member.candidate());
+    if (given.state !== "present" || !isDivided(job)) return given;
+    const object = afterResumption(given.object, this.#copier.copies.of(member, KIND, namespace, name));
+    return object === given.object ? given : { state: "present", object };
   }
 
   #observe(key: ObjectKey): Observed | undefined {
@@ -188,11 +193,13 @@ export class WholeJobController {
     const given = copy === undefined ? this.#copier.sourceFor(member, name) : undefined;
     // Another version of the Job is sent at once, whatever was refused before.
     const isRefused = held === "Refused" && refusal?.isUncertain === false;
+    const isChanging = this.#copier.isChanging(member, name);
     return {
       member: recorded,
       share,
       state: member.reachable && this.#copier.copies.isCurrent(member) ? "usable" : "silent",
       ...(copy === undefined || ownerOf(copy)?.uid !== job.metadata.uid ? {} : { copy }),
+      ...(isChanging ? { isChanging } : {}),
       ...(given?.state === "unknown" && given.message !== undefined ? { problem: given.message } : {}),
       ...(isRefused && refusedUntil !== undefined
         ? { refusal: { message: refusal.message, until: refusedUntil } }

@@ -1,7 +1,7 @@
 import { jsonEqual } from "../../api/json.ts";
 import { SHARES_ANNOTATION, WHOLE_FINALIZER } from "../../api/keys.ts";
 import { timestamp } from "../../api/kubernetes.ts";
-import { isFailing } from "../../copies/job-shares.ts";
+import { isFailing, type JobShare } from "../../copies/job-shares.ts";
 import { lostStatus, shareWithStatus, statusOnHost } from "../../copies/job-status.ts";
 import { hasStarted, isFinished, type JobStatus, type LossReason } from "../../copies/jobs.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
@@ -22,6 +22,8 @@ type Phase = (observed: Observed, now: number, wall: number) => JobDecision | un
 
 // A member that may soon be asked again does not lose its share to another: both could create it.
 const MOVES_BEFORE_MS = 10_000;
+// The pause before a copy of a failing Job is looked at again whose change is under way.
+const STOPPING_MS = 1_000;
 // The longer a Job runs, the more seldom counters alone are written, so that a Job of any size costs the host few writes.
 const COUNTERS = { shareOfAge: 0.2, leastMs: 1_000, mostMs: 60_000 };
 
@@ -76,10 +78,10 @@ function lose(observed: Observed, now: number, wall: number): JobDecision | unde
     if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
     const { job, places } = observed;
     const at = timestamp(wall);
-    const shares = places.map(({ member, share }) =>
-      member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
+    const shares = sharesNow(places).map((share) =>
+      share.member === one.member ? { ...share, status: lostStatus(share, { ...loss, now: at }) } : share,
     );
-    const shown = { status: statusOnHost(job, shares), shares };
+    const shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
     return { actions: [{ type: "fail", job, member: one.member, shown }], outcome: "Failing" };
   }
   return undefined;
@@ -113,19 +115,34 @@ function run(observed: Observed, now: number, wall: number): JobDecision | undef
 /** Writes the copies' status to the Job. */
 function follow({ job, places, sent, held }: Observed, now: number, wall: number): JobDecision | undefined {
   const recorded = places.map(({ share }) => share);
-  const shares = places.map(({ share, state, copy }) =>
-    state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,
-  );
-  const shown: Shown = { status: statusOnHost(job, shares), shares };
+  const shares = sharesNow(places);
+  const shown: Shown = { status: statusOnHost(job, shares, uncertain(places)), shares };
   const before = sent ?? { status: job.status ?? {}, shares: recorded };
   const isDivided = shares.some(({ part }) => part !== undefined);
   const isSame = jsonEqual(shown.status, job.status ?? {}) && (!isDivided || jsonEqual(shares, recorded));
-  if (isSame) return undefined;
+  if (isSame) {
+    // The end of a write is an event only if the member did it.
+    const isChanging = isFailing(job) && places.some((place) => place.isChanging === true);
+    return isChanging ? { actions: [], outcome: "Stopping", requeueAt: now + STOPPING_MS } : undefined;
+  }
   const until = held && heldUntil(held, { write: STATUS, content: shownContent(shown), now });
   if (until !== undefined) return { actions: [], outcome: "StatusHeld", requeueAt: until };
   const dueAt = isNews(before, shown) ? now : (sent?.at ?? 0) + pauseMs(shown.status, wall);
   if (now < dueAt) return { actions: [], outcome: "Coalescing", requeueAt: dueAt };
   return { actions: [{ type: "status", job, shown }], outcome: "Following" };
+}
+
+/** Returns the shares with the status of their copies. */
+function sharesNow(places: readonly Place[]): JobShare[] {
+  return places.map(({ share, state, copy }) =>
+    state === "usable" && copy?.status !== undefined && !isFinished(share) ? shareWithStatus(share, copy) : share,
+  );
+}
+
+/** Returns the members whose copies may have changed since they were seen. */
+function uncertain(places: readonly Place[]): ReadonlySet<string> {
+  const those = places.filter(({ state, isChanging }) => state !== "usable" || isChanging === true);
+  return new Set(those.map(({ member }) => member));
 }
 
 /** Reports whether more than counters differ. */

@@ -54,6 +54,16 @@ export function jobOfShare(job: Stored<Job>, share: JobShare, shares: readonly J
   return { ...job, spec: { ...job.spec, completions: part.completions, parallelism, ...stops } };
 }
 
+/**
+ * Returns the share as a member with this copy gets it: a copy that was resumed is suspended after its Job controller shows the
+ * resumption. Before, the copy shows `Suspended` and no pods even if some have started.
+ */
+export function afterResumption(share: Stored<Job>, copy: Stored<Job> | undefined): Stored<Job> {
+  const isResuming = copy !== undefined && copy.spec?.suspend !== true && isMarkedTrue(copy.status, "Suspended");
+  if (!isResuming || share.spec?.suspend !== true) return share;
+  return { ...share, spec: { ...share.spec, suspend: false } };
+}
+
 /** Divides the Job's parallelism over the shares that have not finished. Once one has failed, no other takes over. */
 function parallelismOf(job: Stored<Job>, shares: readonly JobShare[]): Readonly<Record<string, number>> {
   const { metadata, spec } = job;

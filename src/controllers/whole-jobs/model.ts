@@ -31,6 +31,8 @@ export interface Place {
   readonly state: "usable" | "silent" | "gone";
   /** The copy, made for this very Job. */
   readonly copy?: Stored<Job>;
+  /** A change of the copy is under way, or not shown yet. */
+  readonly isChanging?: boolean;
   /** Why there is nothing to create: the author's overrides do not fit, say. */
   readonly problem?: string;
   /** Why the member surely did not take the Job; `until` is when it may be sent again, epoch ms. */

@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/whole-jobs/decide.ts";
-import { jobOfShare } from "../../../../src/controllers/whole-jobs/division.ts";
+import { afterResumption, jobOfShare } from "../../../../src/controllers/whole-jobs/division.ts";
 import { demandFor, isWantedIn } from "../../../../src/controllers/whole-jobs/job-in-member.ts";
 import type { Action, Place } from "../../../../src/controllers/whole-jobs/model.ts";
 import { isFailing, type JobShare, membersOfJob, sharesOf, sharesRecord } from "../../../../src/copies/job-shares.ts";
@@ -19,8 +19,17 @@ const AT = new Date(0).toISOString();
 interface Member {
   state: "usable" | "silent" | "gone";
   refuses: boolean;
-  copy?: { readonly share: number; readonly job: Stored<Job> };
+  copy?: Copy;
   seen?: Stored<Job> | undefined;
+}
+
+interface Copy {
+  readonly share: number;
+  readonly job: Stored<Job>;
+  /** Pods that run. The status of the copy may not have them yet. */
+  readonly pods: number;
+  /** The `spec.suspend` before a change that the member's Job controller has not seen yet. */
+  readonly before?: boolean;
 }
 
 /** A host with one divided Job, members whose Job controllers work, and a controller that may be killed at any write. */
@@ -39,9 +48,11 @@ class World {
   /** Decides from what was seen, and writes if the controller lives on. */
   reconcile(isKilled: boolean): void {
     const places = (sharesOf(this.job) ?? []).map((share): Place => {
-      const { state, seen, refuses } = this.members[share.member as Name];
+      const { state, copy, seen, refuses } = this.members[share.member as Name];
       const refusal = refuses && seen === undefined ? { refusal: { message: "quota", until: NOW + 60_000 } } : {};
-      return { member: share.member, share, state, ...(seen === undefined ? {} : { copy: seen }), ...refusal };
+      const changing = isSuspended(copy?.job) === isSuspended(seen) ? {} : { isChanging: true };
+      const own = seen === undefined ? {} : { copy: seen };
+      return { member: share.member, share, state, ...own, ...refusal, ...changing };
     });
     const fitting = MEMBERS.filter((name) => this.members[name].state === "usable" && !this.members[name].refuses);
     const choice = { fitting, preferences: PREFERENCES, why: "" };
@@ -95,16 +106,24 @@ class World {
       return;
     }
     const demand = demandFor(this.job, name);
-    const given = jobOfShare(this.job, share, shares);
+    const given = afterResumption(jobOfShare(this.job, share, shares), member.copy?.job);
     const { status: _, ...fresh } = given;
     if (member.copy === undefined) {
       if (demand !== "needed" || member.refuses) return;
       expect(hasStarted(share) || isFailing(this.job), "a share that has started is not made again").toBe(false);
-      member.copy = { share: index, job: fresh };
+      member.copy = { share: index, job: fresh, pods: 0 };
     } else if (demand !== "frozen") {
       const { status } = member.copy.job;
-      member.copy = { ...member.copy, job: { ...fresh, ...(status === undefined ? {} : { status }) } };
+      const before = isSuspended(member.copy.job);
+      const change = before === isSuspended(fresh) ? {} : { before };
+      member.copy = { ...member.copy, ...change, job: { ...fresh, ...(status === undefined ? {} : { status }) } };
     }
+  }
+
+  /** Lets the member's Job controller start pods as it read the copy before a change. Its status is refused: the copy has changed. */
+  workLate(name: Name): void {
+    const { copy } = this.members[name];
+    if (copy?.before === false && !isFinished(copy.job)) this.members[name].copy = { ...copy, pods: 1 };
   }
 
   /** Lets the member's Job controller take a step; `fails`: a pod fails once too often. */
@@ -118,7 +137,8 @@ class World {
     const done = (conditions: NonNullable<Job["status"]>["conditions"], more: NonNullable<Job["status"]>): void => {
       const own = conditions === undefined ? {} : { conditions };
       const { active: __, conditions: ___, ...kept } = status;
-      member.copy = { ...copy, job: { ...copy.job, status: { ...kept, ...more, ...own } } };
+      const { before: ____, ...seen } = copy;
+      member.copy = { ...seen, pods: more.active ?? 0, job: { ...copy.job, status: { ...kept, ...more, ...own } } };
     };
     if (suspend) done([{ type: "Suspended", ...condition }], { succeeded });
     else if (fails) done([{ type: "Failed", ...condition }], { succeeded, startTime: AT });
@@ -129,6 +149,10 @@ class World {
     }
   }
 
+  suspend(suspend: boolean): void {
+    if (!isFinished(this.job)) this.job = { ...this.job, spec: { template: {}, ...this.job.spec, suspend } };
+  }
+
   see(name: Name): void {
     if (this.members[name].state === "usable") this.members[name].seen = this.members[name].copy?.job;
   }
@@ -137,9 +161,7 @@ class World {
   running(): number[] {
     return MEMBERS.flatMap((name) => {
       const { copy, state } = this.members[name];
-      const isRunning =
-        copy !== undefined && state !== "gone" && !isFinished(copy.job) && (copy.job.status?.active ?? 0) > 0;
-      return isRunning ? [copy.share] : [];
+      return copy !== undefined && state !== "gone" && copy.pods > 0 ? [copy.share] : [];
     });
   }
 
@@ -165,11 +187,23 @@ class World {
   }
 }
 
+function isSuspended(job: Job | undefined): boolean {
+  return job?.spec?.suspend === true;
+}
+
 const STEPS: Readonly<Record<string, (world: World, name: Name) => void>> = {
   reconcile: (world) => world.reconcile(false),
   "reconcile, killed": (world) => world.reconcile(true),
   copy: (world, name) => world.copy(name),
   work: (world, name) => world.work(name, false),
+  "work, late": (world, name) => world.workLate(name),
+  suspend: (world) => world.suspend(true),
+  "suspend everywhere": (world) => {
+    world.suspend(true);
+    for (const name of MEMBERS) for (const step of ["copy", "work", "see"]) STEPS[step]?.(world, name);
+    world.reconcile(false);
+  },
+  resume: (world) => world.suspend(false),
   fail: (world, name) => world.work(name, true),
   see: (world, name) => world.see(name),
   "delete the copy": ({ job, members }, name) => {
@@ -198,6 +232,7 @@ const OFTEN = ["reconcile", "copy", "work", "see"];
 
 /** Lets all work on without faults, until nothing changes. */
 function settle(world: World): void {
+  world.suspend(false);
   for (const name of MEMBERS) {
     STEPS.connect?.(world, name);
     STEPS.admit?.(world, name);
@@ -232,4 +267,58 @@ test("a divided Job never has two copies of a share, and always ends, whatever h
     }),
     { numRuns: 2000 },
   );
+});
+
+describe("a divided Job that was suspended, resumed, and fails in one member, is not over", () => {
+  /** Returns the world at the end, and the two members with shares. */
+  function resumed(): { readonly world: World; readonly failing: Name; readonly other: Name } {
+    const world = new World();
+    world.reconcile(false);
+    const [failing, other] = MEMBERS.filter((name) => membersOfJob(world.job).includes(name));
+    if (failing === undefined || other === undefined) throw new Error("the Job has two shares");
+    STEPS["suspend everywhere"]?.(world, failing);
+    expect(isMarkedTrue(world.job.status, "Suspended")).toBe(true);
+    world.suspend(false);
+    world.copy(failing);
+    world.see(failing);
+    return { world, failing, other };
+  }
+
+  function fail(world: World, name: Name): void {
+    world.work(name, true);
+    world.see(name);
+    world.reconcile(false);
+    expect(isMarkedTrue(world.job.status, "FailureTarget")).toBe(true);
+  }
+
+  test("while the other's Job controller has not resumed it", () => {
+    const { world, failing, other } = resumed();
+    world.copy(other);
+    world.see(other);
+    fail(world, failing);
+    world.copy(other);
+    world.workLate(other);
+    world.see(other);
+    world.reconcile(false);
+    world.check();
+    settle(world);
+    expect(isMarkedTrue(world.job.status, "Failed")).toBe(true);
+  });
+
+  test("while the other's resumption is under way", () => {
+    const { world, failing, other } = resumed();
+    world.copy(other);
+    world.work(other, false);
+    fail(world, failing);
+    world.check();
+  });
+
+  test("while the other's member does not answer", () => {
+    const { world, failing, other } = resumed();
+    world.copy(other);
+    world.work(other, false);
+    world.members[other].state = "silent";
+    fail(world, failing);
+    world.check();
+  });
 });
