@@ -95,7 +95,9 @@ function conditionsFrom(object: Stored<AnyObject>, views: readonly View[]): Json
     );
     const latest = times.toSorted().at(-1);
     const changedAt = old?.status === status ? old.lastTransitionTime : latest;
-    const seen = found.flatMap(({ condition }) => numberOf(condition?.observedGeneration) ?? []);
+    const numbered = found.flatMap(({ condition }) => numberOf(condition?.observedGeneration) ?? []);
+    const isMissing = found.some(({ condition }) => condition === undefined);
+    const seen = isMissing && numbered.length > 0 ? [0] : numbered;
     return {
       type,
       status,

@@ -13,6 +13,7 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
+import type { Resource } from "../kube/resources.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type CopiedKind, type Marks, toCopy } from "./kind.ts";
@@ -48,7 +49,7 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
   const appliedOf = (source: Stored<AnyObject>): Applied => ({
     digest: digestOf(source),
-    ...(source.metadata.annotations?.[ON_DELETE_ANNOTATION] === "orphan" ? { orphan: true } : {}),
+    ...(asksToOrphan(source) ? { orphan: true } : {}),
   });
   const kind: CopiedKind<AnyObject> = {
     resource,
@@ -56,6 +57,7 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     content: (object) => fieldsOf(object),
     ...(fixed === undefined ? {} : { fixed }),
     isFrozen: ({ immutable }) => immutable === true,
+    isOneRun: type.spec.exclusive === true,
     // Another host's copies, of which this cluster is a member, are not this host's to give.
     sources: { labelSelector: `${WHOLE_KEY},!${HOST_LABEL}` },
     applied: {
@@ -92,14 +94,24 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
   return kind;
 }
 
+/** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */
+export function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+  return group === "" && (plural === "configmaps" || plural === "secrets");
+}
+
 /** Reports whether a copy was an object of the member's own before. */
 export function isAdopted(copy: KubeObject): boolean {
   return appliedTo(copy)?.adopted === true;
 }
 
-/** Reports whether a copy stays when its object is deleted. */
+/** Reports whether a copy stays when its object is deleted, as far as the copy's record says. */
 export function isOrphan(copy: KubeObject): boolean {
   return appliedTo(copy)?.orphan === true;
+}
+
+/** Reports whether the author of an object wants its copies to stay when it is deleted. */
+export function asksToOrphan({ metadata }: KubeObject): boolean {
+  return metadata?.annotations?.[ON_DELETE_ANNOTATION] === "orphan";
 }
 
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */

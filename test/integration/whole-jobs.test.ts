@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { DELEGATION_LABEL, HOST_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import type { Job, Stored } from "../../src/api/kubernetes.ts";
@@ -157,6 +158,26 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     const { status } = await hostJob(namespace, "Failed");
     expect(status?.conditions).toContainEqual(expect.objectContaining({ type: "Failed", reason: "DeletedInMember" }));
     expect([await find(west, namespace), await find(east, namespace)]).toEqual([undefined, undefined]);
+  });
+
+  test("that two members refuse goes to each of them once, and its author is told of both", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    const spec = { template: template({ restartPolicy: "Never" }, stays("running")) } as NonNullable<Job["spec"]>;
+    for (const member of [west, east]) await member.create(jobs, { metadata: { name: "sum", namespace }, spec });
+    await create(namespace, {});
+    await eventuallyPasses(async () => {
+      const { items } = await host.list(events, { namespace });
+      const told = items.filter(({ reason }) => reason === "NotPlaced").map(({ message = "" }) => message);
+      expect(told.join()).toMatch(
+        /west: .*is there already.*east: .*is there already|east: .*west: .*is there already/,
+      );
+    });
+    const writes = async () => (await legationWrites(hostCluster(), namespace)).others;
+    const before = await writes();
+    expect(before.filter((write) => write === "patch jobs").length).toBeLessThanOrEqual(2);
+    await sleep(1_000);
+    expect(await writes()).toEqual(before);
   });
 
   test("gets its marks back when a client of the member removes them, and ends as it would have", async () => {

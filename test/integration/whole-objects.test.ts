@@ -411,6 +411,21 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
   });
 
+  test("stays in the member when it is deleted just after its author asked for that", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    const ref = { namespace, name: "one" };
+    await widget(namespace, { size: 1 }, WEST);
+    const { metadata } = await copyIn(west, namespace);
+    const annotate = (value: string | null) =>
+      ({ type: "merge", body: { metadata: { annotations: { "legation.dev/on-delete": value } } } }) as const;
+    await host.patch(widgets, ref, annotate("orphan"));
+    await kubectl(hostCluster(), ["delete", "widget/one", "-n", namespace, "--timeout=30s"]);
+    const left = await findWidget(west, namespace);
+    expect(left?.metadata.uid).toBe(metadata.uid);
+    expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+
   test("comes back when it is deleted or changed in the member", async () => {
     const namespace = await newNamespace();
     const { west } = clients();

@@ -6,6 +6,7 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { Marks } from "../../copies/kind.ts";
+import { isUsedByPods } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
@@ -136,7 +137,10 @@ export async function outlast<Key extends string, Answer>(
 export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "namespaces">): Promise<boolean> {
   const { member, resource, ref, object, signal } = wanted;
   const there = await findByList(member.client, resource, ref, signal);
-  if (there === undefined || isOfPodsAlone(there, object)) return false;
+  if (there === undefined) return false;
+  if (lacksWholeLabel(there, object)) {
+    return !isUsedByPods(resource) && (await markAgain(wanted, there)).type === "made";
+  }
   const known = await recognize(wanted, there);
   if (known.type === "refused") throw known.error;
   return known.type === "made" || (known.type === "found" && ownerOf(there)?.uid === ownerOf(object)?.uid);
@@ -157,15 +161,15 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     // An earlier create whose response was lost may have made the copy, and filled the quota that refuses this one.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined) {
-      return isOfPodsAlone(there, object) ? await markAgain(spec, there) : await recognize(spec, there);
+      return lacksWholeLabel(there, object) ? await markAgain(spec, there) : await recognize(spec, there);
     }
     if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", error };
   }
 }
 
-/** Reports whether a copy of a whole object would have the place of one that was made for pods. */
-function isOfPodsAlone(there: KubeObject, object: KubeObject): boolean {
+/** Reports whether a whole object's copy was made for pods alone, or lost its label by a client of the member. */
+function lacksWholeLabel(there: KubeObject, object: KubeObject): boolean {
   const isWhole = ({ metadata }: KubeObject): boolean => metadata?.labels?.[WHOLE_KEY] !== undefined;
   return isWhole(object) && !isWhole(there) && ownerOf(there)?.uid === ownerOf(object)?.uid;
 }

@@ -175,7 +175,7 @@ export class WholeJobController {
       job,
       places,
       ...(shares === undefined ? { isUnreadable: true } : {}),
-      ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job) }),
+      ...(isPlaced || isFinished(job) ? {} : { choice: this.#choiceFor(job, places) }),
       ...(sent === undefined ? {} : { sent }),
       ...(held === undefined ? {} : { held }),
     };
@@ -207,10 +207,13 @@ export class WholeJobController {
     };
   }
 
-  #choiceFor(job: Stored<Job>): NonNullable<Observed["choice"]> {
+  #choiceFor(job: Stored<Job>, places: readonly Place[]): NonNullable<Observed["choice"]> {
     const { rules, registry } = this.#options;
     const candidates = registry.members().map((member) => member.candidate());
-    const choice = choiceFor(job, { rules, candidates, unread: (member) => this.#unread(member) });
+    const mayMoveTo = (name: string): boolean => places.length > 0 && places.every(({ member }) => member !== name);
+    const unread = (name: string): string | undefined =>
+      this.#unread(name) ?? (mayMoveTo(name) ? this.#refusedBy(name, job) : undefined);
+    const choice = choiceFor(job, { rules, candidates, unread });
     if ("problem" in choice) return { fitting: [], why: choice.problem };
     const { ranking, preferences } = choice;
     const fitting = mayHave(ranking);
@@ -223,6 +226,15 @@ export class WholeJobController {
     const reason = this.#copier.copies.failing(member);
     const remedy = "if this lasts, let it join again, since an earlier version was not given access to Jobs";
     return `its Jobs cannot be read yet${reason === undefined ? "" : ` (${reason})`}; ${remedy}`;
+  }
+
+  /** Returns why the member refused the Job a while ago: without this, a Job that two members refuse would go to and fro. */
+  #refusedBy(name: string, job: Stored<Job>): string | undefined {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return undefined;
+    const { refusal, refusedUntil = 0 } = this.#copier.standing(member, this.#copier.nameOf(KIND, job));
+    const isRefused = refusal?.isUncertain === false && this.#options.clock.now() < refusedUntil;
+    return isRefused ? refusal.message : undefined;
   }
 
   /** Asks the host whether the Job of a copy is gone, or has another member. Returns for how long the copy stays; ms. */

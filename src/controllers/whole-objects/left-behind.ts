@@ -45,16 +45,20 @@ const definitions: Resource<KubeObject> = {
 
 /**
  * Reports whether a copy's source went with its CustomResourceDefinition, by one mistake on the host perhaps: the definition is being
- * deleted, or came back later than the copy was made. Rejects with KubeError.
+ * deleted, or came back later than the copy was made. `isOfFound`: the source is still there. Rejects with KubeError.
  */
-export async function isDefinitionLost(host: ClusterClient, { resource, copy, signal }: LeftBehind): Promise<boolean> {
+export async function isDefinitionLost(
+  host: ClusterClient,
+  { resource, copy, isOfFound, signal }: Omit<LeftBehind, "client"> & { readonly isOfFound: boolean },
+): Promise<boolean> {
   const { group, plural } = resource;
   if (!group.includes(".")) return false;
   const found = await host.find(definitions, { name: `${plural}.${group}` }, { signal });
   // APIs without a definition come from an aggregated API server.
   if (found === undefined) return false;
   const { deletionTimestamp, creationTimestamp = "" } = found.metadata;
-  return (
-    deletionTimestamp !== undefined || Date.parse(creationTimestamp) > Date.parse(copy.metadata.creationTimestamp ?? "")
-  );
+  if (deletionTimestamp !== undefined) return true;
+  // A source of the new definition took over the copy, and is deleted by its author.
+  if (isOfFound) return false;
+  return Date.parse(creationTimestamp) > Date.parse(copy.metadata.creationTimestamp ?? "");
 }

@@ -6,7 +6,16 @@ import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kub
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
-import { delegatedKind, isAdopted, isHeld, isOrphan, isWanted, recordedMember } from "../../copies/objects.ts";
+import {
+  asksToOrphan,
+  delegatedKind,
+  isAdopted,
+  isHeld,
+  isOrphan,
+  isUsedByPods,
+  isWanted,
+  recordedMember,
+} from "../../copies/objects.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
@@ -339,12 +348,14 @@ export class ObjectController {
     if (found === undefined) await this.#options.restoredHost.confirm(member.name, resource.plural, signal);
     const leave = { client: member.client, resource, copy, signal };
     const isDeleted = !isOfFound || isDeleting(found);
-    if (isAdopted(copy) || (isDeleted && (isOrphan(copy) || (await isDefinitionLost(host, leave))))) {
+    // The copy's record may be older than the object's last change.
+    const isOrphaned = isOfFound ? asksToOrphan(found) : isOrphan(copy);
+    if (isAdopted(copy) || (isDeleted && (isOrphaned || (await isDefinitionLost(host, { ...leave, isOfFound }))))) {
       await removeMarks(leave, ALL_MARKS);
       return KEPT_MS;
     }
     // Pods may use it, and the copier of what they use knows whether any does.
-    if (!OF_PODS.has(this.#type.metadata.name ?? "")) return undefined;
+    if (!isUsedByPods(resource)) return undefined;
     await removeMarks(leave, MARKS_OF_WHOLE);
     return KEPT_MS;
   }
@@ -357,9 +368,6 @@ export class ObjectController {
     return isWanted(found) && this.#exclusion(found, member) === undefined;
   }
 }
-
-// Pods use objects of these types, too.
-const OF_PODS: ReadonlySet<string> = new Set(["configmaps", "secrets"]);
 
 function isDeleting({ metadata }: Stored<AnyObject>): boolean {
   return metadata.deletionTimestamp !== undefined;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { type Holder, statusFrom } from "../../../src/copies/object-status.ts";
+import { conditionsOf, type Holder, statusFrom } from "../../../src/copies/object-status.ts";
 
 const EARLIER = "2026-01-01T00:00:00Z";
 const LATER = "2026-01-02T00:00:00Z";
@@ -92,5 +92,16 @@ describe("the status of an object in several members", () => {
     expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 7 })])).toEqual({ observedGeneration: 3 });
     expect(statusFrom(object(3), [seen, holder("east", { observedGeneration: 5 })])).toEqual({ observedGeneration: 2 });
     expect(statusFrom(object(3), [seen, holder("east")])).toEqual({ observedGeneration: 0 });
+  });
+
+  test("has a condition of the host's generation only when every member has the condition", () => {
+    const seen = { conditions: [condition("True", { observedGeneration: 7 })] };
+    const generationIn = (other: object | undefined): unknown => {
+      const status = statusFrom(object(3), [holder("west", seen), holder("east", other)]);
+      return conditionsOf(status)?.map(({ observedGeneration }) => observedGeneration);
+    };
+    expect(generationIn(seen)).toEqual([3]);
+    expect(generationIn(undefined)).toEqual([0]);
+    expect(generationIn({ conditions: [] })).toEqual([0]);
   });
 });

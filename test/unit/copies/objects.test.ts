@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { toCopy } from "../../../src/copies/kind.ts";
+import { driftOf, toCopy } from "../../../src/copies/kind.ts";
 import { delegatedKind } from "../../../src/copies/objects.ts";
 
 const HOST = { id: "host-1", name: "home" };
@@ -53,6 +53,17 @@ describe("the copy of a whole object", () => {
   ])("%s is in step: %s", (_, inStep, written, there) => {
     const object = source(written);
     expect(kind.applied?.isInStep(stored(toCopy(kind, object, HOST), there), object)).toBe(inStep);
+  });
+
+  test.each([
+    [true, "immutable"],
+    [false, "content"],
+  ] as const)("of an earlier object is replaced where it runs something: %s", (exclusive, expected) => {
+    const its = kindOf({ ...WIDGETS, spec: { ...WIDGETS.spec, exclusive } });
+    const before = source({ spec: { size: 1 } });
+    const object = { ...before, metadata: { ...before.metadata, uid: "u2" } };
+    const comparison = { source: object, host: HOST, sameContent: true };
+    expect(driftOf(its, stored(toCopy(its, before, HOST)), comparison)).toBe(expected);
   });
 
   test("is not in step when its source has lost a field, which the member's API server has to remove", () => {

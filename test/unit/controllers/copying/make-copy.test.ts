@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
-import { makeCopy } from "../../../../src/controllers/copying/writer.ts";
+import { findCopy, makeCopy } from "../../../../src/controllers/copying/writer.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
 import type { KubeErrorCode } from "../../../../src/kube/errors.ts";
@@ -111,5 +111,29 @@ describe("the result of a copy's create", () => {
 
   test("is an error without a response", async () => {
     await expect(made("AnswerLost", copy)).rejects.toMatchObject({ code: "AnswerLost" });
+  });
+});
+
+describe("a copy that lost the label of whole objects", () => {
+  const whole = { labels: { "legation.dev/whole": "true" }, annotations: {} };
+  const marks = copyMetadata(source, HOST);
+  const object = { metadata: { ...marks, labels: { ...marks.labels, ...whole.labels } } };
+
+  test.each([
+    ["a ConfigMap, which pods may use", configMaps, false],
+    ["a custom resource", { ...configMaps, group: "example.com", plural: "widgets", kind: "Widget" }, true],
+  ] as const)("counts as there, and gets it back, for %s: %s", async (_, resource, expected) => {
+    const patches: Patch[] = [];
+    const client = fakeClient({
+      list: (async () => ({ items: [copy] })) as never,
+      patch: async (_resource, _ref, patch) => {
+        patches.push(patch);
+        return {} as never;
+      },
+    });
+    const ref = { namespace: "team", name: "settings" };
+    const wanted = { member: { client }, resource, ref, object, hostId: HOST.id, signal: new AbortController().signal };
+    expect(await findCopy(wanted as never)).toBe(expected);
+    expect(patches).toHaveLength(expected ? 1 : 0);
   });
 });

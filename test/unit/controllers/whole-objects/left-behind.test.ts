@@ -1,0 +1,20 @@
+import { expect, test } from "vitest";
+import { isDefinitionLost } from "../../../../src/controllers/whole-objects/left-behind.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const [EARLIER, LATER] = ["2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"];
+const WIDGETS = { group: "example.com", version: "v1", plural: "widgets", kind: "Widget", namespaced: true };
+
+test.each<[string, boolean, object | undefined, boolean]>([
+  ["an object that its author deletes", false, { creationTimestamp: EARLIER }, true],
+  ["an object that is gone", false, { creationTimestamp: EARLIER }, false],
+  ["an object whose definition is being deleted", true, { creationTimestamp: EARLIER, deletionTimestamp: LATER }, true],
+  ["an object that went with an earlier definition", true, { creationTimestamp: LATER }, false],
+  ["an object that its author gave anew with the definition, and deletes", false, { creationTimestamp: LATER }, true],
+  ["an object of an aggregated API", false, undefined, false],
+])("%s went with its definition: %s", async (_, expected, definition, isOfFound) => {
+  const host = fakeClient({ find: (async () => definition && { metadata: definition }) as never });
+  const copy = { metadata: { name: "one", uid: "m1", resourceVersion: "1", creationTimestamp: EARLIER } };
+  const { signal } = new AbortController();
+  expect(await isDefinitionLost(host, { resource: WIDGETS, copy, isOfFound, signal })).toBe(expected);
+});
