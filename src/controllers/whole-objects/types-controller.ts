@@ -38,7 +38,7 @@ export class TypesController {
   readonly #types: Reflector<DelegatedType>;
   readonly #running = new Map<
     ObjectKey,
-    { readonly spec: DelegatedType["spec"]; readonly controller: ObjectController }
+    { readonly type: Stored<DelegatedType>; readonly controller: ObjectController }
   >();
   readonly #stopping = new Set<Promise<void>>();
   readonly #loop: Controller<ObjectKey, Observed, Action>;
@@ -97,10 +97,10 @@ export class TypesController {
 
   #run(key: ObjectKey, type: Stored<DelegatedType>): ObjectController {
     const running = this.#running.get(key);
-    if (running !== undefined && jsonEqual(running.spec, type.spec)) return running.controller;
+    if (running !== undefined && isSameType(running.type, type)) return running.controller;
     this.#end(key);
     const controller = new ObjectController(type, { ...this.#options, onChange: () => this.#later(key) });
-    this.#running.set(key, { spec: type.spec, controller });
+    this.#running.set(key, { type, controller });
     controller.start();
     return controller;
   }
@@ -156,6 +156,11 @@ export class TypesController {
     }
     return changed;
   }
+}
+
+/** A type that was deleted and created anew is another one: the controller of the first has retired. */
+function isSameType(one: Stored<DelegatedType>, other: Stored<DelegatedType>): boolean {
+  return one.metadata.uid === other.metadata.uid && jsonEqual(one.spec, other.spec);
 }
 
 function releaseOf(type: Stored<DelegatedType>): Extract<Action, { readonly type: "patch" }> {
