@@ -2,11 +2,14 @@ import { expect, onTestFinished, test } from "vitest";
 import type { AnyObject, DelegatedType } from "../../../../src/api/delegated-type.ts";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { TypesController } from "../../../../src/controllers/whole-objects/types-controller.ts";
+import { toCopy } from "../../../../src/copies/kind.ts";
+import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
+import { HOST } from "../../../support/builders/claim.ts";
 import { kubeError } from "../../../support/builders/kube-error.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { surroundings } from "../fleet.ts";
+import { answeringMember, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 const spec = { group: "example.com", version: "v1", kind: "Widget", plural: "widgets" };
@@ -62,3 +65,55 @@ test("follows the objects of a type that was deleted and created anew while the 
   await clock.advance(60_000);
   expect(patched.join()).toContain('widgets {"metadata":{"resourceVersion":"1","finalizers":["legation.dev/whole"]}}');
 });
+
+test.each([
+  [
+    "is deleted",
+    "its copy had said that it stays",
+    { from: { "legation.dev/on-delete": "orphan" }, to: {} },
+    "delete one",
+  ],
+  ["stays", "its copy knew", { from: {}, to: { "legation.dev/on-delete": "orphan" } }, "patch one"],
+] as const)(
+  "a copy %s as its object said last, when that is deleted before %s",
+  async (_, __, { from, to }, expected) => {
+    const clock = new FakeClock();
+    const deleting = { deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: ["legation.dev/whole"] };
+    const object = { ...widget, metadata: { ...widget.metadata, ...deleting, annotations: to } };
+    const made = toCopy(
+      delegatedKind(type("1"), (text) => text),
+      { ...widget, metadata: { ...widget.metadata, annotations: from } },
+      HOST,
+    );
+    const copy = { ...made, metadata: { ...made.metadata, uid: "m1", resourceVersion: "5" } };
+    const host = quietClient([], {
+      list: (async ({ plural }: Resource<KubeObject>) => ({
+        items: plural === "delegatedtypes" ? [type("1")] : [object],
+        resourceVersion: "1",
+        size: 0,
+      })) as never,
+      find: async () => undefined,
+      patch: async () => ({ metadata: {} }) as never,
+    });
+    const writes: string[] = [];
+    const note =
+      (verb: string) =>
+      async (_resource: unknown, { name }: { name: string }) => {
+        writes.push(`${verb} ${name}`);
+        return { metadata: {} };
+      };
+    const client = quietClient([copy], { patch: note("patch") as never, delete: note("delete") as never });
+    const candidate = () => ({ name: "west", labels: {} });
+    const west = answeringMember("west", client, { candidate });
+    const controller = new TypesController({
+      ...(surroundings([west], clock) as object),
+      host,
+      rules: { parse: () => ({ ok: true, placement: {} }), namespaceLabels: () => ({}) },
+      restoredHost: {},
+    } as never);
+    onTestFinished(() => controller.stop());
+    controller.start();
+    await clock.advance(1_000);
+    expect(writes.at(0)).toBe(expected);
+  },
+);
