@@ -20,9 +20,11 @@ import {
   WHOLE_VALUE,
 } from "../src/api/keys.ts";
 import { objectOverrideProblems } from "../src/api/object-overrides.ts";
+import { isOfServices } from "../src/api/service-fields.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { readAnnotations } from "./read-annotations.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
+import { serviceProblems, takingBackProblem, withLoadBalancerClass } from "./whole-services.ts";
 
 /** Returns the DelegatedType of a group and kind; `unknown` while they are not read. */
 export type FindType = (group: string, kind: string) => DelegatedType | "none" | "unknown";
@@ -38,30 +40,37 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /** Marks an object that members get as it is, and one that they are not to have any more. */
-export function mutateObject({ object, oldObject, kind }: AdmissionRequest, find: FindType): Verdict {
+export function mutateObject({ object, oldObject, kind, namespace }: AdmissionRequest, find: FindType): Verdict {
   if (object === undefined) return allowed();
   if (object.metadata.deletionTimestamp !== undefined) return keepLabel(object, oldObject);
   const wasAsking = oldObject !== undefined && asks(oldObject);
   const type = find(kind.group, kind.kind);
-  if (!asks(object)) return unmarked(object, managerOf(type));
+  if (!asks(object)) return unmarked(object, type);
   const isServed = typeof type === "object" && type.metadata.deletionTimestamp === undefined;
   // An object from before keeps its annotation when its type goes.
   if (!isServed) return wasAsking ? allowed() : denied([notServed(kind, type)]);
   const { managedBy } = type.spec;
-  // The type may have changed since the author wrote the overrides.
-  const known = oldObject !== undefined && wasAsking ? objectOverrideProblems(oldObject, type) : [];
-  const misfits = objectOverrideProblems(object, type).filter((problem) => !known.includes(problem));
+  // The type may have changed since the author wrote the object.
+  const known =
+    oldObject !== undefined && wasAsking ? contentProblems({ object: oldObject, oldObject, namespace }, type) : [];
+  const misfits = contentProblems({ object, oldObject, namespace }, type).filter((problem) => !known.includes(problem));
   if (wasAsking && sameAnnotations(object, oldObject)) {
     if (misfits.length > 0) return denied(misfits);
     // Others than its author change it, too: the garbage collector, controllers. An object that was not marked stays so.
-    return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, managedBy) : allowed();
+    return oldObject.metadata.labels?.[WHOLE_KEY] === WHOLE_VALUE ? marked(object, type) : allowed();
   }
   const problems = [...problemsOf(object, type), ...misfits, ...managerProblems({ object, oldObject }, managedBy)];
   if (problems.length > 0) return denied(problems);
-  return marked(object, managedBy);
+  return marked(object, type);
 }
 
-function marked(object: ReviewedObject, managedBy: string | undefined): Verdict {
+/** Returns why members cannot get the object as its author wrote it. */
+function contentProblems(change: Parameters<typeof serviceProblems>[0], type: DelegatedType): string[] {
+  return [...objectOverrideProblems(change.object, type), ...(isOfServices(type) ? serviceProblems(change) : [])];
+}
+
+function marked(object: ReviewedObject, type: DelegatedType): Verdict {
+  const { managedBy } = type.spec;
   const { labels, finalizers = [] } = object.metadata;
   const metadata = {
     ...object.metadata,
@@ -69,12 +78,8 @@ function marked(object: ReviewedObject, managedBy: string | undefined): Verdict 
     finalizers: finalizers.includes(WHOLE_FINALIZER) ? finalizers : [...finalizers, WHOLE_FINALIZER],
   };
   const whole = { ...object, metadata };
-  return patched(
-    fastJsonPatch.compare(
-      object,
-      managedBy === undefined ? whole : setAt(whole, pathOfPointer(managedBy), WHOLE_MANAGED_BY),
-    ),
-  );
+  const managed = managedBy === undefined ? whole : setAt(whole, pathOfPointer(managedBy), WHOLE_MANAGED_BY);
+  return patched(fastJsonPatch.compare(object, isOfServices(type) ? withLoadBalancerClass(managed) : managed));
 }
 
 /** Keeps the label of an object that is being deleted, by which the controller sees it. The API server takes no new finalizers. */
@@ -91,10 +96,6 @@ function sameAnnotations(object: ReviewedObject, oldObject: ReviewedObject): boo
   const ofLegation = ({ metadata: { annotations = {} } }: ReviewedObject): object =>
     Object.fromEntries(Object.entries(annotations).filter(([key]) => key.startsWith(`${GROUP}/`)));
   return jsonEqual(ofLegation(object), ofLegation(oldObject));
-}
-
-function managerOf(type: DelegatedType | "none" | "unknown"): string | undefined {
-  return typeof type === "object" ? type.spec.managedBy : undefined;
 }
 
 /** Returns why the object cannot be told to its controller on the host as Legation's. */
@@ -116,8 +117,11 @@ function managerProblems(
 }
 
 /** The controller takes the object back from members first, and then removes its finalizer and label. */
-function unmarked(object: ReviewedObject, managedBy: string | undefined): Verdict {
+function unmarked(object: ReviewedObject, type: DelegatedType | "none" | "unknown"): Verdict {
   const { labels = {}, finalizers = [] } = object.metadata;
+  const managedBy = typeof type === "object" ? type.spec.managedBy : undefined;
+  const problem = typeof type === "object" && isOfServices(type) ? takingBackProblem(object) : undefined;
+  if (problem !== undefined) return denied([problem]);
   if (
     managedBy !== undefined &&
     valueAt(object, pathOfPointer(managedBy)) === WHOLE_MANAGED_BY &&

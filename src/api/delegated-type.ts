@@ -73,11 +73,17 @@ const RESERVED = {
     "namespaces",
     "replicationcontrollers",
     "serviceaccounts",
-    "services",
   ],
   apps: ["controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"],
   batch: ["cronjobs", "jobs"],
+  "discovery.k8s.io": ["endpointslices"],
 } as const;
+const WHY_RESERVED: Readonly<Partial<Record<string, string>>> = {
+  batch: "Jobs run whole in members without a DelegatedType; a CronJob stays on the host, and its Jobs go to members",
+  "discovery.k8s.io": "members get the EndpointSlices of a Service without a selector with the Service; name services",
+};
+const OF_A_CONTROLLER =
+  "the host has a controller for this type, which cannot be told to leave an object alone; delegate its pods instead";
 
 const nameRule = {
   rule: "self.metadata.name == (self.spec.?group.orValue('') == '' ? self.spec.plural : self.spec.plural + '.' + self.spec.group)",
@@ -99,10 +105,7 @@ const reservedRules = [
   },
   ...Object.entries(RESERVED).map(([group, plurals]) => ({
     rule: `self.spec.?group.orValue('') != '${group}' || !(self.spec.plural in [${plurals.map((plural) => `'${plural}'`).join(", ")}])`,
-    message:
-      group === "batch"
-        ? "Jobs run whole in members without a DelegatedType; a CronJob stays on the host, and its Jobs go to members"
-        : "the host has a controller for this type, which cannot be told to leave an object alone; delegate its pods instead",
+    message: WHY_RESERVED[group] ?? OF_A_CONTROLLER,
   })),
 ];
 

@@ -2,8 +2,10 @@ import { type DelegatedType, keptFields } from "./delegated-type.ts";
 import { applyPatch } from "./json-patch.ts";
 import { OVERRIDES_ANNOTATION } from "./keys.ts";
 import { type Override, overrideApplies, parseObjectOverrides } from "./overrides.ts";
+import { isOfServices, withoutAllocated } from "./service-fields.ts";
 
 interface Annotated {
+  readonly [field: string]: unknown;
   readonly metadata: { readonly annotations?: Readonly<Record<string, string>> };
 }
 
@@ -16,7 +18,10 @@ interface LabelledMember {
 export type Overridden<T> = { readonly object: T } | { readonly problem: string };
 
 /** Returns the whole object with its author's overrides for a member. Those of namespaces are for pods. */
-export function overrideObject<T extends Annotated>(object: T, member: LabelledMember): Overridden<T> {
+export function overrideObject<T extends Pick<Annotated, "metadata">>(
+  object: T,
+  member: LabelledMember,
+): Overridden<T> {
   const overrides = overridesOf(object);
   if (overrides === undefined) return { object };
   return "problem" in overrides
@@ -36,10 +41,10 @@ export function objectOverrideProblems(object: Annotated, type: DelegatedType): 
     ];
   }
   const kept = overrides.flatMap((override, index) => keptProblems(override, index, type));
-  return kept.length > 0 ? kept : misfits(object, overrides);
+  return kept.length > 0 ? kept : misfits(isOfServices(type) ? withoutAllocated(object) : object, overrides);
 }
 
-function overridesOf({ metadata }: Annotated): ReturnType<typeof parseObjectOverrides> | undefined {
+function overridesOf({ metadata }: Pick<Annotated, "metadata">): ReturnType<typeof parseObjectOverrides> | undefined {
   const text = metadata.annotations?.[OVERRIDES_ANNOTATION];
   return text === undefined ? undefined : parseObjectOverrides(text);
 }
@@ -54,6 +59,11 @@ function keptProblems({ patch }: Override, index: number, type: DelegatedType): 
     return paths.flatMap((path) => {
       if (name === "secrets" && isIn(path, "/stringData")) {
         return [`${where}: "${path}": no cluster stores stringData; write the value in base64 inside /data/`];
+      }
+      if (isOfServices(type) && isIn(path, "/spec/externalIPs")) {
+        return [
+          `${where}: "${path}": members get no externalIPs, by which a Service takes traffic of others; remove the operation`,
+        ];
       }
       const field = keptFields(type).find((pointer) => isIn(path, pointer));
       return field === undefined

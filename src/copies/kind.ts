@@ -38,6 +38,8 @@ export interface CopiedKind<T extends KubeObject> {
   readonly fallback?: (refusedFields: readonly string[]) => Fallback<T> | undefined;
   /** Selects the sources that are read on the host. Default: all. */
   readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
+  /** Selects the copies among objects with their labels, which controllers of a member carry over. Default: all. */
+  readonly copies?: { readonly labelSelector: string };
   /** Removes the content of a copy before it is stored, of objects that may be as large as a megabyte. */
   readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
   /** Copies share their fields with other managers of the member. Default: their content is the source's alone. */
@@ -59,6 +61,8 @@ export interface AppliedKind<T extends KubeObject> {
   readonly isNew: (copy: Stored<T>) => boolean;
   /** Returns the fields of a copy that other managers own, as server-side apply names them. */
   readonly givenUp: (copy: Stored<T>) => readonly string[];
+  /** Reports whether a copy may be deleted, and made anew. */
+  readonly mayBeReplaced: (copy: Stored<T>) => boolean;
   /** Returns the marks by which an object of the member's own in the copy's place becomes the copy. Undefined if it does not. */
   readonly adoptionMarks: (source: Stored<T>) => Marks | undefined;
 }
@@ -120,15 +124,17 @@ export function driftOf<T extends KubeObject>(
   copy: Stored<T>,
   { source, host, sameContent }: Comparison<T>,
 ): Drift {
-  const { fixed, body, isFrozen, isOneRun, metadataMatters } = kind;
+  const { fixed, body, isFrozen, isOneRun, metadataMatters, applied } = kind;
   const owner = ownerOf(copy);
   const isOfAnother = owner !== undefined && owner.uid !== source.metadata.uid;
   if (isOfAnother && isOneRun === true) return "immutable";
-  if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return "immutable";
-  if (!sameContent) return isFrozen?.(copy) === true ? "immutable" : "content";
+  // The member's API server refuses the change of one that may not be replaced, and says why.
+  const immutable = applied?.mayBeReplaced(copy) === false ? "content" : "immutable";
+  if (fixed !== undefined && !jsonEqual(fixed(copy), fixed(body(source, host)))) return immutable;
+  if (!sameContent) return isFrozen?.(copy) === true ? immutable : "content";
   if (isOfAnother) return "content";
   // A copy in step has its source's labels and annotations, too.
-  if (kind.applied !== undefined) return "none";
+  if (applied !== undefined) return "none";
   if (wantedMetadata(copy, carried(kind, source), host) === undefined) return "none";
   return metadataMatters === true ? "content" : "metadata";
 }

@@ -13,10 +13,12 @@ import {
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import { resourceOfType } from "../api/resources.ts";
+import { addressOf } from "../api/service-fields.ts";
 import type { Resource } from "../kube/resources.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
 import { type CopiedKind, type Marks, toCopy } from "./kind.ts";
+import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts";
 
 /** The record of the last apply to a copy: its annotation legation.dev/applied. */
 export interface Applied {
@@ -34,17 +36,31 @@ export interface Applied {
 
 // Digests compare what the source itself says; marks of a host are the same for each source.
 const NO_HOST = { id: "", name: "" };
-const FIXED: Readonly<Record<string, (object: AnyObject) => unknown>> = {
-  secrets: ({ type = "Opaque" }) => type,
+
+/** Rules of a type beyond those of its DelegatedType. */
+interface TypeRules {
+  /** Returns fields that never change: a copy that differs in them is replaced. */
+  readonly fixed?: (object: AnyObject) => unknown;
+  /** Returns a copy's fields from those of its source. */
+  readonly fields?: (fields: AnyObject) => AnyObject;
+  readonly toApply?: (wanted: AnyObject, copy: Stored<AnyObject>) => AnyObject;
+  /** Returns annotations of a copy that stay, beside those that others wrote. */
+  readonly marks?: (copy: Stored<AnyObject>) => Readonly<Record<string, string>>;
+}
+
+const RULES: Readonly<Record<string, TypeRules>> = {
+  secrets: { fixed: ({ type = "Opaque" }) => type },
+  services: { fixed: addressOf, fields: serviceFields, toApply: serviceToApply, marks: serviceMarks },
 };
 
 /** Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text. */
 export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const resource = resourceOfType(type);
   const retained = keptFields(type);
-  const fixed = FIXED[type.metadata.name ?? ""];
+  const rules: TypeRules = RULES[type.metadata.name ?? ""] ?? {};
+  const { fixed, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
-    retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsOf(source));
+    retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
   const digestOf = (source: Stored<AnyObject>): string =>
     hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
   const appliedOf = (source: Stored<AnyObject>): Applied => ({
@@ -75,16 +91,23 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
       marks: (source) => marksOf({ ...appliedOf(source), created: true }),
       object: (copy, { source, host, givenUp }) => {
         const { uid, resourceVersion } = copy.metadata;
-        const { metadata = {}, ...fields } = without(toCopy(kind, source, host), givenUp);
+        const wanted = toCopy(kind, source, host);
+        const { metadata = {}, ...fields } = without(rules.toApply?.(wanted, copy) ?? wanted, givenUp);
         const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
         const { annotations } = marksOf({ ...appliedOf(source), ...adopted, givenUp });
         return {
           ...fields,
-          metadata: { ...metadata, annotations: { ...metadata.annotations, ...annotations }, uid, resourceVersion },
+          metadata: {
+            ...metadata,
+            annotations: { ...metadata.annotations, ...annotations, ...rules.marks?.(copy) },
+            uid,
+            resourceVersion,
+          },
         };
       },
       givenUp: (copy) => appliedTo(copy)?.givenUp ?? [],
       isNew: (copy) => appliedTo(copy)?.created === true,
+      mayBeReplaced: (copy) => !isAdopted(copy),
       adoptionMarks: (source) =>
         source.metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt"
           ? marksOf({ ...appliedOf(source), created: true, adopted: true })
@@ -96,7 +119,7 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
 
 /** Reports whether pods use objects of the resource, too: members may have a copy for them alone. */
 export function isUsedByPods({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
-  return group === "" && (plural === "configmaps" || plural === "secrets");
+  return group === "" && (plural === "configmaps" || plural === "secrets" || plural === "services");
 }
 
 /** Reports whether a copy was an object of the member's own before. */

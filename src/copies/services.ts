@@ -1,5 +1,6 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
+import { addressOf, mayBeCopied } from "../api/service-fields.ts";
 import { endpointSlices, services } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { copyMetadata, setField } from "./copy-metadata.ts";
@@ -16,8 +17,10 @@ type Copied =
   | "internalTrafficPolicy"
   | "trafficDistribution";
 
-/** The copied part of a Service's spec. */
-export type ServiceSpec = { [Field in Copied | "type" | "clusterIP"]?: Spec[Field] | undefined };
+/** The copied part of a Service's spec. Copies of whole Services, which may become pods', have `loadBalancerSourceRanges`, too. */
+export type ServiceSpec = {
+  [Field in Copied | "loadBalancerSourceRanges" | "type" | "clusterIP"]?: Spec[Field] | undefined;
+};
 
 type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
 
@@ -33,9 +36,8 @@ export interface ServiceObject extends KubeObject, SliceContent {
   addressType?: string;
 }
 
-const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
-// KEP-1645: names the imported Service, on what an implementation makes for it.
-const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
+/** Label: the Service of an EndpointSlice. */
+export const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
 const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 
@@ -51,17 +53,6 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
   );
 }
 
-/** Reports whether the object may be copied: each cluster has its own `kubernetes` Service, and its own imports. */
-export function mayBeCopied(object: Stored<KubeObject>): boolean {
-  const { namespace, name } = object.metadata;
-  return !(namespace === "default" && name === "kubernetes") && !isImported(object);
-}
-
-/** Reports whether an implementation of the Multi-Cluster Services API imported the object. */
-function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<KubeObject>): boolean {
-  return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
-}
-
 /** Returns the name of a slice's Service. */
 export function serviceOfSlice({ metadata }: KubeObject): string {
   return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
@@ -71,17 +62,19 @@ export function serviceOfSlice({ metadata }: KubeObject): string {
 const service: CopiedKind<ServiceObject> = {
   resource: services,
   body: (source, host) => {
-    const shape = shapeOf(source);
     const spec: ServiceSpec = {
-      type: shape === "ExternalName" ? shape : "ClusterIP",
-      clusterIP: shape === "Headless" ? "None" : undefined,
+      type: typeOf(source),
+      clusterIP: addressOf(source) === "Headless" ? "None" : undefined,
       ...serviceContent(inMember(source.spec ?? {}, host)),
     };
     return { spec };
   },
-  content: ({ spec = {} }) =>
-    Object.fromEntries(Object.entries(serviceContent(spec)).map(([field, value]) => [`/spec/${field}`, value])),
-  fixed: shapeOf,
+  content: ({ spec = {} }) => {
+    const { type = "ClusterIP", loadBalancerSourceRanges } = spec;
+    const content = { ...serviceContent(spec), type, loadBalancerSourceRanges };
+    return Object.fromEntries(Object.entries(content).map(([field, value]) => [`/spec/${field}`, value]));
+  },
+  fixed: addressOf,
   isCopied: mayBeCopied,
   // Each version of Kubernetes knows other values.
   fallback: (refusedFields) =>
@@ -104,6 +97,8 @@ const endpointSlice: CopiedKind<ServiceObject> = {
     return { ...source, metadata: { ...source.metadata, labels } };
   },
   isCopied: mayBeCopied,
+  // The member's controller carries a copy's labels over to the slices that it makes itself.
+  copies: { labelSelector: `${SLICE_MANAGER_LABEL}=${GROUP}` },
   // The host's controller makes one for every Service with a selector, and so does each member's.
   sources: { labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}` },
 };
@@ -114,10 +109,8 @@ export const SERVICES: Readonly<Record<"Service" | "EndpointSlice", CopiedKind<S
   EndpointSlice: endpointSlice,
 };
 
-/** Returns what of a Service the API server never changes. */
-function shapeOf({ spec }: ServiceObject): "ExternalName" | "Headless" | "ClusterIP" {
-  if (spec?.type === "ExternalName") return "ExternalName";
-  return spec?.clusterIP === "None" ? "Headless" : "ClusterIP";
+function typeOf(source: ServiceObject): "ExternalName" | "ClusterIP" {
+  return addressOf(source) === "ExternalName" ? "ExternalName" : "ClusterIP";
 }
 
 function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {

@@ -15,7 +15,7 @@ import type { ObjectName } from "./model.ts";
 /** The part of a kind's record that the watch of its copies needs. */
 export type WatchedKind<T extends KubeObject> = Pick<
   CopiedKind<T>,
-  "resource" | "knownByLabels" | "withoutContent" | "applied"
+  "resource" | "knownByLabels" | "copies" | "withoutContent" | "applied"
 >;
 
 export interface CopiesOptions<T extends KubeObject> {
@@ -101,13 +101,22 @@ export class Copies<T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(member: Member, kind: string, { resource, withoutContent, applied }: WatchedKind<T>): Reflector<T> {
+  #reflector(
+    member: Member,
+    kind: string,
+    { resource, copies, withoutContent, applied }: WatchedKind<T>,
+  ): Reflector<T> {
     const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
-    const ofWhole = applied === undefined ? "" : `,${WHOLE_KEY}`;
+    const labelSelector = [
+      `${HOST_LABEL}=${hostId}`,
+      `${COPY_LABEL}=${COPY_LABEL_VALUE}`,
+      ...(applied === undefined ? [] : [WHOLE_KEY]),
+      ...(copies === undefined ? [] : [copies.labelSelector]),
+    ].join(",");
     const reflector = new Reflector<T>({
       client: member.client,
       resource,
-      labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}${ofWhole}`,
+      labelSelector,
       ...(transform === undefined ? {} : { transform: (object) => transform(kind, object) }),
       ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE }),
       budget: member.memory,

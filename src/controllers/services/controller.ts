@@ -1,6 +1,8 @@
-import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION, WHOLE_KEY } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
+import { isHeld, isWanted } from "../../copies/objects.ts";
 import {
   hasSelector,
   isExported,
@@ -14,10 +16,11 @@ import { isBound, isTerminal } from "../../pods/pod-state.ts";
 import { memberOf } from "../../pods/proxy.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copier } from "../copying/copier.ts";
-import type { CopyRef, Source, Use } from "../copying/model.ts";
+import { type CopyKey, type CopyRef, copyKey, copyRef, type Source, type Use } from "../copying/model.ts";
 import type { PodCopier, PodCopierOptions } from "../copying/pod-copier.ts";
 import { PodsInMembers } from "../copying/pods-in-members.ts";
 import { isPreparedIn, type Needs, type Preparation } from "../delegation/decision/needs.ts";
+import { ObjectsInMembers } from "../whole-objects/object-in-member.ts";
 import { ExportController } from "./exports/controller.ts";
 import { WaitLimit } from "./wait-limit.ts";
 
@@ -32,6 +35,10 @@ export class ServiceController implements PodCopier {
   readonly #exports: ExportController;
   readonly #placements = new PodsInMembers();
   readonly #waitLimit: WaitLimit;
+  /** Copies of whole Services. Their EndpointSlices and exports are this controller's, as those of all others. */
+  readonly #ofWhole = new Set<CopyKey>();
+  /** A member has one copy of a whole Service, its pods' too. */
+  readonly #wholeServices = new ObjectsInMembers<ServiceObject>(withoutAllocated);
 
   constructor(options: PodCopierOptions) {
     this.#options = options;
@@ -51,10 +58,11 @@ export class ServiceController implements PodCopier {
       users: {
         areKnown: () => proxies.synced,
         use: (member, ref, source) => this.#use(member, ref, source),
-        anyNeeds: () => proxies.size > 0,
+        anyNeeds: () => this.#isNeeded(),
         sourceFor: (member, ref, source) => this.#sourceFor(member, ref, source),
         onCopy: (member, { kind, namespace, name }) => {
           if (kind !== SERVICE) return;
+          this.#noteWhole({ member, kind, namespace, name });
           this.#waitLimit.wake(namespace);
           this.#exports.onCopy(member, namespace, name);
           // EndpointSlices follow their Service's copy.
@@ -73,6 +81,11 @@ export class ServiceController implements PodCopier {
           for (const namespace of this.#placements.namespacesIn(member.name)) {
             for (const service of this.#servicesIn(namespace)) this.#enqueueIn(member.name, service);
           }
+          for (const ref of [...this.#ofWhole].map(copyRef)) {
+            const source = this.#copier.sources.of(ref);
+            if (ref.member === member.name && source.state === "present")
+              this.#enqueueSlices(ref.member, source.object);
+          }
         },
         onRead: () => {
           this.#waitLimit.wakeAll();
@@ -83,7 +96,9 @@ export class ServiceController implements PodCopier {
     this.#exports = new ExportController({
       ...options,
       copier: this.#copier,
-      hasPods: (member, namespace) => this.#placements.any(member, namespace),
+      counts: (member, namespace, name) =>
+        this.#placements.any(member, namespace) ||
+        this.#ofWhole.has(copyKey({ member, kind: SERVICE, namespace, name })),
     });
   }
 
@@ -101,6 +116,10 @@ export class ServiceController implements PodCopier {
   onMembers(): void {
     const members = this.#options.registry.members();
     this.#copier.onMembers();
+    for (const key of this.#ofWhole) {
+      if (this.#options.registry.member(copyRef(key).member) === undefined) this.#ofWhole.delete(key);
+    }
+    if (!this.#isNeeded()) this.#release();
     this.#waitLimit.follow(members);
     this.#exports.onMembers(members);
   }
@@ -127,7 +146,7 @@ export class ServiceController implements PodCopier {
       this.#waitLimit.forget(uid);
       const left = this.#placements.forget(uid);
       if (left !== undefined) this.#onLeft(left.member, left.namespace);
-      if (this.#options.proxies.size === 0) this.#release();
+      if (!this.#isNeeded()) this.#release();
       return;
     }
     this.#need();
@@ -178,6 +197,19 @@ export class ServiceController implements PodCopier {
     return services.every(isThere) ? "prepared" : "unprepared";
   }
 
+  #isNeeded(): boolean {
+    return this.#options.proxies.size > 0 || this.#ofWhole.size > 0;
+  }
+
+  #noteWhole(ref: CopyRef): void {
+    const member = this.#options.registry.member(ref.member);
+    const copy = member && this.#copier.copies.of(member, SERVICE, ref.namespace, ref.name);
+    if (copy?.metadata.labels?.[WHOLE_KEY] !== undefined) {
+      this.#ofWhole.add(copyKey(ref));
+      this.#need();
+    } else if (this.#ofWhole.delete(copyKey(ref)) && !this.#isNeeded()) this.#release();
+  }
+
   #need(): void {
     for (const kind of Object.keys(SERVICES)) this.#copier.sources.need(kind, "");
     this.#exports.need();
@@ -188,11 +220,25 @@ export class ServiceController implements PodCopier {
     this.#exports.release();
   }
 
-  /** A copy is made for its endpoints, or for any pod if it has no selector. */
-  #use(member: Member, { namespace }: CopyRef, source: Source<ServiceObject>): Use {
+  /** A copy is made for its endpoints, or for any pod if it has no selector. Slices of a whole Service go where it goes. */
+  #use(member: Member, { kind, namespace }: CopyRef, source: Source<ServiceObject>): Use {
+    const isOfWhole = kind === SLICE && source.state === "present" && this.#isOfWhole(member, source.object);
+    if (isOfWhole) return { demand: this.#isEnding(source.object) ? "kept" : "needed" };
     const isPlaced = this.#placements.any(member.name, namespace);
     if (isPlaced && source.state === "present" && this.#isWanted(member, source.object)) return { demand: "needed" };
     return { demand: isPlaced || member.delegates.liveIn(namespace) > 0 ? "kept" : "unused" };
+  }
+
+  #isOfWhole(member: Member, slice: Stored<ServiceObject>): boolean {
+    const { namespace = "" } = slice.metadata;
+    return this.#ofWhole.has(copyKey({ member: member.name, kind: SERVICE, namespace, name: serviceOfSlice(slice) }));
+  }
+
+  /** Reports whether the slice's Service is being deleted: its copy may be left to the member, with the slices that it has. */
+  #isEnding(slice: Stored<ServiceObject>): boolean {
+    const { namespace = "" } = slice.metadata;
+    const service = this.#copier.sources.of({ kind: SERVICE, namespace, name: serviceOfSlice(slice) });
+    return service.state === "present" && service.object.metadata.deletionTimestamp !== undefined;
   }
 
   #isWanted(member: Member, object: Stored<ServiceObject>): boolean {
@@ -205,13 +251,20 @@ export class ServiceController implements PodCopier {
 
   /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
   #sourceFor(member: Member, { kind, namespace }: CopyRef, source: Source<ServiceObject>): Source<ServiceObject> {
-    if (kind === SERVICE || source.state !== "present") return source;
+    if (source.state !== "present") return source;
+    if (kind === SERVICE) return this.#serviceFor(member, source.object);
     const name = serviceOfSlice(source.object);
     const service = this.#copier.sources.of({ kind: SERVICE, namespace, name });
     if (service.state !== "present") return service;
     // The member's own Service of that name must not get endpoints that its authors did not give it.
     if (this.#copier.copies.of(member, SERVICE, namespace, name) === undefined) return { state: "missing" };
     return hasSelector(service.object) ? { state: "missing" } : source;
+  }
+
+  #serviceFor(member: Member, object: Stored<ServiceObject>): Source<ServiceObject> {
+    // It waits for the copies of whole Services, and a new one for pods would outlive them.
+    if (object.metadata.deletionTimestamp !== undefined && isHeld(object)) return { state: "missing" };
+    return isWanted(object) ? this.#wholeServices.of(object, member.candidate()) : { state: "present", object };
   }
 
   #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {

@@ -2,6 +2,7 @@ import { jsonEqual } from "../../api/json.ts";
 import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { statusFrom } from "../../copies/object-status.ts";
 import { isHeld, isWanted } from "../../copies/objects.ts";
+import { serviceStatusFrom } from "../../copies/whole-services.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
@@ -103,11 +104,11 @@ function follow(observed: Observed, now: number): ObjectDecision | undefined {
 }
 
 function followStatus(observed: Observed, now: number): ObjectDecision | undefined {
-  const { object, places, sum, statusSentAt, held } = observed;
+  const { object, places, sum, isService = false, statusSentAt, held } = observed;
   const wanted = places.filter(({ excluded }) => excluded === undefined);
   // A new leader has not read all members yet. One that does not answer any more keeps the status that it had.
   if (wanted.some(({ isKnown }) => !isKnown)) return undefined;
-  const status = statusFrom(object, wanted, sum);
+  const status = isService ? serviceStatusFrom(object, wanted) : statusFrom(object, wanted, sum);
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
   const until = held && heldUntil(held, { write: STATUS, content: JSON.stringify(status), now });
   if (until !== undefined)

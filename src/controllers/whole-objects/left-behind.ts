@@ -1,15 +1,15 @@
-import type { AnyObject } from "../../api/delegated-type.ts";
-import { APPLIED_ANNOTATION, GROUP, WHOLE_KEY } from "../../api/keys.ts";
+import { APPLIED_ANNOTATION, GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import { SERVICE_NAME_LABEL, SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { endpointSlices, type Resource } from "../../kube/resources.ts";
 
 /** A copy in a member that is left behind there. */
 export interface LeftBehind {
   readonly client: ClusterClient;
-  readonly resource: Resource<AnyObject>;
-  readonly copy: Stored<AnyObject>;
+  readonly resource: Resource<KubeObject>;
+  readonly copy: Stored<KubeObject>;
   readonly signal: AbortSignal;
 }
 
@@ -33,6 +33,15 @@ export async function removeMarks(
     // The watch tells what has changed.
     if (!isKubeError(error, "Conflict", "NotFound")) throw error;
   }
+}
+
+/** Leaves the copied EndpointSlices of a Service without a selector with it. Rejects with KubeError. */
+export async function leaveSlices({ client, copy, signal }: LeftBehind): Promise<void> {
+  const { namespace = "", name, labels } = copy.metadata;
+  const { labelSelector: ofCopies } = SERVICES.EndpointSlice.copies ?? {};
+  const labelSelector = `${HOST_LABEL}=${labels?.[HOST_LABEL]},${SERVICE_NAME_LABEL}=${name},${ofCopies}`;
+  const { items } = await client.list(endpointSlices, { namespace, labelSelector, signal });
+  for (const slice of items) await removeMarks({ client, resource: endpointSlices, copy: slice, signal }, ALL_MARKS);
 }
 
 const definitions: Resource<KubeObject> = {

@@ -3,6 +3,7 @@ import type { ParsedPlacement } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import { isOfServices, withoutAllocated } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
@@ -16,6 +17,7 @@ import {
   isWanted,
   recordedMember,
 } from "../../copies/objects.ts";
+import { isExported } from "../../copies/services.ts";
 import { findByList } from "../../kube/list.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
@@ -28,7 +30,7 @@ import type { PodCopierOptions } from "../copying/pod-copier.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { ALL_MARKS, isDefinitionLost, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
+import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
 import type { Action, Observed } from "./model.ts";
 import { ObjectsInMembers } from "./object-in-member.ts";
 import {
@@ -63,7 +65,7 @@ export class ObjectController {
   readonly #statusSentAt = new Map<ObjectKey, number>();
   /** Since when each object's record of members is not as they are; epoch ms. */
   readonly #membersStaleSince = new Map<ObjectKey, number>();
-  readonly #inMembers = new ObjectsInMembers<AnyObject>();
+  readonly #inMembers: ObjectsInMembers<AnyObject>;
   #parsed = new WeakMap<Stored<AnyObject>, ParsedPlacement>();
   #isRetired = false;
 
@@ -71,6 +73,7 @@ export class ObjectController {
     this.#options = options;
     this.#type = type;
     this.#kind = delegatedKind(type, shortDigest);
+    this.#inMembers = new ObjectsInMembers(isOfServices(type) ? withoutAllocated : undefined);
     const { host, registry, recorder, clock, identity } = options;
     const { kind } = this.#kind.resource;
     const { name = kind } = type.metadata;
@@ -285,6 +288,7 @@ export class ObjectController {
       ...(choice === undefined ? {} : { choice }),
       places,
       sum: this.#type.spec.sum ?? [],
+      isService: isOfServices(this.#type),
       ...(statusSentAt === undefined ? {} : { statusSentAt }),
       ...(staleMembers === undefined ? {} : { staleMembers }),
       ...(held === undefined ? {} : { held }),
@@ -341,7 +345,9 @@ export class ObjectController {
     const { resource } = this.#kind;
     const found = await findByList(host, resource, ref, signal);
     const isOfFound = found !== undefined && found.metadata.uid === ownerOf(copy)?.uid;
-    if (isOfFound && this.#mayBeWanted(found, member)) return KEPT_MS;
+    if (isOfFound && this.#mayBeWanted(found, member)) {
+      return this.#copier.standing(member, ref).drift === "immutable" ? undefined : KEPT_MS;
+    }
     const isTakenBack = isOfFound && (isDeleting(found) || found.metadata.labels?.[WHOLE_KEY] === NOT_WHOLE_VALUE);
     if (!isTakenBack && this.#options.restoredHost.keeps(member.name, `a ${resource.kind}`, copy.metadata))
       return KEPT_MS;
@@ -351,11 +357,14 @@ export class ObjectController {
     // The copy's record may be older than the object's last change.
     const isOrphaned = isOfFound ? asksToOrphan(found) : isOrphan(copy);
     if (isAdopted(copy) || (isDeleted && (isOrphaned || (await isDefinitionLost(host, { ...leave, isOfFound }))))) {
+      if (isOfServices(this.#type)) await leaveSlices(leave);
       await removeMarks(leave, ALL_MARKS);
       return KEPT_MS;
     }
     // Pods may use it, and the copier of what they use knows whether any does.
     if (!isUsedByPods(resource)) return undefined;
+    // A deleted Service is no pod's any more. The copier of pods' Services removes an export first.
+    if (isDeleted && isOfServices(this.#type) && !isExported(copy)) return undefined;
     await removeMarks(leave, MARKS_OF_WHOLE);
     return KEPT_MS;
   }

@@ -21,6 +21,13 @@ interface Given<T extends KubeObject> {
 /** Whole objects with shares and overrides as members are given them, each version made once: the copier compares objects by identity. */
 export class ObjectsInMembers<T extends KubeObject> {
   readonly #given = new WeakMap<Stored<T>, Map<string, Given<T>>>();
+  readonly #ofAll = new WeakMap<Stored<T>, Stored<T>>();
+  readonly #toAll: (object: Stored<T>) => Stored<T>;
+
+  /** `toAll` returns an object as it is given to members without overrides. Default: as it is. */
+  constructor(toAll: (object: Stored<T>) => Stored<T> = (object) => object) {
+    this.#toAll = toAll;
+  }
 
   /** Returns the object with the member's share and its author's overrides for the member, or why they do not fit. */
   of(
@@ -29,11 +36,13 @@ export class ObjectsInMembers<T extends KubeObject> {
     { share, pointer = "" }: Partial<ShareOfObject> = {},
   ): Source<T> {
     const isOverridden = object.metadata.annotations?.[OVERRIDES_ANNOTATION] !== undefined;
-    if (!isOverridden && share === undefined) return { state: "present", object };
+    const ofAll = this.#ofAll.get(object) ?? this.#toAll(object);
+    this.#ofAll.set(object, ofAll);
+    if (!isOverridden && share === undefined) return { state: "present", object: ofAll };
     const known = this.#given.get(object) ?? new Map<string, Given<T>>();
     const before = known.get(name);
     if (before !== undefined && before.share === share && jsonEqual(before.labels, labels)) return before.source;
-    const ofMember = share === undefined ? object : setAt(object, pathOfPointer(pointer), share);
+    const ofMember = share === undefined ? ofAll : setAt(ofAll, pathOfPointer(pointer), share);
     const overridden = overrideObject(ofMember, { name, labels });
     const source: Source<T> =
       "problem" in overridden

@@ -179,7 +179,7 @@ describe("a member that answers again", () => {
         host: fakeClient({}),
         hostId: "host-id",
         exportOf: () => ({ state: "missing" }),
-        hasPods: () => false,
+        counts: () => false,
         clock,
         log,
       });

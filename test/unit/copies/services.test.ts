@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { EXPORTED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
+import { mayBeCopied } from "../../../src/api/service-fields.ts";
 import { toCopy } from "../../../src/copies/kind.ts";
 import {
   hasSelector,
   isExported,
-  mayBeCopied,
   SERVICES,
   type ServiceObject,
   type ServiceSpec,

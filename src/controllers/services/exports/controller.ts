@@ -15,7 +15,7 @@ import { Exports } from "./writer.ts";
 
 export interface ExportControllerOptions extends PodCopierOptions {
   readonly copier: Pick<Copier<ServiceObject>, "copies" | "standing" | "sources">;
-  readonly hasPods: (member: string, namespace: string) => boolean;
+  readonly counts: (member: string, namespace: string, name: string) => boolean;
 }
 
 const SERVICE = "Service";

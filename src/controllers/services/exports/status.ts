@@ -21,8 +21,8 @@ export interface ExportStatusOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
   readonly exportOf: (namespace: string, name: string) => ExportSource;
-  /** Reports whether the member has pods of the namespace. Reports of others do not count. */
-  readonly hasPods: (member: string, namespace: string) => boolean;
+  /** Reports whether the member has pods of the namespace, or the Service whole. Reports of others do not count. */
+  readonly counts: (member: string, namespace: string, name: string) => boolean;
 }
 
 type ExportKey = `${string}/${string}`;
@@ -90,7 +90,7 @@ export class ExportStatus {
   }
 
   #observe(key: ExportKey): ObservedExport | undefined {
-    const { exportOf, hasPods, hostId, clock } = this.#options;
+    const { exportOf, counts, hostId, clock } = this.#options;
     const [namespace = "", name = ""] = key.split("/");
     const source = exportOf(namespace, name);
     if (source.state !== "present") {
@@ -104,7 +104,7 @@ export class ExportStatus {
     this.#since.set(key, since);
     const reports = [...this.#watches].flatMap(([member, { store }]) => {
       const found = store.get(objectKey({ namespace, name }));
-      if (found === undefined || !isCopy(found, hostId) || !hasPods(member.name, namespace)) return [];
+      if (found === undefined || !isCopy(found, hostId) || !counts(member.name, namespace, name)) return [];
       return [{ member: member.name, conditions: found.status?.conditions ?? [] }];
     });
     return { exported: source.object, reports, since, last: [...(this.#last.get(key)?.values() ?? [])] };

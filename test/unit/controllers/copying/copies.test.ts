@@ -87,6 +87,12 @@ test("reads nothing of a member but this host's copies", async () => {
   expect(new Set(asked)).toEqual(new Set([`legation.dev/host=${HOST.id},legation.dev/copy=true`]));
 });
 
+test("reads no objects to which controllers of the member carry a copy's labels over, where its kind says so", async () => {
+  const kind = { resource: secrets, copies: { labelSelector: "made-by=legation.dev" } };
+  const { asked } = await following(inMember(ours), { kinds: new Map([["Secret", kind]]) });
+  expect(asked).toEqual([`legation.dev/host=${HOST.id},legation.dev/copy=true,made-by=legation.dev`]);
+});
+
 describe("the copies of a member", () => {
   test("are known when all of their kinds have been read", async () => {
     const { west, copies, read } = await following(inMember(ours));

@@ -46,7 +46,7 @@ export const anExportsStatus: Site = async (error) => {
     host: fakeClient({ patch: fail }),
     hostId: HOST.id,
     exportOf: () => ({ state: "present", object: exported }),
-    hasPods: () => true,
+    counts: () => true,
     clock,
     log,
   });

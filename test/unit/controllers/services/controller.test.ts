@@ -20,6 +20,10 @@ interface Clusters {
   readonly slices?: Objects;
   /** Copies of Services in `west`. */
   readonly copies?: Objects;
+  /** Copies of EndpointSlices in `west`. */
+  readonly sliceCopies?: Objects;
+  /** No pod of the namespace is on the host. */
+  readonly withoutPods?: boolean;
   /** Live delegates of the namespace in `west`. */
   readonly live?: number;
   /** The host's pods are known. */
@@ -47,7 +51,15 @@ function copyOf(source: Stored<ServiceObject>, metadata: object = {}) {
 }
 
 /** Returns a pod of `web` that is to go to `west`, and the writes there. */
-async function going({ services = [], slices = [], copies = [], live = 0, synced = true }: Clusters) {
+async function going({
+  services = [],
+  slices = [],
+  copies = [],
+  sliceCopies = [],
+  withoutPods = false,
+  live = 0,
+  synced = true,
+}: Clusters) {
   const clock = new FakeClock();
   const writes: string[] = [];
   const clientWith = (objects: Readonly<Record<string, Objects>>): ClusterClient => {
@@ -72,7 +84,7 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   };
   const proxies = new Store<Pod>();
   proxies.synced = synced;
-  const member = answeringMember("west", clientWith({ services: copies }), {
+  const member = answeringMember("west", clientWith({ services: copies, endpointslices: sliceCopies }), {
     delegates: { list: () => [], liveIn: () => live },
   });
   const controller = new ServiceController({
@@ -85,7 +97,8 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   controller.onMembers();
   const put = puttingInto(proxies, controller, clock);
   const proxy = proxyPod({ metadata: { namespace: "team", labels: { app: "web" } } });
-  await put(proxy);
+  if (withoutPods) await clock.advance(30_000);
+  else await put(proxy);
   return {
     clock,
     writes,
@@ -182,3 +195,48 @@ describe("a Service's copy", () => {
     expect([...new Set(writes)]).toEqual(expected);
   });
 });
+
+describe("a whole Service", () => {
+  const label = { "legation.dev/whole": "true" };
+  const deleted = { deletionTimestamp: "2024-01-01T00:00:00Z", finalizers: ["legation.dev/whole"] };
+  const whole = { ...db, metadata: { ...db.metadata, labels: label } };
+  const ending = { ...whole, metadata: { ...whole.metadata, ...deleted } };
+  const copy = copyOf(whole);
+  const wholeCopy = { ...copy, metadata: { ...copy.metadata, labels: { ...copy.metadata.labels, ...label } } };
+  const sliceCopy = { ...toCopy(SERVICES.EndpointSlice, slice, HOST), ...copyMetadataOf(slice) };
+
+  test.each<[string, Clusters, string[]]>([
+    [
+      "has its endpoints in the member without any pod",
+      { services: [whole], slices: [slice], copies: [wholeCopy] },
+      ["create endpointslices db-1"],
+    ],
+    ["has none there without a copy", { services: [whole], slices: [slice] }, []],
+    [
+      "keeps its endpoints while it is being deleted, since its copy may stay",
+      { services: [ending], slices: [slice], copies: [wholeCopy], sliceCopies: [sliceCopy] },
+      [],
+    ],
+    ["gets no further ones then", { services: [ending], slices: [slice], copies: [wholeCopy] }, []],
+    [
+      "leaves no endpoints behind in a member without its copy",
+      { services: [], slices: [slice], sliceCopies: [sliceCopy] },
+      ["delete endpointslices db-1"],
+    ],
+  ])("%s", async (_, clusters, expected) => {
+    const { writes } = await going({ ...clusters, withoutPods: true });
+    expect([...new Set(writes)]).toEqual(expected);
+  });
+
+  test("is not copied for pods any more while it is being deleted", async () => {
+    const { writes, prepare } = await going({ services: [ending] });
+    await prepare();
+    expect(writes).toEqual([]);
+  });
+});
+
+/** Returns the metadata of a copied slice in the member. */
+function copyMetadataOf(source: Stored<ServiceObject>): Stored<ServiceObject> {
+  const { metadata = {} } = toCopy(SERVICES.EndpointSlice, source, HOST);
+  return { metadata: { ...metadata, name: source.metadata.name, uid: "slice copy", resourceVersion: "3" } };
+}

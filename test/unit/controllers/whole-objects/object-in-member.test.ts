@@ -45,3 +45,12 @@ test("an override that does not fit is told, and gives the member no object", ()
     message: "legation.dev/overrides: [0].patch[0]: test /data/region: the object has another value there",
   });
 });
+
+test("an object is given to all members without the host's fields, and overrides come after", () => {
+  const inMembers = new ObjectsInMembers<AnyObject>(({ keep: _, ...rest }) => ({ ...rest, metadata: rest.metadata }));
+  const plain = { ...object(), keep: "host" };
+  expect(inMembers.of(plain, west)).toEqual({ state: "present", object: object() });
+  expect(inMembers.of(plain, west)).toMatchObject({ object: { data: { region: "none" } } });
+  const patch = [{ op: "add", path: "/keep", value: "west" }];
+  expect(inMembers.of({ ...object([{ patch }]), keep: "host" }, west)).toMatchObject({ object: { keep: "west" } });
+});

@@ -93,7 +93,7 @@ async function telling({ members, withPods = Object.keys(members), state = "pres
       state === "present" && `${namespace}/${name}` === "team/web"
         ? { state, object: shown }
         : { state: state === "present" ? "missing" : state },
-    hasPods: (member: string, namespace: string) => withPods.includes(member) && namespace === "team",
+    counts: (member: string, namespace: string) => withPods.includes(member) && namespace === "team",
     clock,
     log,
   } as never);
