@@ -17,7 +17,7 @@ const GENERATED_LABELS = [
 /** Selects the host's Jobs that run whole. */
 export const WHOLE_SELECTOR: string = `${WHOLE_KEY}=${WHOLE_VALUE}`;
 
-/** A Job that runs whole in a member. Its pod template never changes there: the API server refuses that once it has started. */
+/** A Job that runs whole in a member. */
 export const WHOLE_JOB: CopiedKind<Job> = {
   resource: jobs,
   isOneRun: true,
@@ -75,9 +75,34 @@ function specInMember(spec: JobSpec | undefined): JobSpec {
   return { ...rest, template: { ...template, metadata: { ...metadata, ...kept } } };
 }
 
-/** Returns the fields that the API server lets a running Job change (pkg/apis/batch/validation, validateJobSpecUpdate). */
+/** Reports whether the API server takes another pod template now (pkg/registry/batch/job, shouldAllowMutablePodTemplate). */
+export function takesTemplate({ spec, status }: Pick<Job, "spec" | "status">): boolean {
+  const hasEnded = status?.startTime === undefined || isMarkedTrue(status, "Suspended");
+  return spec?.suspend === true && hasEnded && (status?.active ?? 0) === 0;
+}
+
+/** Returns the fields of the pod template that a suspended Job may change (pkg/apis/batch/validation, validatePodTemplateUpdate). */
+export function templateFields(spec: JobSpec | undefined): Fields {
+  const { nodeSelector, affinity, tolerations, schedulingGates, ...pod } = spec?.template?.spec ?? { containers: [] };
+  const resources = (["containers", "initContainers"] as const).flatMap((list) =>
+    (pod[list] ?? []).map((container, index) => [
+      `/spec/template/spec/${list}/${index}/resources`,
+      container.resources,
+    ]),
+  );
+  return {
+    "/spec/template/spec/nodeSelector": nodeSelector,
+    "/spec/template/spec/affinity": affinity,
+    "/spec/template/spec/tolerations": tolerations,
+    "/spec/template/spec/schedulingGates": schedulingGates,
+    ...Object.fromEntries(resources),
+  };
+}
+
+/** Returns the fields that the API server lets a Job change (pkg/apis/batch/validation, validateJobSpecUpdate). */
 function changeable(spec: JobSpec | undefined): Fields {
   return {
+    ...templateFields(spec),
     "/spec/parallelism": spec?.parallelism,
     "/spec/completions": spec?.completions,
     "/spec/suspend": spec?.suspend,

@@ -102,7 +102,7 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     expect((await legationWrites(memberCluster("west"), namespace)).others).toEqual(["create jobs", "delete jobs"]);
   });
 
-  test("is suspended, resumed and given another parallelism in its member", async () => {
+  test("is suspended, resumed and given another parallelism and pod template in its member", async () => {
     const namespace = await newNamespace();
     const { host, west } = clients();
     const body = (spec: object) => ({ type: "merge", body: { spec } }) as const;
@@ -112,9 +112,11 @@ describe.concurrent("a Job with legation.dev/whole", () => {
     );
     const client = member === "west" ? west : clients().east;
     await hostJob(namespace, "Suspended");
-    await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: false, parallelism: 3 }));
+    // As Kueue does.
+    const template = { spec: { nodeSelector: { "kubernetes.io/os": "linux" } } };
+    await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: false, parallelism: 3, template }));
     await eventuallyPasses(async () => expect((await find(host, namespace))?.status).toMatchObject({ active: 3 }));
-    expect((await copyIn(client, namespace)).spec).toMatchObject({ suspend: false, parallelism: 3 });
+    expect((await copyIn(client, namespace)).spec).toMatchObject({ suspend: false, parallelism: 3, template });
     await host.patch(jobs, { namespace, name: "sum" }, body({ suspend: true }));
     await eventuallyPasses(async () => expect((await client.list(pods, { namespace })).items).toEqual([]));
     await hostJob(namespace, "Suspended");

@@ -1,6 +1,6 @@
 import { type Job, type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isDivided, type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { type JobShare, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
 import { isFinished, WHOLE_JOB } from "../../copies/jobs.ts";
 import { findByList } from "../../kube/list.ts";
 import { jobs } from "../../kube/resources.ts";
@@ -17,9 +17,8 @@ import type { ControllerEvents } from "../events.ts";
 import type { RestoredHost } from "../restored-host.ts";
 import { choiceFor, type JobRules, mayHave } from "./choice.ts";
 import { decide } from "./decide.ts";
-import { afterResumption } from "./division.ts";
 import { Executor } from "./execute.ts";
-import { demandFor, isWantedIn, JobsInMembers } from "./job-in-member.ts";
+import { demandFor, forCopy, isWantedIn, JobsInMembers } from "./job-in-member.ts";
 import { type Action, LOOK_AGAIN_MS, type Observed, type Place } from "./model.ts";
 
 export interface WholeJobOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
@@ -149,8 +148,8 @@ export class WholeJobController {
     const job = source.object;
     if (!isWantedIn(job, member.name)) return { state: "missing" };
     const given = this.#inMembers.of(job, member.candidate());
-    if (given.state !== "present" || !isDivided(job)) return given;
-    const object = afterResumption(given.object, this.#copier.copies.of(member, KIND, namespace, name));
+    if (given.state !== "present") return given;
+    const object = forCopy(given.object, this.#copier.copies.of(member, KIND, namespace, name));
     return object === given.object ? given : { state: "present", object };
   }
 

@@ -1,12 +1,12 @@
 import { problemsText } from "../../api/annotations.ts";
 import { jsonEqual } from "../../api/json.ts";
 import type { Job, Stored } from "../../api/kubernetes.ts";
-import { isFailing, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
-import { hasStarted, isFinished, isLost } from "../../copies/jobs.ts";
+import { isDivided, isFailing, membersOfJob, sharesOf } from "../../copies/job-shares.ts";
+import { hasStarted, isFinished, isLost, takesTemplate, templateFields } from "../../copies/jobs.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import type { Demand, Source } from "../copying/model.ts";
 import { type JobRules, podOf, podSpecIn } from "./choice.ts";
-import { jobOfShare } from "./division.ts";
+import { afterResumption, jobOfShare } from "./division.ts";
 
 interface Given {
   readonly candidate: Candidate;
@@ -54,6 +54,15 @@ export class JobsInMembers {
     const template = { ...job.spec.template, spec: given.spec };
     return { state: "present", object: { ...job, spec: { ...job.spec, template } } };
   }
+}
+
+/** Returns the Job as a member with this copy takes it: with another pod template only while the copy may have one. */
+export function forCopy(job: Stored<Job>, copy: Stored<Job> | undefined): Stored<Job> {
+  if (copy?.spec === undefined || job.spec === undefined) return job;
+  const given = isDivided(job) ? afterResumption(job, copy) : job;
+  const { spec = job.spec } = given;
+  if (takesTemplate(copy) || jsonEqual(templateFields(spec), templateFields(copy.spec))) return given;
+  return { ...given, spec: { ...spec, template: copy.spec.template } };
 }
 
 /** Returns the earlier object where both are alike: the copier compares each object once. */

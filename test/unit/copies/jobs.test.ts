@@ -1,10 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { Job, Stored } from "../../../src/api/kubernetes.ts";
-import { WHOLE_JOB } from "../../../src/copies/jobs.ts";
-import { driftOf, toCopy } from "../../../src/copies/kind.ts";
+import { takesTemplate, WHOLE_JOB } from "../../../src/copies/jobs.ts";
+import { copyPatch, driftOf, toCopy } from "../../../src/copies/kind.ts";
 
 const HOST = { id: "host-id", name: "host" };
 const GENERATED = { "batch.kubernetes.io/controller-uid": "u1", "controller-uid": "u1", "job-name": "sum" };
+
+const AT = "2026-01-01T00:00:00Z";
+const SUSPENDED = { type: "Suspended", status: "True" };
 
 function job(spec: object = {}, metadata: object = {}): Stored<Job> {
   return {
@@ -55,6 +58,39 @@ describe("the copy of a whole Job", () => {
   test("is changed when the parallelism differs", () => {
     expect(drift(stored(job()), job())).toBe("none");
     expect(drift(stored(job(), { parallelism: 9 }), job())).toBe("content");
+  });
+
+  test("is changed when fields of the pod template differ that a suspended Job may change", () => {
+    const template = (spec: object): object => ({
+      template: { metadata: { labels: GENERATED }, spec: { containers: [{ name: "main", resources: {} }], ...spec } },
+    });
+    const before = job({ suspend: true, ...template({ tolerations: [{ operator: "Exists" }] }) });
+    const limits = [{ name: "main", resources: { limits: { cpu: "1" } } }];
+    const source = job({ suspend: true, ...template({ nodeSelector: { zone: "a" }, containers: limits }) });
+    const patch = copyPatch(WHOLE_JOB, stored(before), { source, host: HOST, sameContent: false });
+    expect(patch.filter((operation) => JSON.stringify(operation).includes("/spec/"))).toEqual([
+      { op: "add", path: "/spec/template/spec/nodeSelector", value: { zone: "a" } },
+      { op: "add", path: "/spec/template/spec/tolerations", value: null },
+      { op: "add", path: "/spec/template/spec/containers/0/resources", value: { limits: { cpu: "1" } } },
+    ]);
+  });
+
+  test.each<[string, Job, boolean]>([
+    ["a suspended Job that has never started", { spec: { suspend: true, template: {} } }, true],
+    [
+      "a Job that is suspended again",
+      { spec: { suspend: true, template: {} }, status: { startTime: AT, conditions: [SUSPENDED] } },
+      true,
+    ],
+    ["a Job whose pods have not ended", { spec: { suspend: true, template: {} }, status: { active: 1 } }, false],
+    [
+      "a Job that is about to be suspended",
+      { spec: { suspend: true, template: {} }, status: { startTime: AT } },
+      false,
+    ],
+    ["a Job that runs", { spec: { template: {} }, status: { startTime: AT } }, false],
+  ])("takes another pod template or not: %s", (_, copy, expected) => {
+    expect(takesTemplate(copy)).toBe(expected);
   });
 
   test("is replaced when an earlier Job had the name", () => {

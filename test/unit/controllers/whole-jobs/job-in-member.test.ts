@@ -1,7 +1,7 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parsePlacement } from "../../../../src/api/annotations.ts";
 import type { Job, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { JobsInMembers } from "../../../../src/controllers/whole-jobs/job-in-member.ts";
+import { forCopy, JobsInMembers } from "../../../../src/controllers/whole-jobs/job-in-member.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 
 const OVERRIDES = '[{"clusterSelector": "gpu", "patch": [{"op": "add", "path": "/spec/nodeSelector", "value": {}}]}]';
@@ -34,4 +34,40 @@ test("a Job is computed once for a member, and anew when its labels change", () 
     object: { spec: { template: { spec: { nodeSelector: {} } } } },
   });
   expect(parsed).toBe(3);
+});
+
+describe("a Job that is sent to a member with a copy", () => {
+  const SUSPENDED = { type: "Suspended", status: "True" };
+  const withSelector = (zone: string, suspend: boolean, status: Job["status"] = {}): Stored<Job> => ({
+    ...job({ "legation.dev/cluster": "west" }),
+    spec: { suspend, template: { spec: { containers: [{ name: "main" }], nodeSelector: { zone } } } },
+    status,
+  });
+  const zoneOf = ({ spec }: Job): unknown => spec?.template.spec?.nodeSelector?.zone;
+
+  test.each<[string, Stored<Job>, Stored<Job>, string]>([
+    ["changes the pod template of a suspended copy", withSelector("b", true), withSelector("a", true), "b"],
+    ["changes it while it resumes the copy", withSelector("b", false), withSelector("a", true), "b"],
+    [
+      "leaves it as it is while the copy runs",
+      withSelector("b", true),
+      withSelector("a", false, { startTime: "2026-01-01T00:00:00Z", active: 1 }),
+      "a",
+    ],
+    [
+      "leaves it as it is while the copy's pods end",
+      withSelector("b", true),
+      withSelector("a", true, { active: 1, conditions: [SUSPENDED] }),
+      "a",
+    ],
+  ])("%s", (_, wanted, copy, zone) => {
+    const sent = forCopy(wanted, copy);
+    expect([zoneOf(sent), sent.spec?.suspend]).toEqual([zone, wanted.spec?.suspend]);
+  });
+
+  test("is the same object while nothing keeps a change back", () => {
+    const wanted = withSelector("a", false);
+    expect(forCopy(wanted, undefined)).toBe(wanted);
+    expect(forCopy(wanted, withSelector("a", false))).toBe(wanted);
+  });
 });
