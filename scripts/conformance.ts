@@ -11,14 +11,15 @@ import { SIDES, type SideName, startSide } from "../test/support/kubernetes-suit
 import { allSpecs, selected } from "../test/support/kubernetes-suite/specs.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
-const USAGE = `Kubernetes' own e2e suite on a plain cluster, and on a host whose every pod is delegated. Prints the specs that pass
-on the first and fail on the second, which must be those that docs/conformance.md lists.
+const USAGE = `Kubernetes' own e2e suite on a plain cluster, on a host whose every pod is delegated, and, of Jobs, on a host whose
+every Job runs whole in a member. Prints the specs that pass on the first and fail on another, which must be those that
+docs/conformance.md lists.
 
-  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated] [--minutes N]
+  npm run conformance -- [--focus RE] [--skip RE] [--side plain|delegated|whole] [--minutes N]
 
   --focus    only specs whose text matches, e.g. '\\[Conformance\\]'
   --skip     none whose text matches
-  --side     only one of the two; default: both, one after the other
+  --side     only one of the three; default: all, one after the other
   --minutes  ends what is under way after so long; the next call goes on from there
   --workers  processes of the suite at a time; default 4
   --again    runs also what has a result: "failed", what has not passed; "all", everything
@@ -42,7 +43,7 @@ const { values } = readOptions(USAGE, {
   list: { type: "boolean", default: false },
 });
 const sides = SIDES.filter((side) => values.side === undefined || values.side === side);
-if (sides.length === 0) refuse(USAGE, `--side must be ${SIDES.join(" or ")}, not "${values.side}".`);
+if (sides.length === 0) refuse(USAGE, `--side must be one of ${SIDES.join(", ")}, not "${values.side}".`);
 if (!AGAIN.includes(values.again)) refuse(USAGE, `--again must be failed or all, not "${values.again}".`);
 const workers = wholeNumber(USAGE, "workers", values.workers, 1, 32);
 const minutes = values.minutes === undefined ? undefined : wholeNumber(USAGE, "minutes", values.minutes, 1, 10_000);
@@ -103,18 +104,25 @@ async function runSide(name: SideName, specs: readonly string[], programs: Suite
   }
 }
 
-/** Runs both sides. Reports whether exactly the listed specs differ. */
+/** Runs the sides. Reports whether exactly the listed specs differ. */
 async function runAll(): Promise<boolean> {
   if (minutes !== undefined) setTimeout(stop, minutes * 60_000).unref();
-  for (const side of sides) await runSide(side, specs, programs);
-  const verdict = compare(results.of("plain"), results.of("delegated"), parseListed(readFileSync(PAGE, "utf8")));
-  show(verdict);
-  return verdict.unlisted.length + verdict.mended.length === 0;
+  for (const side of sides) await runSide(side, selected(all, selection, side), programs);
+  const page = readFileSync(PAGE, "utf8");
+  const compared = SIDES.filter((side) => side !== "plain").filter(
+    (side) => values.side === undefined || sides.includes(side),
+  );
+  const verdicts = compared.map((side) => {
+    const verdict = compare(results.of("plain"), results.of(side), parseListed(page, side));
+    show(side, verdict);
+    return verdict;
+  });
+  return verdicts.every(({ unlisted, mended }) => unlisted.length + mended.length === 0);
 }
 
-function show({ ran, passed, listed, unlisted, mended }: Verdict): void {
+function show(side: SideName, { ran, passed, listed, unlisted, mended }: Verdict): void {
   console.log(
-    `${ran} specs ended on both sides: ${passed.plain} passed on the plain cluster, ${passed.delegated} delegated`,
+    `${ran} specs ended on both sides: ${passed.plain} passed on the plain cluster, ${passed.compared} ${side}`,
   );
   console.log(
     `${listed.length} of the ${listed.length + unlisted.length} that passed on the plain cluster only are listed`,
@@ -133,6 +141,6 @@ const stop = (): void => stopping.abort();
 process.once("SIGINT", stop);
 process.once("SIGTERM", stop);
 const programs = await ensureSuite(say);
-const specs = selected(await allSpecs(programs.suite), selection);
-if (values.list) console.log(specs.join("\n"));
+const all = await allSpecs(programs.suite);
+if (values.list) console.log(selected(all, selection, values.side === "whole" ? "whole" : undefined).join("\n"));
 else process.exitCode = (await runAll()) ? 0 : 1;

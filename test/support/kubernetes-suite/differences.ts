@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { SpecResult } from "./results.ts";
+import type { ComparedSide } from "./sides.ts";
 
 /** A difference that stays, as docs/conformance.md lists it. */
 export interface Listed {
@@ -13,28 +14,29 @@ export interface Verdict {
   /** Specs that ended on both sides. */
   readonly ran: number;
   /** Specs that passed on each side. */
-  readonly passed: { readonly plain: number; readonly delegated: number };
+  readonly passed: { readonly plain: number; readonly compared: number };
   /** Differences that the list has. */
   readonly listed: readonly Listed[];
   /** Differences that the list lacks. */
   readonly unlisted: readonly SpecResult[];
-  /** Listed specs that passed delegated. */
+  /** Listed specs that passed on the compared side. */
   readonly mended: readonly Listed[];
 }
 
 type BySpec = ReadonlyMap<string, SpecResult>;
 
-const HEADING = /^### Differences of the suite$/m;
+/** The headings in docs/conformance.md of each side's list. */
+const HEADINGS: Readonly<Record<ComparedSide, RegExp>> = {
+  delegated: /^### Differences of the suite$/m,
+  whole: /^### Differences of whole Jobs$/m,
+};
 const ENTRY = /^- `([^`]+)`: (\S.*)$/;
 const entry = z.tuple([z.string(), z.string(), z.string()]);
 
-/**
- * Reads the list in docs/conformance.md: items of the form "- `SPEC`: REASON" under the heading "Differences of the suite",
- * until the next heading.
- */
-export function parseListed(page: string): Listed[] {
-  const [, after] = page.split(HEADING);
-  if (after === undefined) throw new Error(`The page has no heading that matches ${HEADING}.`);
+/** Reads a side's list in docs/conformance.md: items of the form "- `SPEC`: REASON" under its heading, until the next one. */
+export function parseListed(page: string, side: ComparedSide): Listed[] {
+  const [, after] = page.split(HEADINGS[side]);
+  if (after === undefined) throw new Error(`The page has no heading that matches ${HEADINGS[side]}.`);
   const section = after.split(/^#/m)[0] ?? "";
   return section
     .split("\n")
@@ -47,25 +49,25 @@ export function parseListed(page: string): Listed[] {
     });
 }
 
-/** Returns the specs that passed on the plain cluster and did not delegated. */
-export function differences(plain: BySpec, delegated: BySpec): SpecResult[] {
-  return [...delegated.values()].filter(
+/** Returns the specs that passed on the plain cluster and did not on the other side. */
+export function differences(plain: BySpec, other: BySpec): SpecResult[] {
+  return [...other.values()].filter(
     ({ spec, outcome }) => outcome !== "passed" && plain.get(spec)?.outcome === "passed",
   );
 }
 
 /** Compares the results of the specs that ended on both sides with the list. */
-export function compare(plain: BySpec, delegated: BySpec, list: readonly Listed[]): Verdict {
-  const both = [...delegated.keys()].filter((spec) => plain.has(spec));
+export function compare(plain: BySpec, other: BySpec, list: readonly Listed[]): Verdict {
+  const both = [...other.keys()].filter((spec) => plain.has(spec));
   const passedOn = (side: BySpec): number => both.filter((spec) => side.get(spec)?.outcome === "passed").length;
-  const found = differences(plain, delegated);
+  const found = differences(plain, other);
   const specs = new Set(found.map(({ spec }) => spec));
   const reasons = new Set(list.map(({ spec }) => spec));
   return {
     ran: both.length,
-    passed: { plain: passedOn(plain), delegated: passedOn(delegated) },
+    passed: { plain: passedOn(plain), compared: passedOn(other) },
     listed: list.filter(({ spec }) => specs.has(spec)),
     unlisted: found.filter(({ spec }) => !reasons.has(spec)),
-    mended: list.filter(({ spec }) => delegated.get(spec)?.outcome === "passed"),
+    mended: list.filter(({ spec }) => other.get(spec)?.outcome === "passed"),
   };
 }

@@ -7,13 +7,17 @@ import { startClusters } from "../clusters/start.ts";
 import type { Cluster, ClusterOptions, Clusters } from "../clusters/types.ts";
 import { startLegation } from "../legation/start.ts";
 import { writeSuiteImages } from "./images.ts";
+import { joinedApi } from "./joined-api.ts";
 import type { SuitePrograms } from "./programs.ts";
 
-/** The clusters that the suite runs on: an ordinary one, and a host whose pods all run in a member. */
-export type SideName = "plain" | "delegated";
+/** The clusters that the suite runs on: an ordinary one, a host whose pods all run in a member, and one whose Jobs do. */
+export type SideName = "plain" | "delegated" | "whole";
+
+/** The sides that are compared with the ordinary cluster. */
+export type ComparedSide = Exclude<SideName, "plain">;
 
 /** The sides, in the order of the report. */
-export const SIDES: readonly SideName[] = ["plain", "delegated"];
+export const SIDES: readonly SideName[] = ["plain", "delegated", "whole"];
 
 /** A cluster that is ready for the suite. */
 export interface Side extends AsyncDisposable {
@@ -31,32 +35,38 @@ interface SideOptions {
 
 const DELEGATION = "legation.dev~1delegation";
 const OF_THE_SUITE = 'has(object.metadata.labels) && "e2e-framework" in object.metadata.labels';
+// A Job that has another manager goes on as its author wrote it.
+const RUNS_HERE = "!has(object.spec.managedBy) && !has(object.metadata.ownerReferences)";
+const WHOLE = 'Object{metadata: Object.metadata{annotations: {"legation.dev/whole": "true"}}}';
 
-/** Labels the namespaces of the suite as they are made, so that all their pods are delegated. */
-const POLICY = {
-  apiVersion: "admissionregistration.k8s.io/v1",
-  kind: "MutatingAdmissionPolicy",
-  metadata: { name: "delegate-the-suite" },
-  spec: {
-    matchConstraints: {
-      resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], operations: ["CREATE"], resources: ["namespaces"] }],
-    },
-    matchConditions: [{ name: "of-the-suite", expression: OF_THE_SUITE }],
-    reinvocationPolicy: "Never",
-    failurePolicy: "Fail",
-    mutations: [
-      {
-        patchType: "JSONPatch",
-        jsonPatch: { expression: `[JSONPatch{op: "add", path: "/metadata/labels/${DELEGATION}", value: "all"}]` },
+interface Policy {
+  readonly name: string;
+  readonly rule: { readonly apiGroups: string[]; readonly apiVersions: string[]; readonly resources: string[] };
+  readonly condition: string;
+  readonly mutation: object;
+}
+
+/** Labels the namespaces of the suite as they are made. */
+function ofNamespaces(delegation: "all" | "annotated"): Policy {
+  return {
+    name: "delegate-the-suite",
+    rule: { apiGroups: [""], apiVersions: ["v1"], resources: ["namespaces"] },
+    condition: OF_THE_SUITE,
+    mutation: {
+      patchType: "JSONPatch",
+      jsonPatch: {
+        expression: `[JSONPatch{op: "add", path: "/metadata/labels/${DELEGATION}", value: "${delegation}"}]`,
       },
-    ],
-  },
-};
-const BINDING = {
-  apiVersion: "admissionregistration.k8s.io/v1",
-  kind: "MutatingAdmissionPolicyBinding",
-  metadata: POLICY.metadata,
-  spec: { policyName: POLICY.metadata.name },
+    },
+  };
+}
+
+/** Annotates Jobs as they are made, as their authors would. */
+const OF_JOBS: Policy = {
+  name: "jobs-run-whole",
+  rule: { apiGroups: ["batch"], apiVersions: ["v1"], resources: ["jobs"] },
+  condition: RUNS_HERE,
+  mutation: { patchType: "ApplyConfiguration", applyConfiguration: { expression: WHOLE } },
 };
 
 /** Starts the clusters of one side. */
@@ -74,7 +84,7 @@ export async function startSide(name: SideName, options: SideOptions): Promise<S
     // Calls pods of a Service directly: no kube-proxy runs that would lead to them.
     apiServerFlags: ["--enable-aggregator-routing"],
   };
-  return name === "plain" ? startPlain(cluster, options) : startDelegated(cluster, options);
+  return name === "plain" ? startPlain(cluster, options) : startCompared(name, cluster, options);
 }
 
 async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
@@ -82,7 +92,11 @@ async function startPlain(cluster: ClusterOptions, { onProgress }: SideOptions):
   return sideOf("plain", clusters, clusters.get("plain"), () => clusters.stop());
 }
 
-async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptions): Promise<Side> {
+async function startCompared(
+  name: ComparedSide,
+  cluster: ClusterOptions,
+  { directory, onProgress }: SideOptions,
+): Promise<Side> {
   const clusters = await startClusters({
     names: ["host", "west"],
     clusters: { host: cluster, west: cluster },
@@ -108,10 +122,17 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
     });
     const patch = ["patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${wanted}`];
     execFileSync(clusters.info.kubectl, [`--kubeconfig=${host.kubeconfig}`, ...patch]);
-    await create(host, "mutatingadmissionpolicies", POLICY);
-    await create(host, "mutatingadmissionpolicybindings", BINDING);
-    return sideOf("delegated", clusters, host, async () => {
-      await legation.stop().finally(() => clusters.stop());
+    const stop = (): Promise<void> => legation.stop().finally(() => clusters.stop());
+    if (name === "delegated") {
+      await createPolicy(host, ofNamespaces("all"));
+      return sideOf(name, clusters, host, stop);
+    }
+    await createPolicy(host, ofNamespaces("annotated"));
+    await createPolicy(host, OF_JOBS);
+    const joined = await joinedApi(host, clusters.get("west"), directory);
+    return sideOf(name, clusters, joined, async () => {
+      joined.close();
+      await stop();
     });
   } catch (error) {
     await clusters.stop();
@@ -119,7 +140,12 @@ async function startDelegated(cluster: ClusterOptions, { onProgress }: SideOptio
   }
 }
 
-function sideOf(name: SideName, clusters: Clusters, { kubeconfig }: Cluster, stop: () => Promise<void>): Side {
+function sideOf(
+  name: SideName,
+  clusters: Clusters,
+  { kubeconfig }: Pick<Cluster, "kubeconfig">,
+  stop: () => Promise<void>,
+): Side {
   return { name, kubeconfig, kubectl: clusters.info.kubectl, [Symbol.asyncDispose]: stop };
 }
 
@@ -127,6 +153,28 @@ async function serviceAddress(cluster: Cluster): Promise<string> {
   const { text } = await apiRequest(cluster, "GET", "/api/v1/namespaces/default/services/kubernetes");
   const { spec } = z.object({ spec: z.object({ clusterIP: z.string() }) }).parse(JSON.parse(text));
   return spec.clusterIP;
+}
+
+async function createPolicy(cluster: Cluster, { name, rule, condition, mutation }: Policy): Promise<void> {
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  await create(cluster, "mutatingadmissionpolicies", {
+    apiVersion,
+    kind: "MutatingAdmissionPolicy",
+    metadata: { name },
+    spec: {
+      matchConstraints: { resourceRules: [{ ...rule, operations: ["CREATE"] }] },
+      matchConditions: [{ name: "concerned", expression: condition }],
+      reinvocationPolicy: "Never",
+      failurePolicy: "Fail",
+      mutations: [mutation],
+    },
+  });
+  await create(cluster, "mutatingadmissionpolicybindings", {
+    apiVersion,
+    kind: "MutatingAdmissionPolicyBinding",
+    metadata: { name },
+    spec: { policyName: name },
+  });
 }
 
 async function create(cluster: Cluster, plural: string, body: object): Promise<void> {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseNames } from "./results.ts";
+import type { SideName } from "./sides.ts";
 
 /** A choice among the suite's specs. */
 export interface Selection {
@@ -20,20 +21,33 @@ const AREAS = new RegExp(
 // Specs for clusters that are set up otherwise, that take minutes each, or that break nodes.
 const APART = /\[(Feature:|FeatureGate:[^\]]*\] \[(Alpha|Beta)\]|Disruptive|Flaky|Slow|Alpha|sig-windows)/;
 
+const OF_JOBS = /^\[sig-apps\] Job /;
+// Beta gates of the Job API are on by default.
+const OF_BETA_GATES = /\[FeatureGate:[^\]]*\] \[Beta\]/g;
+
 /** Reports whether nothing else may run beside a spec. */
 function isSerial(spec: string): boolean {
   return /\[Serial\]/.test(spec);
 }
 
-/** Returns the specs to run: those about pods and workloads, every Conformance spec among them, narrowed by the selection. */
-export function selected(specs: readonly string[], { focus, skip }: Selection): string[] {
+/**
+ * Returns the specs to run: those about pods and workloads, every Conformance spec among them, narrowed by the selection. On the
+ * side of whole Jobs those about Jobs alone.
+ */
+export function selected(specs: readonly string[], { focus, skip }: Selection, side?: SideName): string[] {
   return specs.filter(
     (spec) =>
       AREAS.test(spec) &&
-      (spec.includes("[Conformance]") || !APART.test(spec)) &&
+      (side !== "whole" || OF_JOBS.test(spec)) &&
+      (spec.includes("[Conformance]") || !APART.test(textOf(spec))) &&
       (focus === undefined || focus.test(spec)) &&
       (skip === undefined || !skip.test(spec)),
   );
+}
+
+/** Returns the spec's text without the marks that tell nothing apart. */
+function textOf(spec: string): string {
+  return OF_JOBS.test(spec) ? spec.replaceAll(OF_BETA_GATES, "") : spec;
 }
 
 /** Divides specs into lists of one process each: serial ones after the others. */

@@ -49,7 +49,7 @@ describe("the differences of the suite", () => {
       results({ a: "passed", b: "failed", c: "failed" }),
       [],
     );
-    expect({ ran, passed }).toEqual({ ran: 3, passed: { plain: 2, delegated: 1 } });
+    expect({ ran, passed }).toEqual({ ran: 3, passed: { plain: 2, compared: 1 } });
   });
 });
 
@@ -58,23 +58,24 @@ describe("the list of differences", () => {
 
   test("is read until the next heading", () => {
     const lines = ["Some words.", "", "- `[sig-node] Pods run`: a reason", "", "## More", "- `other`: thing"];
-    expect(parseListed(page(...lines))).toEqual([{ spec: "[sig-node] Pods run", reason: "a reason" }]);
+    expect(parseListed(page(...lines), "delegated")).toEqual([{ spec: "[sig-node] Pods run", reason: "a reason" }]);
   });
 
   test.each(["- `[sig-node] Pods run`", "- `[sig-node] Pods run`:", "- [sig-node] Pods run: a reason"])(
     "is refused when an item is not a spec and its reason: %s",
     (line) => {
-      expect(() => parseListed(page(line))).toThrow(line);
+      expect(() => parseListed(page(line), "delegated")).toThrow(line);
     },
   );
 
   test("is refused on a page without its heading", () => {
-    expect(() => parseListed("# Page\n")).toThrow("Differences of the suite");
+    expect(() => parseListed("# Page\n", "delegated")).toThrow("Differences of the suite");
+    expect(() => parseListed(page(), "whole")).toThrow("Differences of whole Jobs");
   });
 
-  test("can be read from the documents", () => {
+  test.each(["delegated", "whole"] as const)("can be read from the documents: %s", (side) => {
     const text = readFileSync(join(import.meta.dirname, "../../../../docs/conformance.md"), "utf8");
-    const specs = parseListed(text).map(({ spec }) => spec);
+    const specs = parseListed(text, side).map(({ spec }) => spec);
     expect(new Set(specs).size).toBe(specs.length);
   });
 });

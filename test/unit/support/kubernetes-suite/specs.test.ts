@@ -27,6 +27,12 @@ test.each([
   expect(selected([spec], {})).toEqual([]);
 });
 
+test("runs all specs of Jobs, and no others, on the side of whole Jobs", () => {
+  const gated = "[sig-apps] Job should allow updating pod resources [FeatureGate:MutableResources] [Beta]";
+  const setUp = "[sig-apps] Job should create a Workload [FeatureGate:Workload] [Alpha] [Feature:OffByDefault]";
+  expect(selected([PODS, gated, setUp], {}, "whole")).toEqual([gated]);
+});
+
 test("keeps specs that match the focus, and leaves out those that match the skip", () => {
   expect(selected([PODS, VOLUMES], { focus: /EmptyDir/ })).toEqual([VOLUMES]);
   expect(selected([PODS, VOLUMES], { skip: /EmptyDir/ })).toEqual([PODS]);
