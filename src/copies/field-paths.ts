@@ -1,4 +1,4 @@
-import { isJsonObject, pathOfPointer } from "../api/json.ts";
+import { isJsonObject, jsonEqual, pathOfPointer } from "../api/json.ts";
 
 /** Returns the object without the field at a JSON pointer. `*` stands for any item of a list or key of a map. */
 export function withoutPointer<T>(object: T, pointer: string): T {
@@ -25,6 +25,54 @@ function withoutManaged(value: unknown, path: string): unknown {
   if (part === undefined) return value;
   if (part.rest === "") return withoutParts(value, (key) => key === part.key);
   return mapParts(value, (key, field) => (key === part.key ? withoutManaged(field, part.rest) : field));
+}
+
+/** Returns the union of two managers' sets of fields, which are trees of objects. */
+export function unionOfFields(one: object, other: object): object {
+  const both: Record<string, unknown> = { ...one };
+  for (const [key, value] of Object.entries(other)) {
+    const own = both[key];
+    both[key] = isJsonObject(own) && isJsonObject(value) ? unionOfFields(own, value) : value;
+  }
+  return both;
+}
+
+/**
+ * Returns a manager's set of fields (`fieldsV1`: `{"f:spec": {"f:replicas": {}}}`) without the field at a JSON pointer and the
+ * fields inside it. `*` stands for any item or key. `object` has the lists whose items the pointer counts.
+ */
+export function withoutOwnedField(fieldsV1: object, pointer: string, object: unknown): object {
+  return withoutOwned(fieldsV1, pathOfPointer(pointer), object) ?? {};
+}
+
+/** Returns undefined if no field is left. */
+function withoutOwned(fields: object, [name = "", ...rest]: readonly string[], value: unknown): object | undefined {
+  const kept = Object.entries(fields).flatMap(([key, inside]: [string, unknown]) => {
+    const part = partOwned(key, name, value);
+    if (part === undefined || !isJsonObject(inside)) return [[key, inside] as const];
+    const less = rest.length === 0 ? undefined : withoutOwned(inside, rest, part.value);
+    // An empty set stands for the whole field.
+    const isWhole = Object.keys(inside).length === 0 && rest.length > 0;
+    return less === undefined && !isWhole ? [] : [[key, isWhole ? inside : less] as const];
+  });
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
+}
+
+/** Returns the part of a value that a key of a set of fields stands for, if a pointer's segment means it. */
+function partOwned(key: string, name: string, value: unknown): { readonly value: unknown } | undefined {
+  const [kind = "", text = ""] = [key.slice(0, 2), key.slice(2)];
+  if (kind === "f:") {
+    if (name !== "*" && name !== text) return undefined;
+    return { value: isJsonObject(value) ? value[text] : undefined };
+  }
+  if (!["k:", "v:", "i:"].includes(kind) || !Array.isArray(value)) return undefined;
+  const wanted: unknown = kind === "i:" ? undefined : parsed(text);
+  const isItem = (item: unknown): boolean =>
+    kind === "v:"
+      ? jsonEqual(item, wanted)
+      : isJsonObject(wanted) && Object.entries(wanted).every(([field, is]) => isJsonObject(item) && item[field] === is);
+  const index = kind === "i:" ? Number(text) : value.findIndex(isItem);
+  return name === "*" || name === String(index) ? { value: value[index] } : undefined;
 }
 
 /** Returns the key or position that a path begins with. The longest key wins, since keys of maps may have dots. */

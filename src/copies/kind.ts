@@ -59,6 +59,8 @@ export interface AppliedKind<T extends KubeObject> {
   ) => T;
   /** Reports whether the copy was never applied: its creator owns its fields otherwise. */
   readonly isNew: (copy: Stored<T>) => boolean;
+  /** Returns JSON pointers of fields that members own since the copy was last applied. They keep their values. */
+  readonly newlyRetained: (copy: Stored<T>) => readonly string[];
   /** Returns the fields of a copy that other managers own, as server-side apply names them. */
   readonly givenUp: (copy: Stored<T>) => readonly string[];
   /** Reports whether a copy may be deleted, and made anew. */

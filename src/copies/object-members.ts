@@ -19,6 +19,8 @@ export interface Place extends Holder {
   readonly hasCopy: boolean;
   /** Why the member has no copy, or another version. */
   readonly refusal?: string;
+  /** Why the member keeps a copy that is to be deleted. */
+  readonly deletionRefusal?: string;
 }
 
 /** The record of one member's copy, in an annotation of the host's object. */
@@ -30,7 +32,7 @@ export interface MemberRecord {
   readonly generation?: number;
   /** Status of the copy's condition Ready, or else Available. */
   readonly health?: string;
-  /** Why the member refuses the object. */
+  /** Why the member refuses the object, or the copy's deletion. */
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -85,14 +87,15 @@ function recordOf(
   { metadata }: Stored<AnyObject>,
   { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
 ): MemberRecord[] {
-  const { member, copy, hasCopy, inStep, excluded, isUsable, misfit, refusal = misfit } = place;
+  const { member, copy, hasCopy, inStep, excluded, isUsable, misfit, refusal = misfit, deletionRefusal } = place;
   if (excluded !== undefined && !hasCopy) return [];
   // A member that stops answering costs no write for each object: the Cluster says so.
   if (!isUsable && before !== undefined) return [before];
   const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
   const generation = inStep ? metadata.generation : before?.generation;
   const health = healthOf(copy);
-  const message = state === "Refused" ? refusal?.slice(0, LONGEST_MESSAGE) : undefined;
+  const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : undefined;
+  const message = why?.slice(0, LONGEST_MESSAGE);
   return [
     {
       member,

@@ -26,6 +26,8 @@ export interface Applied {
   readonly digest: string;
   /** Fields that another manager of the member owns, as server-side apply names them. */
   readonly givenUp?: readonly string[];
+  /** JSON pointers of fields that the type left to members. */
+  readonly retain?: readonly string[];
   /** The copy was created and never applied since, so that its fields are not yet owned by an apply. */
   readonly created?: boolean;
   /** The copy was an object of the member's own, and becomes one again. */
@@ -56,11 +58,12 @@ const RULES: Readonly<Record<string, TypeRules>> = {
 /** Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text. */
 export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
   const resource = resourceOfType(type);
-  const retained = keptFields(type);
+  const left = keptFields(type);
+  const { retain = [] } = type.spec;
   const rules: TypeRules = RULES[type.metadata.name ?? ""] ?? {};
   const { fixed, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
-    retained.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
+    left.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
   const digestOf = (source: Stored<AnyObject>): string =>
     hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
   const appliedOf = (source: Stored<AnyObject>): Applied => ({
@@ -74,8 +77,9 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     ...(fixed === undefined ? {} : { fixed }),
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
-    // Another host's copies, of which this cluster is a member, are not this host's to give.
-    sources: { labelSelector: `${WHOLE_KEY},!${HOST_LABEL}` },
+    sources: { labelSelector: WHOLE_KEY },
+    // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
+    isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
       isInStep: (copy, source) => {
         const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
@@ -94,7 +98,7 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
         const wanted = toCopy(kind, source, host);
         const { metadata = {}, ...fields } = without(rules.toApply?.(wanted, copy) ?? wanted, givenUp);
         const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
-        const { annotations } = marksOf({ ...appliedOf(source), ...adopted, givenUp });
+        const { annotations } = marksOf({ ...appliedOf(source), ...adopted, givenUp, retain });
         return {
           ...fields,
           metadata: {
@@ -108,6 +112,10 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
       givenUp: (copy) => appliedTo(copy)?.givenUp ?? [],
       isNew: (copy) => appliedTo(copy)?.created === true,
       mayBeReplaced: (copy) => !isAdopted(copy),
+      newlyRetained: (copy) => {
+        const { retain: before = [] } = appliedTo(copy) ?? {};
+        return retain.filter((pointer) => !before.includes(pointer));
+      },
       adoptionMarks: (source) =>
         source.metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt"
           ? marksOf({ ...appliedOf(source), created: true, adopted: true })
@@ -144,11 +152,12 @@ function appliedTo({ metadata }: KubeObject): Applied | undefined {
   try {
     const record: unknown = JSON.parse(text);
     if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, givenUp, created, adopted, orphan } = record;
-    const fields = Array.isArray(givenUp) ? givenUp.filter((field) => typeof field === "string") : [];
+    const { digest, created, adopted, orphan } = record;
+    const [givenUp, retain] = [stringsIn(record.givenUp), stringsIn(record.retain)];
     return {
       digest,
-      ...(fields.length === 0 ? {} : { givenUp: fields }),
+      ...(givenUp.length === 0 ? {} : { givenUp }),
+      ...(retain.length === 0 ? {} : { retain }),
       ...(created === true ? { created } : {}),
       ...(adopted === true ? { adopted } : {}),
       ...(orphan === true ? { orphan } : {}),
@@ -158,8 +167,13 @@ function appliedTo({ metadata }: KubeObject): Applied | undefined {
   }
 }
 
-function marksOf({ givenUp = [], ...applied }: Applied): Marks {
-  const record = { ...applied, ...(givenUp.length === 0 ? {} : { givenUp }) };
+function stringsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
+}
+
+function marksOf({ givenUp = [], retain = [], ...applied }: Applied): Marks {
+  const lists = { ...(givenUp.length === 0 ? {} : { givenUp }), ...(retain.length === 0 ? {} : { retain }) };
+  const record = { ...applied, ...lists };
   return { labels: { [WHOLE_KEY]: WHOLE_VALUE }, annotations: { [APPLIED_ANNOTATION]: JSON.stringify(record) } };
 }
 

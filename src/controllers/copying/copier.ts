@@ -75,6 +75,8 @@ export interface Standing {
   /** When a refused copy may be tried again; epoch ms. */
   readonly refusedUntil?: number;
   readonly held?: HoldReason;
+  /** Why the member refuses the copy's deletion. */
+  readonly deletionRefusal?: string;
   /** Users that the host does not know keep the copy. */
   readonly keptForOthers: boolean;
 }
@@ -208,6 +210,7 @@ export class Copier<T extends KubeObject> {
     const refusal = this.#executor.refusal(key);
     const refusedUntil = this.#executor.refusedUntil(key);
     const held = object && this.#executor.held(key, object, copy);
+    const deletionRefusal = this.#executor.deletionRefusal(key);
     const isDeleting = copy?.metadata.deletionTimestamp !== undefined;
     return {
       exists: copy !== undefined,
@@ -217,6 +220,7 @@ export class Copier<T extends KubeObject> {
       ...(refusal === undefined ? {} : { refusal }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       ...(held === undefined ? {} : { held: held.reason }),
+      ...(deletionRefusal === undefined ? {} : { deletionRefusal: deletionRefusal.message }),
       keptForOthers: this.#executor.keptUntil(key) !== undefined,
     };
   }
@@ -280,6 +284,8 @@ export class Copier<T extends KubeObject> {
     const object = source.state === "present" ? source.object : undefined;
     const held = object && this.#executor.held(key, object, copy);
     const keptUntil = this.#executor.keptUntil(key);
+    const deletionRefusal = this.#executor.deletionRefusal(key);
+    const onHost = copy === undefined ? undefined : this.sources.of(ref);
     return {
       ref,
       usable: member.reachable && member.read && this.copies.read(member),
@@ -291,6 +297,8 @@ export class Copier<T extends KubeObject> {
       ...(held === undefined ? {} : { held }),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       ...(keptUntil === undefined ? {} : { keptUntil }),
+      ...(deletionRefusal === undefined ? {} : { deletionRefusedUntil: deletionRefusal.until }),
+      ...(onHost?.state === "present" ? { onHost: onHost.object } : {}),
     };
   }
 

@@ -30,35 +30,38 @@ function decideAbsent<T extends KubeObject>(observed: Observed<T>, now: number):
 }
 
 function decidePresent<T extends KubeObject>(observed: Observed<T>, copy: Stored<T>, now: number): CopyDecision<T> {
-  const { ref, source, use, unusedSince, drift, leaving, held, refusedUntil, keptUntil = 0 } = observed;
+  const { ref, source, use, unusedSince, drift, leaving, held, refusedUntil, deletionRefusedUntil } = observed;
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
-  const remove: Action<T> = { type: "delete", ref, copy };
-  if (source.state === "missing" && use.outlivesSource !== true) {
-    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
-    return { actions: [remove], outcome: "Removing" };
-  }
+  if (source.state === "missing" && use.outlivesSource !== true) return remove(observed, copy, "Removing", now);
   if (use.demand === "unused") {
     const removeAt = unusedSince + LINGER_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
-    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
-    return { actions: [remove], outcome: "Removing" };
+    return remove(observed, copy, "Removing", now);
   }
   if (source.state === "unknown") return { actions: [], outcome: "Waiting" };
   // The response to an earlier deletion was lost, so the copy may still go: new users get one that stays.
-  if (leaving === true && use.demand !== "frozen") {
-    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
-    return { actions: [remove], outcome: "Replacing" };
-  }
+  if (leaving === true && use.demand !== "frozen") return remove(observed, copy, "Replacing", now);
   if (source.state === "missing" || use.demand === "frozen" || drift === "none") {
-    // The refused change is not wanted any more.
-    return { actions: refusedUntil === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };
+    // The refused write is not wanted any more.
+    const wasRefused = refusedUntil !== undefined || deletionRefusedUntil !== undefined;
+    return { actions: wasRefused ? [{ type: "reconsider", ref }] : [], outcome: "InStep" };
   }
   if (held !== undefined) return { actions: [], outcome: held.reason, requeueAt: held.until };
   if (drift === "immutable") {
     // The last user that ends is an event of its own.
     if (use.preventsReplacement === true) return { actions: [], outcome: "InUse" };
-    if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
-    return { actions: [remove], outcome: "Replacing" };
+    return remove(observed, copy, "Replacing", now);
   }
   return { actions: [{ type: "patch", ref, source: source.object, copy }], outcome: "Copying" };
+}
+
+function remove<T extends KubeObject>(
+  { ref, onHost, keptUntil = 0, deletionRefusedUntil = 0 }: Observed<T>,
+  copy: Stored<T>,
+  outcome: string,
+  now: number,
+): CopyDecision<T> {
+  if (now < keptUntil) return { actions: [], outcome: "UsedByOthers", requeueAt: keptUntil };
+  if (now < deletionRefusedUntil) return { actions: [], outcome: "Refused", requeueAt: deletionRefusedUntil };
+  return { actions: [{ type: "delete", ref, copy, ...(onHost === undefined ? {} : { onHost }) }], outcome };
 }

@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { type CopiedKind, copyPatch, toCopy } from "../../copies/kind.ts";
-import type { KubeError } from "../../kube/errors.ts";
+import { isLastingRefusal, type KubeError } from "../../kube/errors.ts";
 import { withoutAmounts } from "../../kube/messages.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -11,7 +11,7 @@ import type { ActionContext, Expectation } from "../../runtime/controller.ts";
 import type { EventRecorder } from "../../runtime/event-recorder.ts";
 import type { HoldReason } from "../../runtime/held-writes.ts";
 import { referenceTo } from "../../runtime/kube-event.ts";
-import { WriteGuard } from "../../runtime/write-guard.ts";
+import { type Hold, WriteGuard } from "../../runtime/write-guard.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed } from "./model.ts";
 import {
   type Changed,
@@ -22,8 +22,9 @@ import {
   holdFor,
   inMember,
   type Made,
+  outlast,
   REFUSED_FOR_MS,
-  type Refused,
+  refusedFields,
 } from "./writer.ts";
 
 export interface CopyRefusal {
@@ -60,6 +61,10 @@ export interface ExecutorOptions<T extends KubeObject> {
 type Context = ActionContext<CopyKey>;
 type ActionOf<T extends KubeObject, Type extends Action<T>["type"]> = Extract<Action<T>, { readonly type: Type }>;
 
+// The deletion of a copy, which is held apart from other writes.
+const DELETION = "deletion";
+// A policy of the member may be removed at any time.
+const DELETION_RETRIED = { holdMs: 5_000, maxHoldMs: 5 * 60_000 };
 // A patch that the member stored, and that left a difference: an older API server does not know every field.
 const STORED = "stored";
 const NO_EFFECT_FOR_MS = 24 * 60 * 60_000;
@@ -100,6 +105,12 @@ export class CopyExecutor<T extends KubeObject> {
     return entry?.refusal === undefined ? undefined : entry.until;
   }
 
+  /** Returns why the member refuses the copy's deletion, and when it may be tried again; epoch ms. */
+  deletionRefusal(key: CopyKey): { readonly message: string; readonly until: number } | undefined {
+    const entry = this.#guard.get(key, DELETION);
+    return entry?.refusal && { message: entry.refusal.why.message, until: entry.until };
+  }
+
   /** Returns epoch ms. */
   held(
     key: CopyKey,
@@ -126,7 +137,7 @@ export class CopyExecutor<T extends KubeObject> {
 
   /** Reports whether there was a refusal. */
   reconsider(key: CopyKey): boolean {
-    const isRefused = this.refusal(key) !== undefined;
+    const isRefused = this.refusal(key) !== undefined || this.deletionRefusal(key) !== undefined;
     // A series of failures goes on.
     this.#guard.forget(key);
     return isRefused;
@@ -134,7 +145,7 @@ export class CopyExecutor<T extends KubeObject> {
 
   /** Reports whether users were told anything of the copy. */
   forget(key: CopyKey): boolean {
-    const wasReported = this.#guard.get(key, COPY) !== undefined;
+    const wasReported = this.#guard.get(key, COPY) !== undefined || this.deletionRefusal(key) !== undefined;
     this.#guard.forget(key);
     this.#writer.forget(key);
     this.#kept.delete(key);
@@ -200,7 +211,7 @@ export class CopyExecutor<T extends KubeObject> {
       case "failing": {
         const hold = holdFor(made, versionOf(source));
         const message = this.#words("", action, detailOf(made));
-        this.#refuse(kind, action, { context, message, isUncertain: made.type === "failing", hold });
+        this.#refuse(kind.resource, action, { context, message, isUncertain: made.type === "failing", hold });
         return () => true;
       }
     }
@@ -231,6 +242,7 @@ export class CopyExecutor<T extends KubeObject> {
             signal,
             fieldManager: this.#fieldManager,
             isNew: applied.isNew(copy),
+            newlyRetained: applied.newlyRetained(copy),
             knownConflicts: applied.givenUp(copy),
             object: (givenUp) => applied.object(copy, { source, host, givenUp }),
           });
@@ -242,7 +254,8 @@ export class CopyExecutor<T extends KubeObject> {
       this.#tellConflict(kind, action, changed.conflict, context);
     if (changed.type === "refused" || changed.type === "failing") {
       const hold = holdFor(changed, versionOf(source));
-      this.#refuse(kind, action, { context, message: this.#words("the change of ", action, detailOf(changed)), hold });
+      const message = this.#words("the change of ", action, detailOf(changed));
+      this.#refuse(kind.resource, action, { context, message, hold });
       return () => true;
     }
     if (changed.type === "changed") {
@@ -251,8 +264,11 @@ export class CopyExecutor<T extends KubeObject> {
       this.#written(ref, source, context);
       if (changed.resourceVersion === resourceVersion) return undefined;
     }
-    // The first apply is two writes, and the store may show the first of them alone.
-    const isShown = (shown: Stored<T> | undefined): boolean => shown === undefined || applied?.isNew(shown) !== true;
+    // An apply may be two writes, and the store may show the first of them alone.
+    const isShown = (shown: Stored<T> | undefined): boolean =>
+      shown === undefined ||
+      applied === undefined ||
+      (!applied.isNew(shown) && applied.newlyRetained(shown).length === 0);
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion && isShown(shown);
   }
 
@@ -261,7 +277,7 @@ export class CopyExecutor<T extends KubeObject> {
     { resource, propagationPolicy }: CopiedKind<T>,
     { action, context }: { readonly action: ActionOf<T, "delete">; readonly context: Context },
   ): Promise<Expectation<Observed<T>>> {
-    const { ref, copy } = action;
+    const { ref, copy, onHost } = action;
     const { key, signal } = context;
     const { beforeDelete, clock, onChange } = this.#options;
     const keptForMs = await beforeDelete?.(member, ref, { copy, signal });
@@ -271,8 +287,30 @@ export class CopyExecutor<T extends KubeObject> {
       return () => true;
     }
     const { resourceVersion } = copy.metadata;
-    await this.#writer.delete(key, { member, resource, copy, signal, propagationPolicy });
-    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+    const refused = await outlast(this.#guard, { object: key, write: DELETION, member }, async () => {
+      try {
+        await this.#writer.delete(key, { member, resource, copy, signal, propagationPolicy });
+        return undefined;
+      } catch (error) {
+        if (!isLastingRefusal(error)) throw error;
+        return { type: "refused", error } as const;
+      }
+    });
+    if (refused === undefined) {
+      this.#guard.done(key, DELETION);
+      return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+    }
+    const { name } = onHost?.metadata ?? copy.metadata;
+    const message = `its API server refused the deletion of ${ref.kind} ${name}: ${detailOf(refused)}`;
+    const told = { ref, ...(onHost === undefined ? {} : { source: onHost }) };
+    this.#refuse(resource, told, {
+      context,
+      message,
+      write: DELETION,
+      reason: "DeletionRefused",
+      hold: DELETION_RETRIED,
+    });
+    return () => true;
   }
 
   /** Tells the source's author which fields are another manager's in the member. */
@@ -312,38 +350,38 @@ export class CopyExecutor<T extends KubeObject> {
     const holdMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
     // The author may have asked for its adoption since.
     const content = kind.applied === undefined ? {} : { content: versionOf(action.source) };
-    this.#refuse(kind, action, { context, message, inPlace, hold: { holdMs, ...content } });
+    this.#refuse(kind.resource, action, { context, message, inPlace, hold: { holdMs, ...content } });
   }
 
   /** Tells the source's author, too: running users may have what the source was before. */
   #refuse(
-    { resource }: CopiedKind<T>,
-    { ref, source }: ActionOf<T, "create" | "patch">,
+    resource: CopiedKind<T>["resource"],
+    { ref, source }: { readonly ref: CopyRef; readonly source?: Stored<T> },
     {
       context: { key, log },
       message,
       inPlace = false,
       isUncertain = false,
+      write = COPY,
+      reason = "NotInMember",
       hold,
     }: {
       readonly context: Context;
       readonly message: string;
       readonly inPlace?: boolean;
       readonly isUncertain?: boolean;
-      readonly hold: { readonly holdMs: number; readonly content?: string };
+      readonly write?: string;
+      readonly reason?: string;
+      readonly hold: Hold;
     },
   ): void {
-    const { recorder, onChange } = this.#options;
-    const isNews = this.#guard.refuse(
-      key,
-      COPY,
-      { message, inPlace, isUncertain, dedupe: withoutAmounts(message) },
-      hold,
-    );
-    onChange(ref);
+    const why = { message, inPlace, isUncertain, dedupe: withoutAmounts(message) };
+    const isNews = this.#guard.refuse(key, write, why, hold);
+    this.#options.onChange(ref);
     if (!isNews || inPlace) return;
     log.warn({ member: ref.member }, message);
-    recorder.record(referenceTo(resource, source), { reason: "NotInMember", message: `${ref.member}: ${message}` });
+    if (source === undefined) return;
+    this.#options.recorder.record(referenceTo(resource, source), { reason, message: `${ref.member}: ${message}` });
   }
 }
 
@@ -351,10 +389,6 @@ export class CopyExecutor<T extends KubeObject> {
 export function foreignMessage(kind: string, name: string, clause: string): string {
   const there = "is there already and was not made by Legation for this host";
   return clause === "" ? `${kind} ${name} ${there}` : `${kind} ${name}${clause}, ${there}`;
-}
-
-function refusedFields({ error }: Refused): readonly string[] {
-  return error.details?.causes.flatMap(({ field }) => field ?? []) ?? [];
 }
 
 function versionOf({ metadata: { uid, resourceVersion } }: Stored<KubeObject>): string {

@@ -62,11 +62,15 @@ export interface Observed<T extends KubeObject> {
   readonly refusedUntil?: number;
   /** End of the hold by users that the host does not know; epoch ms. */
   readonly keptUntil?: number;
+  /** When a refused deletion may be tried again; epoch ms. */
+  readonly deletionRefusedUntil?: number;
+  /** The host's object, also if the member is not given it. Its author is told of refused deletions. */
+  readonly onHost?: Stored<T>;
 }
 
 export type Action<T extends KubeObject> =
   | { readonly type: "create"; readonly ref: CopyRef; readonly source: Stored<T> }
   | { readonly type: "patch"; readonly ref: CopyRef; readonly source: Stored<T>; readonly copy: Stored<T> }
   /** A copy that has changed since is not deleted. */
-  | { readonly type: "delete"; readonly ref: CopyRef; readonly copy: Stored<T> }
+  | { readonly type: "delete"; readonly ref: CopyRef; readonly copy: Stored<T>; readonly onHost?: Stored<T> }
   | { readonly type: "reconsider"; readonly ref: CopyRef };

@@ -98,7 +98,7 @@ export class Sources<T extends KubeObject> {
 
   /** Returns the objects of all namespaces, where one watch covers them. */
   all(kind: string): readonly Stored<T>[] {
-    return this.#of(kind, "")?.store.list() ?? [];
+    return this.#copied(kind, this.#of(kind, "")?.store.list());
   }
 
   inNamespace(kind: string, namespace: string): Stored<T>[] {
@@ -110,8 +110,11 @@ export class Sources<T extends KubeObject> {
     namespace: string,
     { index, value }: { readonly index: string; readonly value: string },
   ): Stored<T>[] {
+    return this.#copied(kind, this.#of(kind, namespace)?.store.byIndex(index, value));
+  }
+
+  #copied(kind: string, objects: Stored<T>[] = []): Stored<T>[] {
     const isCopied = this.#options.kinds.get(kind)?.isCopied;
-    const objects = this.#of(kind, namespace)?.store.byIndex(index, value) ?? [];
     return isCopied === undefined ? objects : objects.filter(isCopied);
   }
 

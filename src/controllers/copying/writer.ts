@@ -1,10 +1,11 @@
-import { isJsonObject } from "../../api/json.ts";
+import { jsonEqual } from "../../api/json.ts";
 import { GROUP, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
+import { unionOfFields, withoutOwnedField } from "../../copies/field-paths.ts";
 import type { Marks } from "../../copies/kind.ts";
 import { isUsedByPods } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
@@ -92,6 +93,10 @@ export function holdFor(
 
 export function detailOf(answer: Refused | Failing): string {
   return answer.type === "failing" ? answer.detail : answer.error.detail;
+}
+
+export function refusedFields({ error }: Refused): readonly string[] {
+  return error.details?.causes.flatMap(({ field }) => field ?? []) ?? [];
 }
 
 export function isOfNamespace({ resource }: KubeError): boolean {
@@ -202,6 +207,8 @@ export interface CopyApply<T extends KubeObject> extends Place<T> {
   readonly fieldManager: string;
   /** The copy was created and never applied. */
   readonly isNew: boolean;
+  /** JSON pointers of applied fields that become the member's own, with their values. */
+  readonly newlyRetained: readonly string[];
   /** Fields of other managers of which the author was told. */
   readonly knownConflicts: readonly string[];
   /** Returns the object to apply, without fields that other managers own. */
@@ -220,7 +227,8 @@ async function applyCopy<T extends KubeObject>(change: CopyApply<T>): Promise<Ch
   let resourceVersion: string | undefined;
   for (let attempt = 0; ; attempt += 1) {
     try {
-      if (attempt === 0 && change.isNew) resourceVersion = await ownAsApplied(change);
+      const isToOwn = change.isNew || change.newlyRetained.length > 0;
+      if (attempt === 0 && isToOwn) resourceVersion = await ownAsApplied(change);
       const wanted = object(givenUp);
       const body =
         resourceVersion === undefined ? wanted : { ...wanted, metadata: { ...wanted.metadata, resourceVersion } };
@@ -249,18 +257,20 @@ const CLIENT_MANAGER = "legation";
 
 /**
  * Turns the fields that were written otherwise, at the creation say, into applied ones: the API server removes only what its
- * manager applied before (k8s.io/client-go/util/csaupgrade does so for kubectl).
+ * manager applied before (k8s.io/client-go/util/csaupgrade does so for kubectl). Gives up newly retained ones, which so stay.
  */
 async function ownAsApplied<T extends KubeObject>(change: CopyApply<T>): Promise<string | undefined> {
-  const { member, resource, ref, fieldManager, signal } = change;
+  const { member, resource, ref, fieldManager, newlyRetained, signal } = change;
   const there = await findByList(member.client, resource, ref, signal);
   const { managedFields = [], uid, resourceVersion } = there?.metadata ?? {};
   const isOurs = ({ manager, subresource }: (typeof managedFields)[number]): boolean =>
     subresource === undefined && (manager === fieldManager || manager === CLIENT_MANAGER);
   const [first, ...rest] = managedFields.filter(isOurs);
   if (first === undefined) return resourceVersion;
-  const fieldsV1 = rest.reduce((all, entry) => union(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
+  const owned = rest.reduce((all, entry) => unionOfFields(all, entry.fieldsV1 ?? {}), first.fieldsV1 ?? {});
+  const fieldsV1 = newlyRetained.reduce((fields, pointer) => withoutOwnedField(fields, pointer, there), owned);
   const applied = { ...first, manager: fieldManager, operation: "Apply", fieldsV1 };
+  if (rest.length === 0 && jsonEqual(applied, first)) return resourceVersion;
   const body = [
     { op: "test", path: "/metadata/uid", value: uid },
     { op: "replace", path: "/metadata/resourceVersion", value: resourceVersion },
@@ -272,16 +282,6 @@ async function ownAsApplied<T extends KubeObject>(change: CopyApply<T>): Promise
   ];
   const { metadata } = await member.client.patch(resource, ref, { type: "json", body }, { signal, metadataOnly: true });
   return metadata.resourceVersion;
-}
-
-/** Returns the union of two sets of fields, which are trees of objects. */
-function union(one: object, other: object): object {
-  const both: Record<string, unknown> = { ...one };
-  for (const [key, value] of Object.entries(other)) {
-    const own = both[key];
-    both[key] = isJsonObject(own) && isJsonObject(value) ? union(own, value) : value;
-  }
-  return both;
 }
 
 /** Reports whether a client of the member removed some of a copy's marks: those that are left name this very copy. */

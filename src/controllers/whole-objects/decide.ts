@@ -32,9 +32,17 @@ function retire({ object, isRetired }: Observed): ObjectDecision | undefined {
 }
 
 /** Waits until no member that answers has a copy. One that does not answer loses its copy when it is back. */
-function end({ object, places }: Observed): ObjectDecision | undefined {
+function end(observed: Observed, now: number, wall: number): ObjectDecision | undefined {
+  const { object, places } = observed;
   if (isWanted(object)) return undefined;
-  if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) return { actions: [], outcome: "Removing" };
+  if (places.some(({ hasCopy, isUsable }) => hasCopy && isUsable)) {
+    // An end that no member refuses costs no record.
+    if (places.every(({ deletionRefusal }) => deletionRefusal === undefined)) {
+      return { actions: [], outcome: "Removing" };
+    }
+    const requeue = lookAgain(membersDueAt(observed, now));
+    return recordMembers(observed, now, wall) ?? { actions: [], outcome: "DeletionRefused", ...requeue };
+  }
   const members = places.filter(({ isUsable }) => isUsable).map(({ member }) => member);
   return { actions: [{ type: "release", object, members }], outcome: "Releasing" };
 }

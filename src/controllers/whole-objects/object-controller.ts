@@ -312,11 +312,11 @@ export class ObjectController {
   }
 
   #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
-    const excluded = this.#exclusion(object, member);
+    const excluded = isWanted(object) ? this.#exclusion(object, member) : "the object is taken back";
     const given = excluded === undefined ? this.#givenTo(member, object) : undefined;
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
-    const { drift, held, refusal, ofSource } = this.#copier.standing(member, name);
+    const { drift, held, refusal, deletionRefusal, ofSource } = this.#copier.standing(member, name);
     // A member that stores another value than it was sent is not sent it again.
     const isInStep = drift === "none" || held === "NoEffect";
     return {
@@ -329,6 +329,7 @@ export class ObjectController {
       ...(found === undefined || !ofSource ? {} : { copy: found }),
       inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
+      ...(deletionRefusal === undefined ? {} : { deletionRefusal }),
     };
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { withoutManagedField, withoutPointer } from "../../../src/copies/field-paths.ts";
+import { withoutManagedField, withoutOwnedField, withoutPointer } from "../../../src/copies/field-paths.ts";
 
 const object = {
   data: { "a.properties": "1", a: "2" },
@@ -68,4 +68,47 @@ describe("withoutManagedField", () => {
       expect(withoutManagedField(object, path)).toBeUndefined();
     },
   );
+});
+
+describe("withoutOwnedField", () => {
+  const port = (number: number, protocol: string): string => `k:{"port":${number},"protocol":"${protocol}"}`;
+  const fields = {
+    "f:data": { ".": {}, "f:a": {}, "f:a.properties": {} },
+    "f:spec": {
+      "f:replicas": {},
+      "f:ports": { [port(80, "TCP")]: { ".": {}, "f:nodePort": {} }, [port(80, "UDP")]: { ".": {} } },
+      "f:names": { 'v:"x"': {}, 'v:"y"': {} },
+      "f:scale": { "f:min": {} },
+      "f:rules": {},
+    },
+  };
+  const spec = fields["f:spec"];
+  const without = (removed: keyof typeof spec): object =>
+    Object.fromEntries(Object.entries(spec).filter(([key]) => key !== removed));
+
+  test.each<[string, object]>([
+    ["/spec/replicas", { ...fields, "f:spec": without("f:replicas") }],
+    ["/spec/ports", { ...fields, "f:spec": without("f:ports") }],
+    ["/data/*", { ...fields, "f:data": { ".": {} } }],
+    ["/data/a.properties", { ...fields, "f:data": { ".": {}, "f:a": {} } }],
+    // An empty set would stand for the whole field.
+    ["/spec/scale/min", { ...fields, "f:spec": without("f:scale") }],
+    [
+      "/spec/ports/*/nodePort",
+      {
+        ...fields,
+        "f:spec": { ...spec, "f:ports": { [port(80, "TCP")]: { ".": {} }, [port(80, "UDP")]: { ".": {} } } },
+      },
+    ],
+    [
+      "/spec/ports/1",
+      { ...fields, "f:spec": { ...spec, "f:ports": { [port(80, "TCP")]: spec["f:ports"][port(80, "TCP")] } } },
+    ],
+    ["/spec/names/0", { ...fields, "f:spec": { ...spec, "f:names": { 'v:"y"': {} } } }],
+    // The API owns the list as one value.
+    ["/spec/rules/0/name", fields],
+    ["/spec/none", fields],
+  ])("gives up %s", (pointer, expected) => {
+    expect(withoutOwnedField(fields, pointer, object)).toEqual(expected);
+  });
 });

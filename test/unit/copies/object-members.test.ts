@@ -76,6 +76,12 @@ test.each<[string, Stored<AnyObject>, readonly Place[], readonly MemberRecord[] 
     [place({ excluded: "not named", inStep: false })],
     [{ ...IN_STEP, state: "Leaving", since: NOW }],
   ],
+  [
+    "records why a member keeps a copy that is to be deleted",
+    object([IN_STEP]),
+    [place({ excluded: "not named", inStep: false, deletionRefusal: "denied" })],
+    [{ ...IN_STEP, state: "Leaving", message: "denied", since: NOW }],
+  ],
   ["drops a member that is gone", object([IN_STEP]), [], []],
 ])("%s", (_, source, places, expected) => {
   expect(nextMembers(source, places, NOW)).toEqual(expected);

@@ -71,6 +71,20 @@ describe("the copy of a whole object", () => {
     expect(kind.applied?.isInStep(copy, source({ spec: { size: 1 } }))).toBe(false);
   });
 
+  test("is made of the host's own objects, and not of another host's copies", () => {
+    const labelled = (metadata: object): boolean | undefined => {
+      const object = source({});
+      return kind.isCopied?.({
+        ...object,
+        metadata: { ...object.metadata, labels: { "legation.dev/host": "another" }, ...metadata },
+      });
+    };
+    expect(kind.isCopied?.(source({}))).toBe(true);
+    expect(labelled({})).toBe(false);
+    // Its author has added the label.
+    expect(labelled({ finalizers: ["legation.dev/whole"] })).toBe(true);
+  });
+
   test("is applied without what other managers own, and is in step so", () => {
     const object = source({ spec: { size: 1, color: "red" } });
     const copy = stored(toCopy(kind, object, HOST));
@@ -85,5 +99,16 @@ describe("the copy of a whole object", () => {
     expect(kind.applied?.isInStep(after, orphaning)).toBe(false);
     // Another version is tried whole again.
     expect(kind.applied?.isInStep(after, source({ spec: { size: 2, color: "red" } }))).toBe(false);
+  });
+
+  test("gives up fields that its type retains since it was last applied", () => {
+    const object = source({ spec: { size: 1, replicas: 3 } });
+    const applied = (of: ReturnType<typeof kindOf>, copy: Stored<AnyObject>): Stored<AnyObject> =>
+      stored(of.applied?.object(copy, { source: object, host: HOST, givenUp: [] }) ?? {});
+    const { retain: _, ...spec } = WIDGETS.spec;
+    const before = applied(kindOf({ ...WIDGETS, spec }), stored(toCopy(kind, object, HOST)));
+    expect(kind.applied?.newlyRetained(before)).toEqual(["/spec/replicas"]);
+    expect(kind.applied?.isInStep(before, object)).toBe(false);
+    expect(kind.applied?.newlyRetained(applied(kind, before))).toEqual([]);
   });
 });

@@ -90,6 +90,13 @@ describe("an existing copy", () => {
     ["is deleted after that", { ...unused, ...over }, ["Removing", "delete"]],
     ["is deleted although the host has not been read", { ...unused, ...over, ...unknown }, ["Removing", "delete"]],
     ["stays while users of another host keep it", { ...unused, ...over, keptUntil: now + 1 }, ["UsedByOthers"]],
+    ["is not deleted again soon after a refusal", { ...missing, deletionRefusedUntil: now + 1 }, ["Refused"]],
+    ["is deleted some time after a refusal", { ...missing, deletionRefusedUntil: now }, ["Removing", "delete"]],
+    [
+      "is in step when the refused deletion is no longer wanted",
+      { drift: "none", deletionRefusedUntil: now + 1 },
+      ["InStep", "reconsider"],
+    ],
     ["stays when its member does not answer", { ...unused, unusedSince: 0, usable: false }, ["Unreachable"]],
     [
       "is deleted for certain and created anew when its deletion may still happen",

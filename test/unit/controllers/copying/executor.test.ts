@@ -98,7 +98,7 @@ function executing<T extends KubeObject>(
   const actions = {
     create: { type: "create", ref, source },
     patch: { type: "patch", ref, source, copy },
-    delete: { type: "delete", ref, copy },
+    delete: { type: "delete", ref, copy, onHost: source },
     reconsider: { type: "reconsider", ref },
   } as const satisfies Record<string, Action<T>>;
   return {
@@ -237,9 +237,24 @@ describe.each([
       const { executor, key, copy, woken, execute } = executes({ errors: code === undefined ? [] : [[code, "no"]] });
       await execute("delete").catch(() => {});
       expect(executor.isLeaving(key, copy as never)).toBe(expected);
-      expect(woken).toHaveLength(expected ? 0 : 1);
+      expect(woken.length > 0).toBe(!expected);
     },
   );
+
+  test("has a refusal of its deletion reported once, on the host's object, and is tried again after growing pauses", async () => {
+    const { executor, key, told, woken, clock, execute } = executes({ errors: refusals(2) });
+    await execute("delete");
+    const why = `its API server refused the deletion of ${key.split("/")[1]} web: exceeded quota`;
+    expect(executor.deletionRefusal(key)).toEqual({ message: why, until: 5_000 });
+    clock.ms = 5_000;
+    await execute("delete");
+    expect(executor.deletionRefusal(key)?.until).toBe(15_000);
+    expect(told).toEqual([`DeletionRefused west: ${why}`]);
+    expect(woken.length).toBeGreaterThan(0);
+    clock.ms = 15_000;
+    await execute("delete");
+    expect(executor.deletionRefusal(key)).toBeUndefined();
+  });
 
   test("is held for ten minutes when another manager undoes five writes for one version of its source", async () => {
     const { executor, key, held, execute } = executes({});

@@ -72,3 +72,36 @@ test("forgets a copy when it is gone", async () => {
   writer.forget(KEY);
   expect(writer.isLeaving(KEY, copy)).toBe(false);
 });
+
+test("gives up newly retained fields before it applies the rest", async () => {
+  const entry = { manager: "legation-host", operation: "Apply", fieldsType: "FieldsV1" };
+  const scaler = { manager: "scaler", operation: "Update", fieldsV1: { "f:spec": { "f:size": {} } } };
+  const fieldsV1 = { "f:spec": { "f:color": {}, "f:replicas": {} } };
+  const there = { metadata: { ...copy.metadata, managedFields: [{ ...entry, fieldsV1 }, scaler] }, spec: {} };
+  const patches: unknown[] = [];
+  const client = fakeClient({
+    list: (async () => ({ items: [there] })) as never,
+    patch: (async (_resource: object, _ref: object, { type, body }: { type: string; body: unknown }) => {
+      patches.push({ type, body });
+      return { metadata: { ...copy.metadata, resourceVersion: "4" } };
+    }) as never,
+  });
+  const writer = new CopyWriter<string>({ guard: guard() } as never);
+  const changed = await writer.apply(KEY, {
+    member: { client, reachableSince: 0 },
+    resource: configMaps,
+    ref: { namespace: "team", name: "settings" },
+    fieldManager: "legation-host",
+    isNew: false,
+    newlyRetained: ["/spec/replicas"],
+    knownConflicts: [],
+    object: () => ({ metadata: {} }),
+    signal: new AbortController().signal,
+  } as never);
+  expect(changed).toMatchObject({ type: "changed" });
+  const kept = { ...entry, fieldsV1: { "f:spec": { "f:color": {} } } };
+  expect(patches).toMatchObject([
+    { type: "json", body: expect.arrayContaining([expect.objectContaining({ value: [kept, scaler] })]) },
+    { type: "apply", body: { metadata: { resourceVersion: "4" } } },
+  ]);
+});

@@ -70,6 +70,24 @@ test.each<[string, Given, unknown[]]>([
     ["Releasing", "release, asking east"],
   ],
   [
+    "records a member that refuses the deletion of its copy",
+    {
+      object: object(DELETED),
+      places: [place({ excluded: "taken back", deletionRefusal: "no" })],
+      membersStaleSince: NOW - 1_000,
+    },
+    ["Recording", "members west Leaving since 1970-01-01T00:16:40.000Z"],
+  ],
+  [
+    "waits for a member that refuses the deletion of its copy",
+    {
+      object: object(DELETED),
+      places: [place({ excluded: "taken back", deletionRefusal: "no" })],
+      membersStaleSince: NOW - 400,
+    },
+    ["DeletionRefused", 600],
+  ],
+  [
     "takes an object back that asks no more",
     { object: object({ labels: { "legation.dev/whole": "false" } }) },
     ["Removing"],
