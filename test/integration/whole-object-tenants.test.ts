@@ -15,6 +15,8 @@ const clients = useClients();
 const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];
 const TYPE = ["-f", "manifests/delegated-types/configmaps.yaml"];
 const RBAC = "rbac.authorization.k8s.io/v1";
+// The policies let it write Legation's own keys.
+const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 
 const places = { opted: "", plain: "" };
 let tenant: string;
@@ -51,6 +53,8 @@ afterAll(async () => {
 
 const ASKS = { [WHOLE_KEY]: "true" };
 const LABEL = { [WHOLE_KEY]: "true" };
+const COPY_LABELS = { ...LABEL, [HOST_LABEL]: "another" };
+const NOT_A_COPY = "is written by Legation on copies that another cluster gives to this one";
 const object = (name: string, metadata: object) => ({
   apiVersion: "v1",
   kind: "ConfigMap",
@@ -77,6 +81,8 @@ describe.concurrent("an author without the verb delegate", () => {
     ],
     ["the label, in a namespace that is not opted in", "plain", { labels: LABEL }, NOT_OPTED_IN],
     ["all marks, in a namespace that is not opted in", "plain", { annotations: ASKS, labels: LABEL }, NOT_OPTED_IN],
+    ["the annotation with labels of a copy", "opted", { annotations: ASKS, labels: COPY_LABELS }, NOT_A_COPY],
+    ["the same, in a namespace that is not opted in", "plain", { annotations: ASKS, labels: COPY_LABELS }, NOT_A_COPY],
   ] as const)("is refused %s", async (what, place, metadata, refused) => {
     const made = asTenant(places[place], ["create", "-f", "-"], object(`refused-${what.length}`, metadata));
     await expect(made).rejects.toThrow(refused);
@@ -85,7 +91,7 @@ describe.concurrent("an author without the verb delegate", () => {
   test.each([
     ["labels", "opted", { labels: LABEL }],
     ["finalizers", "opted", { labels: LABEL, finalizers: [WHOLE_FINALIZER] }],
-    ["copies", "opted", { annotations: ASKS, labels: { ...LABEL, [HOST_LABEL]: "another" } }],
+    ["copies", "opted", { labels: COPY_LABELS }],
     ["annotations", "plain", { annotations: ASKS }],
   ] as const)("gives members nothing by writing %s by hand", async (name, place, metadata) => {
     const namespace = places[place];
@@ -111,9 +117,22 @@ describe.concurrent("an author without the verb delegate", () => {
     ["opted", MAY_NOT],
     ["plain", NOT_OPTED_IN],
   ] as const)("is refused to take a copy's label off and keep the others (%s)", async (place, refused) => {
-    const marks = { annotations: ASKS, labels: { ...LABEL, [HOST_LABEL]: "another" } };
-    await asTenant(places[place], ["create", "-f", "-"], object("unmarked", marks));
-    await expect(asTenant(places[place], ["label", "configmap/unmarked", `${HOST_LABEL}-`])).rejects.toThrow(refused);
+    await asTenant(places[place], ["create", "-f", "-"], object("unmarked", { labels: COPY_LABELS }));
+    const patch = JSON.stringify({ metadata: { annotations: ASKS, labels: { [HOST_LABEL]: null } } });
+    const args = ["patch", "configmap/unmarked", "--type=merge", `--patch=${patch}`];
+    await expect(asTenant(places[place], args)).rejects.toThrow(refused);
+  });
+
+  test("is refused the label of a copy on an object that members have, which goes all the same when it has the label", async () => {
+    const { host, west } = clients();
+    const ref = { namespace: places.opted, name: "hidden" };
+    await host.create(configMaps, object("hidden", { namespace: places.opted, annotations: ASKS }));
+    await eventually(() => west.find(configMaps, ref), { what: "the copy" });
+    const label = ["label", "configmap/hidden", `${HOST_LABEL}=another`];
+    await expect(asTenant(places.opted, label)).rejects.toThrow(NOT_A_COPY);
+    await kubectl(hostCluster(), [`--as=${CONTROLLER}`, "-n", places.opted, ...label]);
+    await kubectl(hostCluster(), ["-n", places.opted, "delete", "configmap/hidden", "--timeout=30s"]);
+    await eventuallyPasses(async () => expect(await west.find(configMaps, ref)).toBeUndefined());
   });
 
   test("may not name types", async () => {
