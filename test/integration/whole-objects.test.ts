@@ -7,10 +7,11 @@ import { type MemberRecord, membersOfObject } from "../../src/copies/object-memb
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import type { Cluster } from "../support/clusters/types.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -275,6 +276,38 @@ async function reasonsOf(namespace: string): Promise<string[]> {
   return items.filter(({ involvedObject: { name } }) => name === "one").map(({ reason = "" }) => reason);
 }
 
+/** Lets a policy refuse the deletion of widgets. Returns what removes it. */
+async function denyDeletion(cluster: Cluster, namespace: string, message: string): Promise<() => Promise<void>> {
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const metadata = { name: namespace };
+  const rule = { apiGroups: ["shop.example.com"], apiVersions: ["v1"], resources: ["widgets"], operations: ["DELETE"] };
+  const namespaceSelector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+  await applyAll(cluster, [
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicy",
+      metadata,
+      spec: {
+        matchConstraints: { namespaceSelector, resourceRules: [rule] },
+        validations: [{ expression: "false", message }],
+      },
+    },
+    {
+      apiVersion,
+      kind: "ValidatingAdmissionPolicyBinding",
+      metadata,
+      spec: { policyName: namespace, validationActions: ["Deny"] },
+    },
+  ]);
+  const dryRun = ["-n", namespace, "delete", "widget/one", "--dry-run=server"];
+  await eventuallyPasses(async () => expect(kubectl(cluster, dryRun)).rejects.toThrow(message));
+  return async () => {
+    for (const kind of ["validatingadmissionpolicybinding", "validatingadmissionpolicy"]) {
+      await kubectl(cluster, ["delete", kind, namespace]);
+    }
+  };
+}
+
 describe.concurrent("a custom resource with legation.dev/whole", () => {
   test("shows the status of its member, with the host's generations", async () => {
     const namespace = await newNamespace();
@@ -424,6 +457,33 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     const left = await findWidget(west, namespace);
     expect(left?.metadata.uid).toBe(metadata.uid);
     expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+
+  test("says that a member refuses to delete its copy, and goes when the member lets it", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    const ref = { namespace, name: "one" };
+    await widget(namespace, { size: 1 }, WEST);
+    await copyIn(west, namespace);
+    const allow = await denyDeletion(memberCluster("west"), namespace, "kept for the auditors");
+    try {
+      await host.delete(widgets, ref);
+      await eventuallyPasses(async () => expect(await reasonsOf(namespace)).toEqual(["DeletionRefused"]));
+      await eventuallyPasses(async () => {
+        const record = membersOfObject(await host.get(widgets, ref));
+        expect(record).toMatchObject([{ member: "west", state: "Leaving" }]);
+        expect(record?.[0]?.message).toMatch(
+          /^its API server refused the deletion of Widget one: .*kept for the auditors/,
+        );
+      });
+      const asked = ["status", "widget", "one", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
+      expect((await runCli(asked)).stdout).toMatch(/^west +Leaving .*kept for the auditors/m);
+      expect(await findWidget(west, namespace)).toBeDefined();
+    } finally {
+      await allow();
+    }
+    await eventuallyPasses(async () => expect(await findWidget(host, namespace)).toBeUndefined());
+    expect(await findWidget(west, namespace)).toBeUndefined();
   });
 
   test("comes back when it is deleted or changed in the member", async () => {

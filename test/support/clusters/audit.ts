@@ -18,6 +18,8 @@ export interface AuditEvent {
     readonly apiGroup?: string;
   };
   readonly responseStatus?: { readonly code?: number };
+  /** The written object or patch, where the audit policy records it. */
+  readonly requestObject?: unknown;
   /** The API server's own, e.g. `authorization.k8s.io/decision`. */
   readonly annotations?: Readonly<Record<string, string>>;
   /** RFC 3339 with microseconds. */
@@ -41,6 +43,7 @@ const auditEvent: z.ZodType<AuditEvent> = z.object({
     })
     .exactOptional(),
   responseStatus: z.object({ code: z.number().exactOptional() }).exactOptional(),
+  requestObject: z.unknown().exactOptional(),
   annotations: z.record(z.string(), z.string()).exactOptional(),
   requestReceivedTimestamp: z.string(),
   stageTimestamp: z.string(),

@@ -14,30 +14,46 @@ async function apply(cluster: Cluster, object: object): Promise<void> {
   await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(object) });
 }
 
-/** Installs the definition in host and members, and allows its type in all of them by the commands. Members are named as joined; `more` are further fields of its spec. */
+/** Installs widgets in host and members. `more` are further fields of their type. */
 export async function installWidgets(
   { cluster: host }: { readonly cluster: Cluster },
   members: Readonly<Record<string, Cluster>>,
   more: object = {},
 ): Promise<void> {
-  for (const cluster of [host, ...Object.values(members)]) await apply(cluster, definition);
+  const spec = { retain: ["/spec/replicas"], replicas: "/spec/parts", sum: ["readyReplicas"], ...more };
+  await installType({ name: NAME, definition, spec }, host, members);
+}
+
+/** A custom resource that members get. */
+export interface TestType {
+  /** Name of the definition and of the DelegatedType. */
+  readonly name: string;
+  readonly definition: object;
+  /** Fields of the DelegatedType beside those that `legation install` writes. */
+  readonly spec: object;
+}
+
+/** Installs a definition in host and members, and allows its type in all of them by the commands. Members are named as joined. */
+export async function installType(
+  { name: type, definition: resource, spec }: TestType,
+  host: Cluster,
+  members: Readonly<Record<string, Cluster>>,
+): Promise<void> {
+  for (const cluster of [host, ...Object.values(members)]) await apply(cluster, resource);
   for (const cluster of [host, ...Object.values(members)]) {
-    await kubectl(cluster, ["wait", "--for=condition=Established", `customresourcedefinition/${NAME}`]);
+    await kubectl(cluster, ["wait", "--for=condition=Established", `customresourcedefinition/${type}`]);
   }
   for (const [name, { kubeconfig }] of Object.entries(members)) {
-    const flags = [`--kubeconfig=${host.kubeconfig}`, `--member-kubeconfig=${kubeconfig}`, `--types=${NAME}`];
+    const flags = [`--kubeconfig=${host.kubeconfig}`, `--member-kubeconfig=${kubeconfig}`, `--types=${type}`];
     await legation(["join", name, ...flags]);
   }
-  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${NAME}`]);
-  const spec = { retain: ["/spec/replicas"], replicas: "/spec/parts", sum: ["readyReplicas"], ...more };
-  const patch = ["patch", `delegatedtype/${NAME}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`];
-  await kubectl(host, patch);
+  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${type}`]);
+  await kubectl(host, ["patch", `delegatedtype/${type}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`]);
   // A controller of the host gathers roles.
+  const [plural = ""] = type.split(".");
   await eventually(
-    async () => (await kubectl(host, ["get", "clusterrole", GATHERED, "-o", "json"])).includes('"widgets"'),
-    {
-      what: "the controller's rights on widgets",
-    },
+    async () => (await kubectl(host, ["get", "clusterrole", GATHERED, "-o", "json"])).includes(`"${plural}"`),
+    { what: `the controller's rights on ${plural}` },
   );
 }
 
@@ -58,18 +74,9 @@ export async function allowWidgetsIn(member: Cluster, hostId: string): Promise<v
   });
 }
 
-/** Removes what `installWidgets` has made, and all widgets. */
+/** Removes what `installWidgets` and `allowWidgetsIn` have made, and all widgets. */
 export async function removeWidgets(host: Cluster, members: readonly Cluster[]): Promise<void> {
-  await kubectl(host, ["delete", "--ignore-not-found", `delegatedtype/${NAME}`]);
-  await kubectl(host, [
-    "delete",
-    "--ignore-not-found",
-    `clusterrole/legation-controller-${NAME}`,
-    `clusterrole/legation-authors-${NAME}`,
-  ]);
-  for (const cluster of [host, ...members]) {
-    await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${NAME}`]);
-  }
+  await removeType(NAME, host, members);
   for (const member of members) {
     await kubectl(member, [
       "delete",
@@ -77,7 +84,23 @@ export async function removeWidgets(host: Cluster, members: readonly Cluster[]):
       "clusterrole/hosts-widgets",
       "clusterrolebinding/hosts-widgets",
     ]);
+  }
+}
+
+/** Removes what `installType` has made, and all objects of the type. */
+export async function removeType(type: string, host: Cluster, members: readonly Cluster[]): Promise<void> {
+  await kubectl(host, ["delete", "--ignore-not-found", `delegatedtype/${type}`]);
+  await kubectl(host, [
+    "delete",
+    "--ignore-not-found",
+    `clusterrole/legation-controller-${type}`,
+    `clusterrole/legation-authors-${type}`,
+  ]);
+  for (const cluster of [host, ...members]) {
+    await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${type}`]);
+  }
+  for (const member of members) {
     const roles = await kubectl(member, ["get", "clusterroles", "-l", AGGREGATE_TO_HOST_LABEL, "-o", "name"]);
-    for (const role of roles.split("\n").filter((name) => name.endsWith(NAME))) await kubectl(member, ["delete", role]);
+    for (const role of roles.split("\n").filter((name) => name.endsWith(type))) await kubectl(member, ["delete", role]);
   }
 }
