@@ -130,7 +130,9 @@ describe.concurrent("an author without the verb delegate", () => {
     await eventually(() => west.find(configMaps, ref), { what: "the copy" });
     const label = ["label", "configmap/hidden", `${HOST_LABEL}=another`];
     await expect(asTenant(places.opted, label)).rejects.toThrow(NOT_A_COPY);
-    await kubectl(hostCluster(), [`--as=${CONTROLLER}`, "-n", places.opted, ...label]);
+    const apply = ["apply", "--server-side", "--field-manager=test", "--validate=false", "-f", "-"];
+    const labelled = { apiVersion: "v1", kind: "ConfigMap", metadata: { ...ref, labels: { [HOST_LABEL]: "another" } } };
+    await kubectl(hostCluster(), [`--as=${CONTROLLER}`, ...apply], { input: JSON.stringify(labelled) });
     await kubectl(hostCluster(), ["-n", places.opted, "delete", "configmap/hidden", "--timeout=30s"]);
     await eventuallyPasses(async () => expect(await west.find(configMaps, ref)).toBeUndefined());
   });
