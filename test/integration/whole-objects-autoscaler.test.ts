@@ -123,9 +123,9 @@ function isApply({ verb, requestObject }: AuditEvent): boolean {
 
 /** Reports whether a request changes the number of replicas. That of a creation is the definition's default. */
 function setsReplicas({ verb, requestObject }: AuditEvent): boolean {
-  if (verb === "create") return false;
-  if (!Array.isArray(requestObject)) return valueAt(requestObject, ["spec", "replicas"]) !== undefined;
-  return requestObject.some((operation) => !String(valueAt(operation, ["path"])).startsWith("/metadata/"));
+  if (verb === "create" || requestObject === undefined) return false;
+  if (isJsonObject(requestObject)) return valueAt(requestObject, ["spec", "replicas"]) !== undefined;
+  return JSON.stringify(requestObject).includes('"path":"/spec');
 }
 
 /** Records each number of replicas that the object in a member has, one after the other. */
