@@ -28,6 +28,8 @@ export interface HomeApiSpec {
 /** An operator's settings of a member. */
 export interface ClusterSpec extends ClusterPolicy {
   readonly credentialsSecret: CredentialsSecret;
+  /** The member is reached through an agent that runs there and connects to this host. */
+  readonly agent?: Readonly<Record<string, never>>;
   /** Creates namespaces that the member lacks; default true. */
   readonly createNamespaces?: boolean;
   /** Time for the member's scheduler before the next member is tried; default 30. */
@@ -146,6 +148,10 @@ const specSchema = z
         key: z.string().min(1).max(253).default(CLUSTER_DEFAULTS.credentialsKey).describe("Key in that Secret."),
       })
       .describe("Secret with the kubeconfig of the member, created by `legation join`."),
+    agent: z
+      .strictObject({})
+      .describe("The member is reached through an agent that runs there. `legation join --agent` sets it.")
+      .exactOptional(),
     createNamespaces: z
       .boolean()
       .default(CLUSTER_DEFAULTS.createNamespaces)

@@ -147,6 +147,17 @@ export const CONTROLLER_LEASE = "legation-controller";
 /** Annotation of that Lease: the intervals without a leader. */
 export const LEADERLESS_ANNOTATION = "legation.dev/unled";
 
+/** Annotation on a member's Secret: SHA-256 (hex) of the token with which its agent asks for its first certificate. */
+export const AGENT_TOKEN_ANNOTATION = "legation.dev/agent-token-sha256";
+/** Annotation on a member's Secret: when that token expires (RFC 3339). */
+export const AGENT_TOKEN_EXPIRES_ANNOTATION = "legation.dev/agent-token-expires";
+/** Annotation on a member's Secret: SHA-256 (hex) of the key that used the token. No other key may use it. */
+export const AGENT_KEY_ANNOTATION = "legation.dev/agent-key-sha256";
+/** Name of the Secret with the authority of the hub and its agents. */
+export const HUB_SECRET = "legation-hub";
+/** Annotation of that Secret: `HOST:PORT` under which agents reach the hub, comma-separated. */
+export const HUB_ADDRESSES_ANNOTATION = "legation.dev/hub-addresses";
+
 export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }

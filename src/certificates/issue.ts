@@ -98,6 +98,47 @@ export async function requestServing(
   return { request: forge.pki.certificationRequestToPem(request), key: keys.privateKey };
 }
 
+/** Creates a signing request for a client certificate. Its issuer chooses the subject. */
+export async function requestClient(): Promise<CertificateRequest> {
+  const keys = await generateKeys();
+  return { request: clientRequest(keys), key: keys.privateKey };
+}
+
+/** Returns the public key (PEM) of a signing request. Undefined without a valid signature by that key. */
+export function readRequest(request: string): { readonly publicKey: string } | undefined {
+  try {
+    const parsed = forge.pki.certificationRequestFromPem(request);
+    if (!parsed.verify() || parsed.publicKey === null) return undefined;
+    return { publicKey: forge.pki.publicKeyToPem(parsed.publicKey) };
+  } catch {
+    return undefined;
+  }
+}
+
+/** Issues a client certificate for a public key (PEM). `subject`: a name, and the uid of what has the name. */
+export function issueClient(
+  authority: Authority,
+  publicKey: string,
+  subject: { readonly name: string; readonly uid: string },
+  options: IssueOptions,
+): string {
+  const issuer = forge.pki.certificateFromPem(authority.cert);
+  const cert = blank(forge.pki.publicKeyFromPem(publicKey), options);
+  cert.setSubject([
+    { name: "commonName", value: subject.name },
+    { name: "organizationalUnitName", value: subject.uid },
+  ]);
+  cert.setIssuer(issuer.subject.attributes);
+  cert.setExtensions([
+    { name: "basicConstraints", cA: false, critical: true },
+    { name: "keyUsage", digitalSignature: true, critical: true },
+    { name: "extKeyUsage", clientAuth: true },
+    { name: "authorityKeyIdentifier", keyIdentifier: issuer.generateSubjectKeyIdentifier().getBytes() },
+  ]);
+  sign(cert, authority.key);
+  return forge.pki.certificateToPem(cert);
+}
+
 interface Keys {
   readonly publicKey: forge.pki.PublicKey;
   /** PEM. */
@@ -128,6 +169,14 @@ function sign(target: Signable, keyPem: string): void {
     },
   };
   target.sign(signer as forge.pki.rsa.PrivateKey, forge.md.sha256.create());
+}
+
+function clientRequest({ publicKey, privateKey }: Keys): string {
+  const request = forge.pki.createCertificationRequest();
+  request.publicKey = publicKey;
+  request.setSubject([{ name: "commonName", value: "legation-agent" }]);
+  sign(request, privateKey);
+  return forge.pki.certificationRequestToPem(request);
 }
 
 function subjectOf(hosts: readonly string[]): forge.pki.CertificateField[] {

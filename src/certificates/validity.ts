@@ -34,6 +34,11 @@ export function expiresAt(certificate: string): number | undefined {
   return parse(certificate)?.validToDate.getTime();
 }
 
+/** Returns when the certificate was issued, as its validity tells; epoch ms. Undefined when it cannot be read. */
+export function issuedAt(certificate: string): number | undefined {
+  return parse(certificate)?.validFromDate.getTime();
+}
+
 /** Returns the DNS names and addresses of a certificate; none when it cannot be read. */
 export function hostsOf(certificate: string): string[] {
   const names = parse(certificate)?.subjectAltName?.split(", ") ?? [];

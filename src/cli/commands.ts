@@ -23,6 +23,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => equipped((await import("./controller/command.ts")).controllerCommand),
   },
   {
+    name: "agent",
+    summary: "connect the member in which it runs to its host",
+    load: async () => equipped((await import("./agent/command.ts")).agentCommand),
+  },
+  {
     name: "join",
     summary: "join a member cluster to the host",
     load: async () => equipped((await import("./join/command.ts")).joinCommand),

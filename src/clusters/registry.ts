@@ -19,6 +19,8 @@ export interface RegistryEvents extends MemberEvents {
   readonly cluster: [name: string];
   /** Only the Cluster's status changed, which this controller itself writes every few seconds. */
   readonly clusterStatus: [name: string];
+  /** A Secret of Legation's namespace was added, updated or deleted. */
+  readonly secret: [name: string];
   /** The member's connection was replaced by one to another address; nothing was read through it yet. */
   readonly reconnected: [name: string];
 }
@@ -75,7 +77,10 @@ export class Registry {
       namespace: SYSTEM_NAMESPACE,
       clock,
       log,
-      onEvent: ({ object }) => this.#onSecret(object),
+      onEvent: ({ object }) => {
+        this.#onSecret(object);
+        events.emit("secret", object.metadata.name);
+      },
     });
   }
 
@@ -139,6 +144,11 @@ export class Registry {
     );
   }
 
+  /** Returns a Secret of Legation's namespace. */
+  systemSecret(name: string): Stored<Secret> | undefined {
+    return this.#secrets.store.get(objectKey({ namespace: SYSTEM_NAMESPACE, name }));
+  }
+
   /** Returns why the Cluster has no connection, or keeps its old credentials. */
   problem(name: string): string | undefined {
     return this.#problems.get(name);
@@ -191,7 +201,7 @@ export class Registry {
         existing.member.noteRenewal();
         return;
       }
-      connection = this.#options.connect(name, kubeconfig);
+      connection = this.#options.connect(cluster, kubeconfig);
     } catch (error) {
       const { name: secret } = cluster.spec.credentialsSecret;
       const reason = error instanceof Error ? error.message : String(error);
@@ -270,7 +280,7 @@ export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
   /** Throws a message for the operator when the kubeconfig is unusable. */
-  readonly connect: (name: string, kubeconfig: string) => MemberConnection;
+  readonly connect: (cluster: Stored<Cluster>, kubeconfig: string) => MemberConnection;
   readonly events: Events<RegistryEvents>;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,12 +1,15 @@
+import type { Cluster } from "../api/cluster.ts";
 import { virtualNodeName } from "../api/keys.ts";
-import type { Pod } from "../api/kubernetes.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
-import { Registry } from "../clusters/registry.ts";
+import { type MemberConnection, Registry } from "../clusters/registry.ts";
+import type { Dial } from "../kube/client.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { Events } from "../runtime/event-bus.ts";
 import { EventRecorder } from "../runtime/event-recorder.ts";
 import type { ReadStore } from "../runtime/store.ts";
+import { AgentController } from "./agents/controller.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { type PodCopier, type PodCopierOptions, subscribe, together } from "./copying/pod-copier.ts";
 import { RefusedWrites } from "./delegation/actions/refused-writes.ts";
@@ -45,6 +48,7 @@ export class Controllers {
   readonly #proxies: ReadStore<Pod>;
   readonly #podEvents: PodEventController | undefined;
   readonly #recorder: EventRecorder;
+  readonly #agents: AgentController;
   readonly #tokens: MemberTokenController;
   readonly #homeApi: HomeApiController;
   readonly #copiers: readonly PodCopier[];
@@ -60,7 +64,11 @@ export class Controllers {
     this.#options = options;
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
     const events = new Events<ControllerEvents>();
-    const registry = new Registry({ host, hostId: identity.id, connect, clock, log, events });
+    const connectTo = ({ metadata: { name }, spec }: Stored<Cluster>, kubeconfig: string): MemberConnection => {
+      const dial: Dial = (signal) => this.#agents.dial(name, signal);
+      return connect(name, kubeconfig, spec.agent === undefined ? undefined : dial);
+    };
+    const registry = new Registry({ host, hostId: identity.id, connect: connectTo, clock, log, events });
     this.registry = registry;
     const proxyReflector = reflectProxies({ host, events, clock, log });
     const proxies = proxyReflector.store;
@@ -69,6 +77,7 @@ export class Controllers {
     this.#recorder = recorder;
     const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
+    this.#agents = new AgentController({ ...running, openHub: options.openHub });
     this.#tokens = new MemberTokenController(running);
     const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies, events });
     this.#homeApi = new HomeApiController({
@@ -163,6 +172,7 @@ export class Controllers {
   /** Rejects when the host cannot be read; the controllers are to be stopped then. */
   async start(signal: AbortSignal): Promise<void> {
     await this.registry.start(signal);
+    await this.#agents.start();
     await this.#virtualNodes.start(signal);
     await this.#homeApi.start(signal);
     await this.#delegation.start(signal);
@@ -197,6 +207,7 @@ export class Controllers {
     await this.#virtualNodes.stop();
     await this.#tokens.stop();
     await this.registry.stop();
+    await this.#agents.stop();
   }
 
   #reportMembers(): void {

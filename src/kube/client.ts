@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
+import type { Socket } from "node:net";
 import type { Duplex, Readable } from "node:stream";
 import type { KubeObject, ObjectRef, Stored } from "./objects.ts";
 import type { Resource } from "./resources.ts";
@@ -93,6 +94,9 @@ export interface WatchOptions extends Selection {
   readonly signal: AbortSignal;
 }
 
+/** Opens a connection to an API server that has no address to connect to. Rejects when the signal fires. */
+export type Dial = (signal: AbortSignal) => Promise<Socket>;
+
 /** A request to upgrade a subresource's connection to another protocol. */
 export interface UpgradeOptions {
   readonly method: "GET" | "POST";
@@ -183,6 +187,12 @@ export interface ClusterClient {
   ): Promise<StreamAnswer>;
   /** Closes all connections. Requests in flight reject. */
   close(): Promise<void>;
+}
+
+/** What a client can do beside `ClusterClient`, for servers that speak HTTP as API servers do. */
+export interface PathUpgrades {
+  /** Upgrades a connection to any path, otherwise like `upgrade`. */
+  upgradePath(path: string, options: UpgradeOptions): Promise<UpgradeAnswer>;
 }
 
 /** Receives each finished request, retries included. */

@@ -2,9 +2,11 @@ import type {
   ClientMetrics,
   ClusterClient,
   DeleteOptions,
+  Dial,
   ListOptions,
   ListPage,
   Patch,
+  PathUpgrades,
   RawRequest,
   RequestOptions,
   StreamAnswer,
@@ -61,17 +63,21 @@ export interface ConnectOptions {
   readonly leaseLeftMs?: () => number | undefined;
   /** The server is under foreign control: responses are validated and limited in size. */
   readonly untrusted?: boolean;
+  /** Opens the connections; without it, the address of the credentials is connected to. */
+  readonly dial?: Dial | undefined;
 }
 
 /** Creates a client for one cluster. Opens no connection before the first request. */
-export function createClusterClient(options: ConnectOptions): ClusterClient {
-  const { cluster, credentials, metrics, leaseLeftMs, untrusted, userAgent = "kube-client" } = options;
+export function createClusterClient(options: ConnectOptions): ClusterClient & PathUpgrades {
+  const { cluster, credentials, metrics, leaseLeftMs, untrusted, dial, userAgent = "kube-client" } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, leaseLeftMs, untrusted }));
+  return new HttpClient(
+    new Transport({ cluster, credentials, limits, userAgent, metrics, leaseLeftMs, untrusted, dial }),
+  );
 }
 
 /** The `ClusterClient` over HTTP. */
-class HttpClient implements ClusterClient {
+class HttpClient implements ClusterClient, PathUpgrades {
   readonly cluster: string;
   readonly #transport: Transport;
   readonly #streams: StreamOpener;
@@ -269,6 +275,11 @@ class HttpClient implements ClusterClient {
     options: UpgradeOptions,
   ): Promise<UpgradeAnswer> {
     return upgrade(this.#transport, { ...at(resource, ref, subresource), ...options });
+  }
+
+  upgradePath(path: string, options: UpgradeOptions): Promise<UpgradeAnswer> {
+    // As in `raw`, the path is the name.
+    return upgrade(this.#transport, { plural: "raw", namespace: undefined, name: path, path, ...options });
   }
 
   stream(

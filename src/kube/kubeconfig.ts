@@ -3,7 +3,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parse, YAMLParseError } from "yaml";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
-import type { Environment } from "./internal/environment-proxy.ts";
+import type { Environment } from "./environment-proxy.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./internal/in-cluster.ts";
 import { type KubeConfig, kubeConfigSchema, problemsOf } from "./internal/kubeconfig-schema.ts";
 import { contextCredentials } from "./internal/kubeconfig-user.ts";

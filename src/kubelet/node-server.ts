@@ -10,6 +10,8 @@ import type { Pod } from "../api/kubernetes.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { isKubeError } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { closeInTime } from "../runtime/joined-sockets.ts";
+import { refuse } from "../runtime/upgrade-answers.ts";
 import { KubeletMetrics } from "../telemetry/kubelet.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { attributesOf } from "./attributes.ts";
@@ -19,8 +21,6 @@ import { answerText, serveLog } from "./logs.ts";
 import { type Endpoint, endpointOf, metricPathOf } from "./path.ts";
 import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
 import type { Streams } from "./streams.ts";
-import { refuse } from "./streams-answer.ts";
-import { closeInTime } from "./streams-join.ts";
 import { podsOfNode } from "./usage.ts";
 import {
   cadvisorMetrics,

@@ -7,10 +7,10 @@ import type { UpgradeAnswer } from "../kube/client.ts";
 import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { pods } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { closeInTime, type JoinedSockets, join } from "../runtime/joined-sockets.ts";
+import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { accessProblem } from "./access-problem.ts";
-import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "./streams-answer.ts";
-import { closeInTime, type JoinedSockets, join } from "./streams-join.ts";
 import { streamRequest } from "./streams-request.ts";
 
 export interface StreamTarget {

@@ -14,6 +14,7 @@ import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-condi
 import { realClock } from "../../runtime/clock.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
+import { type Gatekeeper, Hub, type HubOptions, type HubTls } from "../../tunnel/hub.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, type GlobalInput, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
@@ -61,6 +62,7 @@ function sourceOf(
 
 interface ControllerInput extends GlobalInput, KubeletInput {
   readonly healthListen?: ListenAddress | undefined;
+  readonly hubListen?: ListenAddress | undefined;
   readonly identity?: string | undefined;
   readonly homeApiServer?: string | undefined;
   readonly leaseDuration: number;
@@ -85,7 +87,7 @@ const USER_AGENT = "legation";
 function connectMember(
   cluster: string,
   text: string,
-  { env, ...options }: { readonly env: Environment } & Pick<ConnectOptions, "metrics" | "leaseLeftMs">,
+  { env, ...options }: { readonly env: Environment } & Pick<ConnectOptions, "metrics" | "leaseLeftMs" | "dial">,
 ): MemberConnection {
   const read = (kubeconfig: string): ClusterCredentials =>
     credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${cluster}`, env });
@@ -95,6 +97,19 @@ function connectMember(
     client: createClusterClient({ cluster, userAgent: USER_AGENT, credentials, untrusted: true, ...options }),
     renew: (kubeconfig) => renew(read(kubeconfig)),
   };
+}
+
+/** Serves the hub at an address. */
+async function openHub(
+  { host, port }: ListenAddress,
+  options: Pick<HubOptions, "clock" | "log">,
+  tls: HubTls,
+  gatekeeper: Gatekeeper,
+  onChange: HubOptions["onChange"],
+): Promise<Hub> {
+  const hub = new Hub(tls, gatekeeper, { ...options, onChange });
+  await hub.listen(host, port);
+  return hub;
 }
 
 /** `legation controller` */
@@ -128,6 +143,10 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       "--home-api-server <url>",
       "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
+    ),
+    flag(
+      "--hub-listen <address>",
+      "where agents of members connect that cannot be reached, e.g. :8132; only the leader listens (default: nowhere)",
     ),
     flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
     flag(
@@ -169,6 +188,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       })
       .optional(),
     healthListen: listenAddress.optional(),
+    hubListen: listenAddress.optional(),
     identity: z.string().min(1).optional(),
     homeApiServer: homeApiServer.optional(),
     leaseDuration: duration
@@ -198,7 +218,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const metrics = new Metrics();
     const traces = await openTraces(env, "legation-controller", log);
     const requests = traces === undefined ? metrics : new TracedRequests(metrics, traces);
-    const { kubeconfig, context, identity, leaseDuration: leaseDurationMs } = options;
+    const { kubeconfig, context, identity, hubListen, leaseDuration: leaseDurationMs } = options;
     const credentials = loadKubeConfig({ env, kubeconfig, context });
     const hostClient = (more: Partial<ConnectOptions> = {}): ClusterClient =>
       createClusterClient({ cluster: "host", userAgent: USER_AGENT, credentials, metrics, ...more });
@@ -206,7 +226,9 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
     const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
-      connect: (name, text) => connectMember(name, text, { env, metrics: requests, leaseLeftMs }),
+      connect: (name, text, dial) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, dial }),
+      openHub:
+        hubListen === undefined ? undefined : (...args) => openHub(hubListen, { clock: realClock, log }, ...args),
       podEvents:
         options.podEvents === "none"
           ? undefined
@@ -234,6 +256,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     });
     try {
       if (kubelet !== undefined) await checkPorts("--kubelet-listen", kubelet.listen);
+      if (hubListen !== undefined) await checkPorts("--hub-listen", hubListen);
       const onLeading = (leading: boolean): void => metrics.setLeading(leading);
       const leading = { electionClient, identity, leaseDurationMs, clock: realClock, log, onLeading, controllers };
       const outcome = await runWhileLeading(leading, signal);

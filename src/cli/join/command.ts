@@ -1,16 +1,27 @@
 import { join as joinPath } from "node:path";
 import { Argument } from "commander";
+import { stringify } from "yaml";
 import { z } from "zod";
 import { GROUP } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
-import { duration, type GlobalInput, homeApiServer, memberName, withGlobals } from "../shared/input.ts";
+import {
+  duration,
+  type GlobalInput,
+  homeApiServer,
+  hubAddress,
+  memberName,
+  toggle,
+  withGlobals,
+} from "../shared/input.ts";
+import { loadManifests } from "../shared/manifests.ts";
 import { type TypeName, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { hostContext } from "../shared/session.ts";
 import { loadMemberRole } from "./grant-access.ts";
-import { join } from "./join.ts";
+import { joinByManifest, join as joinMember } from "./join.ts";
+import { agentImage } from "./join-agent.ts";
 
 /** Parses `region=eu,tier=gold` into labels. Names every problem; the API server knows which characters a label may have. */
 export const labelList: z.ZodType<Readonly<Record<string, string>>, string> = z.string().transform((text, context) => {
@@ -34,12 +45,15 @@ function keyProblem(key: string, others: Readonly<Record<string, string>>): stri
 
 interface JoinInput extends GlobalInput {
   readonly name: string;
-  readonly memberKubeconfig: string;
+  readonly memberKubeconfig?: string | undefined;
   readonly memberContext?: string | undefined;
   readonly memberServer?: string | undefined;
   readonly homeApiServer?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly types: readonly TypeName[];
+  readonly agent: boolean;
+  readonly hubAddress?: string | undefined;
+  readonly agentImage?: string | undefined;
   readonly timeout: number;
 }
 
@@ -55,7 +69,10 @@ export const joinCommand: Subcommand<JoinInput> = {
     "failed, after an upgrade, for new credentials, or with other labels or addresses: settings that you leave out stay.",
   arguments: [new Argument("<name>", "name of the member; its virtual node is legation-<name>")],
   flags: [
-    flag("--member-kubeconfig <file>", "kubeconfig of the member, with cluster-admin rights (required)"),
+    flag(
+      "--member-kubeconfig <file>",
+      "kubeconfig of the member, with cluster-admin rights (required, but with --agent)",
+    ),
     flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
     flag(
       "--member-server <url>",
@@ -70,6 +87,16 @@ export const joinCommand: Subcommand<JoinInput> = {
       "--types <list>",
       "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
     ),
+    flag(
+      "--agent",
+      "the host cannot reach the member: an agent there connects to the host. Without --member-kubeconfig its manifest is " +
+        "printed, to be applied there within an hour",
+    ),
+    flag(
+      "--hub-address <address>",
+      "HOST:PORT at which agents reach the controller's --hub-listen (default: as the last join with an agent said)",
+    ),
+    flag("--agent-image <image>", "image that the agent runs (default: the controller's)"),
     flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
   examples: [
@@ -83,34 +110,67 @@ export const joinCommand: Subcommand<JoinInput> = {
       "join west --member-kubeconfig west.yaml --types certificates.cert-manager.io",
       "again, so that west takes Certificates of this host",
     ],
+    [
+      "join west --agent --hub-address hub.example.org:8132 | kubectl --kubeconfig west.yaml apply -f -",
+      "a member that the host cannot reach",
+    ],
   ],
   input: withGlobals({
     name: memberName,
-    memberKubeconfig: z.string({ error: "is missing; write --member-kubeconfig FILE" }),
+    memberKubeconfig: z.string().optional(),
     memberContext: z.string().optional(),
     memberServer: serverUrl.optional(),
     homeApiServer: homeApiServer.optional(),
     labels: labelList.default({}),
     types: typeList.default([]),
+    agent: toggle,
+    hubAddress: hubAddress.optional(),
+    agentImage: z.string().min(1).optional(),
     timeout: duration.default(60_000),
-  }),
+  })
+    .refine(({ agent, memberKubeconfig }) => agent || memberKubeconfig !== undefined, {
+      path: ["memberKubeconfig"],
+      error: "is missing; write --member-kubeconfig FILE, or --agent for a member that is not at hand",
+    })
+    .refine(
+      ({ agent, hubAddress: address, agentImage }) => agent || (address === undefined && agentImage === undefined),
+      {
+        error: "--hub-address and --agent-image are for --agent: write that, too, or leave them out",
+      },
+    )
+    .refine(({ agent, memberServer }) => !agent || memberServer === undefined, {
+      error: "--member-server is the member's address, and with --agent the host connects to none: write one of them",
+    })
+    .refine(({ memberKubeconfig, types }) => memberKubeconfig !== undefined || types.length === 0, {
+      error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
+    }),
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { name, labels, types, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
+    const root = joinPath(packageRoot(), "manifests");
+    const role = await loadMemberRole(joinPath(root, "member"));
+    const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
+    const agent = options.agent
+      ? {
+          hubAddress: options.hubAddress,
+          image: options.agentImage ?? (await agentImage(host.client, await loadManifests(root), signal)),
+        }
+      : undefined;
+    const join = { name, labels, types, memberServer, homeApiServer: homeServer, timeoutMs, hostName };
+    if (agent !== undefined && options.memberKubeconfig === undefined) {
+      const objects = await joinByManifest({ ...join, agent }, { ...hostContext(host, session), role });
+      terminal.write(objects.map((object) => stringify(object)).join("---\n"));
+      terminal.progress(
+        `Cluster ${name} waits for its agent: apply this manifest in the member within an hour; \`legation status\` says when it is Ready`,
+      );
+      return;
+    }
     const member = await session.connect(
       { kubeconfig: options.memberKubeconfig, context: options.memberContext },
       name === "host" ? "member host" : name,
     );
-    const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
-    const cluster = await join(
-      { name, labels, types, memberServer, homeApiServer: homeServer, timeoutMs, hostName },
-      {
-        ...hostContext(host, session),
-        member,
-        role: await loadMemberRole(joinPath(packageRoot(), "manifests", "member")),
-      },
-    );
+    const cluster = await joinMember({ ...join, agent }, { ...hostContext(host, session), member, role });
     const { managedFields: _fields, ...metadata } = cluster.metadata;
     printOutcome(terminal, options.output, {
       text: `Cluster ${name} has joined and is Ready`,

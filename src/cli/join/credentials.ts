@@ -1,8 +1,7 @@
-import { stringify } from "yaml";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Secret } from "../../api/kubernetes.ts";
-import { requestToken } from "../../controllers/member-token/token.ts";
+import { memberKubeconfig, requestToken } from "../../controllers/member-token/token.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
@@ -14,39 +13,6 @@ import { findJoinSecret, type ValidJoin } from "./validate.ts";
 
 /** Field manager of what `join` writes. */
 export const FIELD_MANAGER = "legation-join";
-
-type Address = Pick<Connection, "server" | "certificateAuthority" | "skipsTlsVerify" | "tlsServerName" | "proxyUrl">;
-
-export interface MemberAccess extends Address {
-  readonly cluster: string;
-  readonly token: string;
-}
-
-/** Builds a kubeconfig that names no file and runs no program, so that it works wherever the controller is. */
-export function memberKubeconfig(access: MemberAccess): string {
-  const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token } = access;
-  return stringify({
-    apiVersion: "v1",
-    kind: "Config",
-    clusters: [
-      {
-        name: cluster,
-        cluster: {
-          server,
-          ...(certificateAuthority === undefined
-            ? {}
-            : { "certificate-authority-data": Buffer.from(certificateAuthority).toString("base64") }),
-          ...(skipsTlsVerify ? { "insecure-skip-tls-verify": true } : {}),
-          ...(tlsServerName === undefined ? {} : { "tls-server-name": tlsServerName }),
-          ...(proxyUrl === undefined ? {} : { "proxy-url": proxyUrl }),
-        },
-      },
-    ],
-    users: [{ name: "legation", user: { token } }],
-    contexts: [{ name: cluster, context: { cluster, user: "legation" } }],
-    "current-context": cluster,
-  });
-}
 
 /** Requests a token in the member, tries it, and stores it on the host. Resolves to the address that the controller will use. */
 export async function giveCredentials(

@@ -1,8 +1,15 @@
 import { z } from "zod";
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
-import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
-import { clusterRoleBindings, clusterRoles, hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
+import { deployments, namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import {
+  clusterRoleBindings,
+  clusterRoles,
+  hostAccountName,
+  MEMBER_CLUSTER_LABEL,
+  roleBindings,
+  roles,
+} from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
 import { loadManifests, MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
 import { objectText } from "../shared/output.ts";
@@ -71,15 +78,27 @@ function ownRules(name: string): object[] {
   ];
 }
 
-/** Applies the host's service account and its rights in the member, with those on `types`. Safe to repeat. */
+// Resources of what is applied in a member.
+const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
+  [namespaces, clusterRoles, clusterRoleBindings, roles, roleBindings, serviceAccounts, secrets, deployments].map(
+    (resource): [string, Resource<KubeObject>] => [resource.kind, resource],
+  ),
+);
+
+/**
+ * Applies the host's service account and its rights in the member, with those on `types`, and the objects of its agent. Safe to
+ * repeat.
+ */
 export async function grantAccess(
   account: HostAccount,
-  types: readonly Resource<KubeObject>[],
+  { types, agent }: { readonly types: readonly Resource<KubeObject>[]; readonly agent: readonly Manifest[] },
   context: JoinContext,
 ): Promise<void> {
   const { role, signal, report } = context;
   const { client } = context.member;
-  const apply = async (resource: Resource<KubeObject>, manifest: Manifest): Promise<Stored<KubeObject>> => {
+  const apply = async (manifest: Manifest): Promise<Stored<KubeObject>> => {
+    const resource = RESOURCES.get(manifest.kind);
+    if (resource === undefined) throw new Error(`no resource of kind ${manifest.kind}`);
     const ref = refOf(manifest.metadata);
     const patch = { type: "apply", body: manifest, force: true } as const;
     const applied = await client.patch(resource, ref, patch, { fieldManager: FIELD_MANAGER, signal });
@@ -89,19 +108,19 @@ export async function grantAccess(
   await refuseTerminatingNamespace(client, signal);
   const namespace = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
   // An operator's own namespace stays as it is.
-  if (namespace === undefined) await apply(namespaces, systemNamespace);
+  if (namespace === undefined) await apply(systemNamespace);
   const objects = accessObjects(role, account);
-  const { name, uid } = (await apply(clusterRoles, objects.role)).metadata;
+  const { name, uid } = (await apply(objects.role)).metadata;
   const owner = { apiVersion: RBAC.apiVersion, kind: "ClusterRole", name, uid };
-  const owned = (manifest: Manifest): Manifest => ({
-    ...manifest,
-    metadata: { ...manifest.metadata, ownerReferences: [owner] },
-  });
-  await apply(serviceAccounts, owned(objects.user));
-  await apply(clusterRoleBindings, owned(objects.binding));
   const { hostId } = account;
-  for (const manifest of typeObjects(types, { hostId, metadata: objects.role.metadata })) {
-    await apply(manifest.kind === clusterRoles.kind ? clusterRoles : clusterRoleBindings, owned(manifest));
+  const owned = [
+    objects.user,
+    objects.binding,
+    ...typeObjects(types, { hostId, metadata: objects.role.metadata }),
+    ...agent,
+  ];
+  for (const manifest of owned) {
+    await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } });
   }
   await waitForTypes(types, hostId, context);
 }

@@ -5,11 +5,14 @@ import { clusters } from "../../api/resources.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { credentialsSecretName, hostAccountName } from "../member/access.ts";
 import { Failure } from "../shared/failure.ts";
+import type { Manifest } from "../shared/manifests.ts";
 import type { HostContext } from "../shared/session.ts";
 import { waitFor, withoutRepeats } from "../shared/wait.ts";
 import { FIELD_MANAGER, giveCredentials, isSameServer } from "./credentials.ts";
-import { grantAccess } from "./grant-access.ts";
-import { type JoinContext, type JoinOptions, type ValidJoin, validateJoin } from "./validate.ts";
+import { accessObjects, grantAccess, systemNamespace } from "./grant-access.ts";
+import { typeObjects } from "./grant-types.ts";
+import { prepareAgent } from "./join-agent.ts";
+import { type JoinContext, type JoinOptions, type ValidJoin, validateHost, validateJoin } from "./validate.ts";
 
 /**
  * Joins a member, also one that has joined before. The host is written last, so a join that fails leaves it as it was. Resolves
@@ -23,8 +26,13 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   await writeCluster(options, valid, context, { dryRun: true });
   let server: string | undefined;
   try {
-    await grantAccess({ hostId, hostName, cluster: name }, types, context);
-    if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
+    const agent =
+      options.agent === undefined
+        ? []
+        : await prepareAgent({ hostId, cluster: name, joined, ...options.agent }, context);
+    await grantAccess({ hostId, hostName, cluster: name }, { types, agent }, context);
+    if (options.agent !== undefined) report(`${name}: its agent connects to the host by itself`);
+    else if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
     else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
     await writeCluster(options, valid, context, {});
   } catch (error) {
@@ -40,18 +48,43 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
   return await waitReady(name, server, timeoutMs, context);
 }
 
+/**
+ * Joins a member that is not at hand: writes the host's side, and returns the manifest of the member's. Rejects with `Failure` for a
+ * Cluster with credentials of an operator's own.
+ */
+export async function joinByManifest(
+  options: JoinOptions & { readonly agent: NonNullable<JoinOptions["agent"]> },
+  context: HostContext & { readonly role: Manifest },
+): Promise<Manifest[]> {
+  const { name, hostName, agent } = options;
+  const valid = await validateHost(options, context);
+  await writeCluster(options, valid, context, { dryRun: true });
+  const { hostId, joined } = valid;
+  const objects = accessObjects(context.role, { hostId, hostName, cluster: name });
+  const prepared = await prepareAgent({ hostId, cluster: name, joined, ...agent }, context);
+  await writeCluster(options, valid, context, {});
+  const { role, user, binding } = objects;
+  return [systemNamespace, role, user, binding, ...typeObjects([], { hostId, metadata: role.metadata }), ...prepared];
+}
+
 /** Creates the Cluster, or adds the given settings to the one that joined before. */
 async function writeCluster(
-  { name, labels, homeApiServer }: JoinOptions,
-  { memberUid, joined }: ValidJoin,
-  { host, signal }: JoinContext,
+  { name, labels, homeApiServer, agent }: JoinOptions,
+  { memberUid, joined }: Pick<ValidJoin, "memberUid" | "joined">,
+  { host, signal }: HostContext,
   options: { readonly dryRun?: boolean },
 ): Promise<void> {
   const write = { fieldManager: FIELD_MANAGER, signal, ...options };
-  const metadata = { name, labels: { ...labels }, annotations: { [MEMBER_UID_ANNOTATION]: memberUid } };
-  const settings = homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } };
+  const annotations = memberUid === undefined ? {} : { [MEMBER_UID_ANNOTATION]: memberUid };
+  const metadata = { name, labels: { ...labels }, annotations };
+  const settings = {
+    ...(homeApiServer === undefined ? {} : { homeAPI: { server: homeApiServer } }),
+    ...(agent === undefined ? {} : { agent: {} }),
+  };
   if (joined !== undefined) {
-    const body = { metadata: { ...metadata, uid: joined.metadata.uid }, spec: settings };
+    // A member that is joined directly has an agent no more.
+    const way = agent === undefined && joined.spec.agent !== undefined ? { agent: null } : {};
+    const body = { metadata: { ...metadata, uid: joined.metadata.uid }, spec: { ...settings, ...way } };
     await host.patch(clusters, { name }, { type: "merge", body }, write);
     return;
   }

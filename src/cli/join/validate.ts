@@ -23,6 +23,14 @@ export interface JoinOptions {
   readonly homeApiServer?: string | undefined;
   /** Types of which the host may have objects in the member, beside those of earlier joins. */
   readonly types?: readonly TypeName[];
+  /** Reaches the member through an agent. */
+  readonly agent?:
+    | {
+        /** `HOST:PORT` at which the agent reaches the hub. Undefined: as the last join said. */
+        readonly hubAddress: string | undefined;
+        readonly image: string;
+      }
+    | undefined;
   readonly timeoutMs: number;
   /** Name of the host, as shown in the member. */
   readonly hostName: string;
@@ -38,8 +46,8 @@ export interface JoinContext extends HostContext {
 /** The facts about a valid join. */
 export interface ValidJoin {
   readonly hostId: string;
-  /** The member's identity: the uid of its kube-system namespace. */
-  readonly memberUid: string;
+  /** The member's identity: the uid of its kube-system namespace. Undefined for a member that is not at hand. */
+  readonly memberUid: string | undefined;
   readonly types: readonly Resource<KubeObject>[];
   /** The Cluster, when this very member has joined under the name before. */
   readonly joined: Stored<Cluster> | undefined;
@@ -73,6 +81,20 @@ export async function validateJoin(
     });
   }
   return { hostId, memberUid, types, joined, operatorsSecret };
+}
+
+/** Checks what can be wrong on the host before a join whose member is not at hand. Rejects with `Failure`. */
+export async function validateHost({ name }: JoinOptions, { host, signal }: HostContext): Promise<ValidJoin> {
+  const hostId = await clusterId(host, signal);
+  const joined = (await listClusters(host, signal)).find(({ metadata }) => metadata.name === name);
+  if (joined === undefined) await refuseTakenNode(host, name, signal);
+  const operatorsSecret = joined === undefined ? undefined : await findOperatorsSecret(host, joined, signal);
+  if (operatorsSecret === undefined) return { hostId, memberUid: undefined, types: [], joined, operatorsSecret };
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${operatorsSecret.name} (${operatorsSecret.why}), which no agent brings`,
+    remedy: `run \`legation unjoin ${name}\` first, or join the member under another name`,
+  });
 }
 
 function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, { memberUid, other }: Identity): Failure {

@@ -44,6 +44,15 @@ export const clusterRoleBindings: Resource<KubeObject> = {
   namespaced: false,
 };
 
+export const roles: Resource<KubeObject> = { ...rbac, plural: "roles", kind: "Role", namespaced: true };
+
+export const roleBindings: Resource<KubeObject> = {
+  ...rbac,
+  plural: "rolebindings",
+  kind: "RoleBinding",
+  namespaced: true,
+};
+
 /** Label on a host's access in a member with the Cluster's name. */
 export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;
 

@@ -114,7 +114,7 @@ class Cleaner {
     for (const object of await this.#own(resource)) {
       const { namespace = "", name } = object.metadata;
       // This client may use the host's access, which goes last.
-      if (resource.plural === serviceAccounts.plural && namespace === SYSTEM_NAMESPACE) continue;
+      if (resource.plural === serviceAccounts.plural && name === hostAccountName(this.#hostId)) continue;
       if (resource.group === clusterRoles.group && name.startsWith(hostAccountName(this.#hostId))) continue;
       if (resource.plural === persistentVolumeClaims.plural) {
         const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;

@@ -1,4 +1,4 @@
-import { parse } from "yaml";
+import { parse, stringify } from "yaml";
 import { z } from "zod";
 import type { ObjectRef } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -46,6 +46,44 @@ export async function requestToken(
   const answer = await member.createSubresource(serviceAccounts, account, "token", body, { signal });
   const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
   return { token, expires: expirationTimestamp };
+}
+
+/** The address of a member's API server, and a token for it. */
+export interface MemberAccess {
+  readonly cluster: string;
+  readonly server: string;
+  /** PEM bundle. Undefined: the system's authorities. */
+  readonly certificateAuthority?: string | undefined;
+  readonly skipsTlsVerify?: boolean;
+  readonly tlsServerName?: string | undefined;
+  readonly proxyUrl?: string | undefined;
+  readonly token: string;
+}
+
+/** Builds a kubeconfig that names no file and runs no program, so that it works wherever the controller is. */
+export function memberKubeconfig(access: MemberAccess): string {
+  const { cluster, server, certificateAuthority, skipsTlsVerify, tlsServerName, proxyUrl, token } = access;
+  return stringify({
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [
+      {
+        name: cluster,
+        cluster: {
+          server,
+          ...(certificateAuthority === undefined
+            ? {}
+            : { "certificate-authority-data": Buffer.from(certificateAuthority).toString("base64") }),
+          ...(skipsTlsVerify === true ? { "insecure-skip-tls-verify": true } : {}),
+          ...(tlsServerName === undefined ? {} : { "tls-server-name": tlsServerName }),
+          ...(proxyUrl === undefined ? {} : { "proxy-url": proxyUrl }),
+        },
+      },
+    ],
+    users: [{ name: "legation", user: { token } }],
+    contexts: [{ name: cluster, context: { cluster, user: "legation" } }],
+    "current-context": cluster,
+  });
 }
 
 function readToken(text: string): string | undefined {

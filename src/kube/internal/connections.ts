@@ -1,5 +1,6 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { buildConnector, type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
+import type { Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
 import type { ClientLimits } from "../limits.ts";
 import { lookUp } from "./dns-lookup.ts";
@@ -29,13 +30,16 @@ interface Generation {
 export class Connections {
   readonly #credentials: ClusterCredentials;
   readonly #limits: ClientLimits;
+  readonly #dial: Dial | undefined;
   readonly #generations = new Set<Generation>();
   #current: Generation | undefined;
   #destroyed = false;
 
-  constructor(credentials: ClusterCredentials, limits: ClientLimits) {
+  /** Takes `dial` to reach the server by another way than its address. */
+  constructor(credentials: ClusterCredentials, limits: ClientLimits, dial: Dial | undefined) {
     this.#credentials = credentials;
     this.#limits = limits;
+    this.#dial = dial;
   }
 
   /** Returns the dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
@@ -126,6 +130,9 @@ export class Connections {
       autoSelectFamilyAttemptTimeout: Math.round(connectTimeout * SHARE_OF_AN_ADDRESS),
       timeout: connectTimeout,
     };
+    if (this.#dial !== undefined) {
+      return new Pool(new URL(server).origin, { ...options, connect: dialled(this.#dial, { ...tls, ...way }) });
+    }
     if (proxyUrl === undefined) {
       return new Pool(new URL(server).origin, {
         ...options,
@@ -149,4 +156,18 @@ export class Connections {
       requestTls: { ...tls, timeout: connectTimeout },
     });
   }
+}
+
+/** Returns a connector that speaks TLS on a dialled connection. The connect timeout holds for each of the two. */
+function dialled(
+  dial: Dial,
+  options: buildConnector.BuildOptions & { readonly timeout: number },
+): buildConnector.connector {
+  const secure = buildConnector(options);
+  return (target, callback) => {
+    dial(AbortSignal.timeout(options.timeout)).then(
+      (httpSocket) => secure({ ...target, httpSocket }, callback),
+      (error: unknown) => callback(error instanceof Error ? error : new Error(String(error)), null),
+    );
+  };
 }

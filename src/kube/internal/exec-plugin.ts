@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { z } from "zod";
 import { badCredentials, type Identity } from "../credentials.ts";
-import type { Environment } from "./environment-proxy.ts";
+import type { Environment } from "../environment-proxy.ts";
 
 /** The section `users[].user.exec` of a kubeconfig. */
 export interface ExecConfig {

@@ -6,7 +6,7 @@ import {
   fixed,
   type Identity,
 } from "../credentials.ts";
-import { type Environment, environmentProxy, isProxyUrl } from "./environment-proxy.ts";
+import { type Environment, environmentProxy, isProxyUrl } from "../environment-proxy.ts";
 import { ExecPlugin } from "./exec-plugin.ts";
 import type { ClusterEntry, KubeConfig, UserEntry } from "./kubeconfig-schema.ts";
 

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import type { Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
 import type { ClientLimits } from "../limits.ts";
 import { Connections } from "./connections.ts";
@@ -54,9 +55,10 @@ export class RequestSender {
     readonly credentials: ClusterCredentials;
     readonly limits: ClientLimits;
     readonly userAgent: string;
+    readonly dial?: Dial | undefined;
   }) {
     const { pathname, origin } = new URL(options.credentials.server);
-    this.#connections = new Connections(options.credentials, options.limits);
+    this.#connections = new Connections(options.credentials, options.limits, options.dial);
     this.#origin = origin;
     this.#basePath = pathname === "/" ? "" : pathname;
     this.#userAgent = options.userAgent;

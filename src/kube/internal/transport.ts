@@ -1,5 +1,5 @@
 import { AbortCallbacks } from "../abort.ts";
-import type { ClientMetrics } from "../client.ts";
+import type { ClientMetrics, Dial } from "../client.ts";
 import type { ClusterCredentials, Identity } from "../credentials.ts";
 import { KubeError, type KubeErrorCode, mayBeStarting } from "../errors.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "../limits.ts";
@@ -17,6 +17,7 @@ export interface TransportOptions {
   /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
   readonly leaseLeftMs?: (() => number | undefined) | undefined;
   readonly untrusted?: boolean | undefined;
+  readonly dial?: Dial | undefined;
 }
 
 // Delays before a read without a connection is retried. The caller's backoff handles longer outages.

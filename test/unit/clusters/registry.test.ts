@@ -105,7 +105,7 @@ describe("a Cluster whose member has joined under another name", () => {
     const registry = new Registry({
       host,
       hostId: "host",
-      connect: (name) => {
+      connect: ({ metadata: { name } }) => {
         const client = fakeClient({
           raw: async () => ({}),
           find: (async () => ({ metadata: { name: "kube-system", uid: "uid-of-west" } })) as never,

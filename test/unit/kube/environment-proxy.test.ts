@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { environmentProxy } from "../../../src/kube/internal/environment-proxy.ts";
+import { environmentProxy } from "../../../src/kube/environment-proxy.ts";
 
 const proxy = "http://proxy.example:3128";
 

@@ -54,8 +54,8 @@ test("starts a pod with a Service's copy that stays, if it comes while the delet
   const { connect } = controllersOf(fleet);
   await running.start({
     clock,
-    connect: (name, kubeconfig) => {
-      const connection = connect(name, kubeconfig);
+    connect: (...args) => {
+      const connection = connect(...args);
       const client = losingOne(connection.client, () => host.put("pods", fleet.pod("web-1")));
       return { ...connection, client };
     },

@@ -9,6 +9,8 @@ export interface PlainAnswer {
 
 const CODES = {
   BadRequest: 400,
+  Forbidden: 403,
+  NotFound: 404,
   InternalError: 500,
   ServiceUnavailable: 503,
   Timeout: 504,

@@ -1,5 +1,5 @@
 import type { Duplex } from "node:stream";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock } from "./clock.ts";
 
 // Wait of one side's end for the other's; longer than any round trip.
 const LINGER_MS = 5_000;

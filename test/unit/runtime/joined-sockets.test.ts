@@ -1,9 +1,9 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Socket } from "node:net";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { type JoinedSockets, join } from "../../../src/kubelet/streams-join.ts";
+import { type JoinedSockets, join } from "../../../src/runtime/joined-sockets.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
-import { readAll, socketPair } from "./socket-pair.ts";
+import { readAll, socketPair } from "../../support/streams/socket-pair.ts";
 
 // kubectl's side and the kubelet's, with Legation's two sockets between them.
 let person: Socket;

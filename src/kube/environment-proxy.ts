@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { badCredentials } from "../credentials.ts";
+import { badCredentials } from "./credentials.ts";
 
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -1,0 +1,86 @@
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { secrets } from "../../kube/resources.ts";
+import { AGENT_KEYS } from "../member/agent-keys.ts";
+import { Failure } from "../shared/failure.ts";
+
+/** What an agent's Secret says. */
+export interface AgentSecret {
+  readonly hub: string;
+  readonly cluster: string;
+  readonly account: string;
+  readonly authorities: string;
+  readonly token: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+  readonly request: string | undefined;
+  readonly requestKey: string | undefined;
+}
+
+/** The agent's Secret, which holds all of its state. */
+export class AgentState {
+  readonly #client: ClusterClient;
+  readonly #name: string;
+  #current: AgentSecret;
+
+  private constructor(client: ClusterClient, name: string, current: AgentSecret) {
+    this.#client = client;
+    this.#name = name;
+    this.#current = current;
+  }
+
+  /** Rejects with `Failure` when the Secret is missing or lacks a key. */
+  static async read(client: ClusterClient, name: string, signal: AbortSignal): Promise<AgentState> {
+    const found = await client.find(secrets, { namespace: SYSTEM_NAMESPACE, name }, { signal });
+    return new AgentState(client, name, parse(found, name));
+  }
+
+  get current(): AgentSecret {
+    return this.#current;
+  }
+
+  /** Stores keys beside those that are there. Rejects with KubeError. */
+  async store(keys: Partial<Record<keyof typeof AGENT_KEYS, string>>, signal: AbortSignal): Promise<void> {
+    const data = Object.fromEntries(
+      Object.entries(keys).map(([field, text]) => [
+        AGENT_KEYS[field as keyof typeof keys],
+        Buffer.from(text).toString("base64"),
+      ]),
+    );
+    const ref = { namespace: SYSTEM_NAMESPACE, name: this.#name };
+    const stored = await this.#client.patch(secrets, ref, { type: "merge", body: { data } }, { signal });
+    this.#current = parse(stored, this.#name);
+  }
+}
+
+function parse(secret: Stored<Secret> | undefined, name: string): AgentSecret {
+  const text = (key: string): string | undefined => secretText(secret, key) || undefined;
+  const missing = (["hub", "cluster", "account", "authorities"] as const).find(
+    (field) => text(AGENT_KEYS[field]) === undefined,
+  );
+  const {
+    hub = "",
+    cluster = "",
+    account = "",
+    authorities = "",
+  } = Object.fromEntries(Object.entries(AGENT_KEYS).map(([field, key]) => [field, text(key)]));
+  if (secret !== undefined && missing === undefined) {
+    return {
+      hub,
+      cluster,
+      account,
+      authorities,
+      token: text(AGENT_KEYS.token),
+      cert: text(AGENT_KEYS.cert),
+      key: text(AGENT_KEYS.key),
+      request: text(AGENT_KEYS.request),
+      requestKey: text(AGENT_KEYS.requestKey),
+    };
+  }
+  throw new Failure("failure", {
+    object: `Secret ${SYSTEM_NAMESPACE}/${name}`,
+    problem: missing === undefined || secret === undefined ? "is missing" : `has no key ${AGENT_KEYS[missing]}`,
+    remedy: "apply the manifest of `legation join NAME --agent`, which holds it, or name another Secret with --secret",
+  });
+}

@@ -1,0 +1,127 @@
+import { AGENT_TOKEN_ANNOTATION, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { sha256 } from "../../controllers/agents/credentials.ts";
+import { hostAccountName, MEMBER_CLUSTER_LABEL } from "../member/access.ts";
+import { AGENT_KEYS } from "../member/agent-keys.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
+
+export interface AgentManifestOptions {
+  readonly hostId: string;
+  readonly cluster: string;
+  readonly image: string;
+  /** `HOST:PORT` of the hub. */
+  readonly hub: string;
+  /** PEM bundle of the hub's authorities. */
+  readonly authorities: string;
+  readonly token: string;
+}
+
+const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
+const HEALTH_PORT = 8080;
+
+/** Returns the name of a host's agent in a member, and of its Secret. */
+export function agentName(hostId: string): string {
+  return hostAccountName(hostId).replace("legation-host-", "legation-agent-");
+}
+
+/**
+ * Returns the objects that run a host's agent in a member. Its rights: to read and write its own Secret, and to create tokens of the
+ * host's service account.
+ */
+export function agentObjects(options: AgentManifestOptions): Manifest[] {
+  const { hostId, cluster, image, hub, authorities, token } = options;
+  const name = agentName(hostId);
+  const account = hostAccountName(hostId);
+  const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [HOST_LABEL]: hostId, [MEMBER_CLUSTER_LABEL]: cluster };
+  const metadata = { name, namespace: SYSTEM_NAMESPACE, labels };
+  const podLabels = { "app.kubernetes.io/name": name };
+  const {
+    hub: hubKey,
+    cluster: clusterKey,
+    account: accountKey,
+    authorities: authoritiesKey,
+    token: tokenKey,
+  } = AGENT_KEYS;
+  return [
+    { apiVersion: "v1", kind: "ServiceAccount", metadata },
+    {
+      apiVersion: RBAC_VERSION,
+      kind: "Role",
+      metadata,
+      rules: [
+        { apiGroups: [""], resources: ["secrets"], resourceNames: [name], verbs: ["get", "patch"] },
+        { apiGroups: [""], resources: ["serviceaccounts/token"], resourceNames: [account], verbs: ["create"] },
+      ],
+    },
+    {
+      apiVersion: RBAC_VERSION,
+      kind: "RoleBinding",
+      metadata,
+      roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name },
+      subjects: [{ kind: "ServiceAccount", name, namespace: SYSTEM_NAMESPACE }],
+    },
+    {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata,
+      type: "Opaque",
+      data: encoded({
+        [hubKey]: hub,
+        [clusterKey]: cluster,
+        [accountKey]: account,
+        [authoritiesKey]: authorities,
+        [tokenKey]: token,
+        // An earlier certificate may be for an earlier Cluster of the name.
+        ...Object.fromEntries(
+          [AGENT_KEYS.cert, AGENT_KEYS.key, AGENT_KEYS.request, AGENT_KEYS.requestKey].map((key) => [key, ""]),
+        ),
+      }),
+    },
+    {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata,
+      spec: {
+        replicas: 1,
+        selector: { matchLabels: podLabels },
+        template: {
+          // A new token is used by a new pod.
+          metadata: { labels: podLabels, annotations: { [AGENT_TOKEN_ANNOTATION]: sha256(token) } },
+          spec: podSpec(name, image),
+        },
+      },
+    },
+  ];
+}
+
+function encoded(text: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(text).map(([key, value]) => [key, Buffer.from(value).toString("base64")]));
+}
+
+function podSpec(name: string, image: string): object {
+  const probe = (path: string): object => ({ httpGet: { path, port: "health" }, periodSeconds: 10, timeoutSeconds: 5 });
+  return {
+    serviceAccountName: name,
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: 65_532,
+      runAsGroup: 65_532,
+      seccompProfile: { type: "RuntimeDefault" },
+    },
+    containers: [
+      {
+        name: "agent",
+        image,
+        args: ["agent", `--secret=${name}`, `--health-listen=:${HEALTH_PORT}`],
+        ports: [{ name: "health", containerPort: HEALTH_PORT }],
+        livenessProbe: { ...probe("/livez"), failureThreshold: 6 },
+        readinessProbe: probe("/readyz"),
+        resources: { requests: { cpu: "20m", memory: "96Mi" }, limits: { memory: "256Mi" } },
+        securityContext: {
+          allowPrivilegeEscalation: false,
+          readOnlyRootFilesystem: true,
+          capabilities: { drop: ["ALL"] },
+        },
+      },
+    ],
+  };
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from "node:crypto";
+import { z } from "zod";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import {
+  AGENT_KEY_ANNOTATION,
+  AGENT_TOKEN_ANNOTATION,
+  AGENT_TOKEN_EXPIRES_ANNOTATION,
+  HUB_ADDRESSES_ANNOTATION,
+  HUB_SECRET,
+  SYSTEM_NAMESPACE,
+  TOKEN_EXPIRES_ANNOTATION,
+  VIRTUAL_NODE_LABEL,
+} from "../../api/keys.ts";
+import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { firstAuthorities, type HubAuthorities, readAuthorities, trusted } from "../../controllers/agents/authority.ts";
+import { sha256 } from "../../controllers/agents/credentials.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { deployments, secrets } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { credentialsSecretName } from "../member/access.ts";
+import { Failure } from "../shared/failure.ts";
+import type { Manifest } from "../shared/manifests.ts";
+import type { HostContext } from "../shared/session.ts";
+import { type AgentManifestOptions, agentObjects } from "./agent-manifest.ts";
+import { FIELD_MANAGER } from "./credentials.ts";
+import { findJoinSecret } from "./validate.ts";
+
+const HOUR_MS = 60 * 60_000;
+const TOKEN_BYTES = 32;
+// Replicas of a command that start together find the other's Secret after one conflict.
+const ATTEMPTS = 3;
+
+/** Returns the hub's authorities, made by the first join. An address that agents are told must be in its certificate. */
+export async function ensureHub(
+  address: string | undefined,
+  { host, signal, report }: HostContext,
+): Promise<{ readonly authorities: HubAuthorities; readonly address: string }> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET };
+  for (let attempt = 1; ; attempt++) {
+    const found = await host.find(secrets, ref, { signal });
+    const before = readAuthorities(found);
+    const chosen = address ?? before?.addresses[0];
+    if (chosen === undefined) throw noAddress();
+    if (before?.addresses.includes(chosen) === true) return { authorities: before, address: chosen };
+    try {
+      const stored = await writeHub(host, { found, before, address: chosen }, signal);
+      const authorities = readAuthorities(stored);
+      if (authorities === undefined) throw new Error(`Secret ${HUB_SECRET} was stored without its keys`);
+      report(`${host.cluster}: Secret ${HUB_SECRET} stored: agents reach the hub at ${chosen}`);
+      return { authorities, address: chosen };
+    } catch (error) {
+      if (!isKubeError(error, "AlreadyExists", "Conflict") || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function writeHub(
+  host: ClusterClient,
+  options: {
+    readonly found: Stored<Secret> | undefined;
+    readonly before: HubAuthorities | undefined;
+    readonly address: string;
+  },
+  signal: AbortSignal,
+): Promise<Secret> {
+  const { found, before, address } = options;
+  const write = { fieldManager: FIELD_MANAGER, signal };
+  const made = before === undefined ? await firstAuthorities(address, realClock.wall()) : undefined;
+  if (found === undefined && made !== undefined) return await host.create(secrets, made, write);
+  const addresses = [...(before?.addresses ?? []), address].join(",");
+  const metadata = {
+    resourceVersion: found?.metadata.resourceVersion,
+    annotations: { [HUB_ADDRESSES_ANNOTATION]: addresses },
+  };
+  const body = { metadata, ...(made === undefined ? {} : { data: made.data }) };
+  return await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, write);
+}
+
+function noAddress(): Failure {
+  return new Failure("usage", {
+    object: "--hub-address",
+    problem: "is missing: no agent was joined before, so where agents find this host is not known",
+    remedy:
+      "write --hub-address HOST:PORT, at which members reach the controller's --hub-listen, e.g. --hub-address hub.example.org:8132",
+  });
+}
+
+/** Stores the digest of a new token in the member's Secret, and returns the token. A token that was given before is void then. */
+export async function giveToken(
+  name: string,
+  joined: Stored<Cluster> | undefined,
+  { host, signal, report }: HostContext,
+): Promise<string> {
+  const token = randomBytes(TOKEN_BYTES).toString("base64url");
+  const now = realClock.wall();
+  const expires = new Date(now + HOUR_MS).toISOString();
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  const before = await findJoinSecret(host, name, signal);
+  const annotations = {
+    [AGENT_TOKEN_ANNOTATION]: sha256(token),
+    [AGENT_TOKEN_EXPIRES_ANNOTATION]: expires,
+    // The agent brings credentials when it connects.
+    [TOKEN_EXPIRES_ANNOTATION]: before?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] ?? new Date(now).toISOString(),
+  };
+  const write = { fieldManager: FIELD_MANAGER, signal };
+  if (before === undefined) {
+    const metadata = { ...ref, labels: { [VIRTUAL_NODE_LABEL]: name }, annotations };
+    await host.create(secrets, { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque" }, write);
+  } else {
+    const { resourceVersion } = before.metadata;
+    // The address of a member that was reached directly is none that its agent reaches.
+    const data = joined?.spec.agent === undefined ? { data: { [CLUSTER_DEFAULTS.credentialsKey]: null } } : {};
+    const metadata = { resourceVersion, annotations: { ...annotations, [AGENT_KEY_ANNOTATION]: null } };
+    await host.patch(secrets, ref, { type: "merge", body: { metadata, ...data } }, write);
+  }
+  report(`${host.cluster}: Secret ${ref.name} stored; its token for the agent is valid until ${expires}`);
+  return token;
+}
+
+const deployment = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string() })).min(1) }),
+    }),
+  }),
+});
+
+/** Returns the image of the host's controller, which the agent runs, too. `manifests` name it where the controller runs outside. */
+export async function agentImage(
+  host: ClusterClient,
+  manifests: readonly Manifest[],
+  signal: AbortSignal,
+): Promise<string> {
+  const manifest = manifests.find(({ kind }) => kind === deployments.kind);
+  const ref = { namespace: SYSTEM_NAMESPACE, name: manifest?.metadata.name ?? "" };
+  const installed = await host.find(deployments, ref, { signal });
+  const [image] = [installed, manifest].flatMap(
+    (each) => deployment.safeParse(each).data?.spec.template.spec.containers ?? [],
+  );
+  if (image !== undefined) return image.image;
+  throw new Failure("usage", { object: "--agent-image", problem: "is missing", remedy: "write --agent-image IMAGE" });
+}
+
+/** Returns the objects of an agent, with a new token. */
+export async function prepareAgent(
+  options: Omit<AgentManifestOptions, "hub" | "authorities" | "token"> & {
+    readonly hubAddress: string | undefined;
+    readonly joined: Stored<Cluster> | undefined;
+  },
+  context: HostContext,
+): Promise<Manifest[]> {
+  const { hubAddress, joined, ...rest } = options;
+  const { authorities, address } = await ensureHub(hubAddress, context);
+  const token = await giveToken(options.cluster, joined, context);
+  return agentObjects({ ...rest, hub: address, authorities: trusted(authorities), token });
+}

@@ -1,0 +1,235 @@
+import type { Socket } from "node:net";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import { AGENT_KEY_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
+import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
+import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
+import { renewalReason } from "../../certificates/validity.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { secrets } from "../../kube/resources.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Events } from "../../runtime/event-bus.ts";
+import { Mutex } from "../../runtime/mutex.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { AgentIdentity } from "../../tunnel/agent-session.ts";
+import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof } from "../../tunnel/hub.ts";
+import { hostOfAddress } from "../../tunnel/hub-address.ts";
+import type { CertificateAnswer, MemberCredentials } from "../../tunnel/messages.ts";
+import type { ControllerEvents } from "../events.ts";
+import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
+import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
+import { sha256, tokenProblem } from "./credentials.ts";
+
+export interface AgentControllerOptions {
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly events: Events<ControllerEvents>;
+  /** Opens the hub. Undefined: this controller takes no agents. */
+  readonly openHub:
+    | ((tls: HubTls, gatekeeper: Gatekeeper, onChange: (cluster: string) => void) => Promise<Hub>)
+    | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+const DAY_MS = 24 * 60 * 60_000;
+const AGENT_LIFETIME_MS = 90 * DAY_MS;
+const SERVING_LIFETIME_MS = 90 * DAY_MS;
+const LOOK_EVERY_MS = DAY_MS / 4;
+
+/**
+ * Lets agents of joined clusters connect: their certificates, the hub's own, and the credentials for their members. State is in the
+ * hub's Secret and in those of the members.
+ */
+export class AgentController implements Gatekeeper {
+  readonly #options: AgentControllerOptions;
+  readonly #abort = new AbortController();
+  readonly #mutex = new Mutex();
+  #authorities: HubAuthorities | undefined;
+  #tls: HubTls | undefined;
+  #hub: Hub | undefined;
+  #timer: Timer | undefined;
+
+  constructor(options: AgentControllerOptions) {
+    this.#options = options;
+    const { events, log } = options;
+    events.on("secret", (name) => {
+      if (name === HUB_SECRET)
+        this.#load().catch((err: unknown) => log.error({ err }, "the hub's Secret cannot be used"));
+    });
+    events.on("cluster", (name) => this.#hub?.recheck(name));
+  }
+
+  /** Resolves once the hub listens, if there is a Secret for it. Rejects when its address is not available. */
+  async start(): Promise<void> {
+    await this.#load();
+    this.#look();
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    this.#timer?.cancel();
+    await this.#hub?.close();
+  }
+
+  /** Opens a connection to the API server of a member with an agent. Rejects with the reason why there is none. */
+  dial(cluster: string, signal: AbortSignal): Promise<Socket> {
+    if (this.#hub !== undefined) return this.#hub.dial(cluster, signal);
+    const { openHub } = this.#options;
+    const problem =
+      openHub === undefined
+        ? "this controller takes no agents: start it with --hub-listen"
+        : `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${cluster} --agent\``;
+    return Promise.reject(new Error(problem));
+  }
+
+  refusal({ cluster: name, uid }: AgentIdentity): string | undefined {
+    const cluster = this.#options.registry.cluster(name);
+    if (cluster === undefined) return `Cluster ${name} has not joined`;
+    if (cluster.spec.agent === undefined) return `Cluster ${name} has joined without an agent`;
+    if (cluster.metadata.uid === uid) return undefined;
+    return `Cluster ${name} has joined anew since this agent's certificate was issued; run \`legation join ${name} --agent\` again`;
+  }
+
+  authorities(): string {
+    return this.#authorities === undefined ? "" : trusted(this.#authorities);
+  }
+
+  async certify(request: string, proof: Proof): Promise<CertificateAnswer> {
+    const authorities = this.#authorities;
+    if (authorities === undefined) throw new Error("the hub has no authority");
+    const { clock, log } = this.#options;
+    const asked = readRequest(request);
+    if (asked === undefined)
+      throw new AgentRefusal("the request is no certificate signing request that is signed by its own key");
+    const agent = "agent" in proof ? proof.agent : await this.#redeem(proof, asked.publicKey);
+    const refusal = this.refusal(agent);
+    if (refusal !== undefined) throw new AgentRefusal(refusal);
+    const subject = { name: agent.cluster, uid: agent.uid };
+    const options = { now: clock.wall(), lifetimeMs: AGENT_LIFETIME_MS };
+    log.info({ member: agent.cluster }, "certificate issued for an agent");
+    return {
+      certificate: issueClient(authorities.current, asked.publicKey, subject, options),
+      authorities: this.authorities(),
+    };
+  }
+
+  wantsCredentials(name: string): boolean {
+    const { clock, registry } = this.#options;
+    const cluster = registry.cluster(name);
+    const kubeconfig = cluster === undefined ? undefined : kubeconfigOf(cluster, registry.secret(cluster));
+    const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
+    return claims === undefined || claims.expiresAt <= clock.wall();
+  }
+
+  onCredentials(name: string, credentials: MemberCredentials): void {
+    this.#store(name, credentials).catch((err: unknown) => {
+      if (!this.#abort.signal.aborted)
+        this.#options.log.warn({ err, member: name }, "credentials of an agent not stored");
+    });
+  }
+
+  /** Binds the token to the agent's key, and returns who the agent is. Rejects with `AgentRefusal`. */
+  async #redeem(
+    { cluster: name, token }: { readonly cluster: string; readonly token: string },
+    key: string,
+  ): Promise<AgentIdentity> {
+    const { host, registry, clock } = this.#options;
+    const cluster = registry.cluster(name);
+    const ref = { namespace: SYSTEM_NAMESPACE, name: cluster?.spec.credentialsSecret.name ?? "" };
+    const { signal } = this.#abort;
+    const secret = cluster?.spec.agent === undefined ? undefined : registry.secret(cluster);
+    const problem = tokenProblem(secret, { token, key }, clock.wall());
+    if (cluster === undefined || secret === undefined || problem !== undefined) {
+      const remedy = `run \`legation join ${name} --agent\` again for a new one`;
+      // The same words whether there is such a Cluster or not.
+      throw new AgentRefusal(`Cluster ${name}: ${problem ?? "the token is not valid"}; ${remedy}`);
+    }
+    const { annotations = {}, resourceVersion } = secret.metadata;
+    if (annotations[AGENT_KEY_ANNOTATION] === undefined) {
+      const body = { metadata: { resourceVersion, annotations: { [AGENT_KEY_ANNOTATION]: sha256(key) } } };
+      try {
+        await host.patch(secrets, ref, { type: "merge", body }, { signal });
+      } catch (error) {
+        if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+        throw new AgentRefusal(`Cluster ${name}: its Secret was changed meanwhile; the agent tries again`);
+      }
+    }
+    return { cluster: name, uid: cluster.metadata.uid };
+  }
+
+  async #store(name: string, { server, certificateAuthority, token, expires }: MemberCredentials): Promise<void> {
+    const { host, registry, log } = this.#options;
+    const cluster = registry.cluster(name);
+    const secret = cluster === undefined ? undefined : registry.secret(cluster);
+    // A Secret of an operator's own stays as it is.
+    if (cluster === undefined || secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] === undefined) return;
+    if (!this.wantsCredentials(name)) return;
+    const { key = CLUSTER_DEFAULTS.credentialsKey, name: secretName } = cluster.spec.credentialsSecret;
+    const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
+    const { resourceVersion } = secret.metadata;
+    const body = {
+      metadata: { resourceVersion, annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires } },
+      data: { [key]: Buffer.from(kubeconfig).toString("base64") },
+    };
+    const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
+    await host.patch(secrets, ref, { type: "merge", body }, { signal: this.#abort.signal });
+    log.info({ member: name, expires }, "credentials received from the agent");
+  }
+
+  #look(): void {
+    if (this.#abort.signal.aborted) return;
+    this.#timer = this.#options.clock.after(LOOK_EVERY_MS, () => {
+      this.#load().catch((err: unknown) => this.#options.log.warn({ err }, "the hub's certificate was not checked"));
+      this.#look();
+    });
+  }
+
+  /** Brings the hub in step with its Secret, and the Secret with the time. */
+  async #load(): Promise<void> {
+    const { openHub, registry, host, clock, log } = this.#options;
+    const { signal } = this.#abort;
+    if (openHub === undefined) return;
+    const unlock = await this.#mutex.lock(signal);
+    try {
+      const secret = registry.systemSecret(HUB_SECRET);
+      const authorities = readAuthorities(secret);
+      if (secret === undefined || authorities === undefined) return;
+      this.#authorities = authorities;
+      const tls = await this.#serving(authorities);
+      if (this.#hub === undefined) {
+        this.#hub = await openHub(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        log.info({ addresses: authorities.addresses }, "hub serves");
+      } else if (tls !== this.#tls) this.#hub.renew(tls);
+      this.#tls = tls;
+      const data = await renewed(authorities, clock.wall());
+      if (data === undefined) return;
+      const body = { metadata: { resourceVersion: secret.metadata.resourceVersion }, data };
+      await host.patch(secrets, { namespace: SYSTEM_NAMESPACE, name: HUB_SECRET }, { type: "merge", body }, { signal });
+    } finally {
+      unlock();
+    }
+  }
+
+  /** Returns the hub's certificate, a new one when due. */
+  async #serving(authorities: HubAuthorities): Promise<HubTls> {
+    const { current, addresses } = authorities;
+    const hosts = addresses.map((address) => hostOfAddress(address));
+    const now = this.#options.clock.wall();
+    const serving = this.#tls;
+    const reason =
+      serving === undefined ? "unreadable" : renewalReason(serving.cert, { now, hosts, authority: current.cert });
+    const certificate =
+      serving === undefined || reason !== undefined
+        ? await issueServing(current, hosts, { now, lifetimeMs: SERVING_LIFETIME_MS })
+        : serving;
+    const bundle = trusted(authorities);
+    if (certificate === serving && serving.authorities === bundle) return serving;
+    return { cert: certificate.cert, key: certificate.key, authorities: bundle };
+  }
+}
+
+function kubeconfigOf(cluster: Cluster, secret: Stored<Secret> | undefined): string | undefined {
+  return secretText(secret, cluster.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey);
+}

@@ -1,0 +1,308 @@
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import { TLSSocket } from "node:tls";
+import type { Clock } from "../runtime/clock.ts";
+import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type AgentIdentity, AgentSession } from "./agent-session.ts";
+import {
+  CERTIFICATE_PATH,
+  type CertificateAnswer,
+  CLUSTER_HEADER,
+  CONTROL_PATH,
+  CONTROL_PROTOCOL,
+  certificateRequest,
+  type MemberCredentials,
+  STREAM_PATH,
+  STREAM_PROTOCOL,
+} from "./messages.ts";
+
+/** How an agent shows who it is when it asks for a certificate. */
+export type Proof = { readonly agent: AgentIdentity } | { readonly cluster: string; readonly token: string };
+
+/** Decides who may connect. */
+export interface Gatekeeper {
+  /** Returns why the agent may not connect. Undefined: it may. */
+  refusal(agent: AgentIdentity): string | undefined;
+  /** Signs an agent's request (PEM). Rejects with `AgentRefusal`. */
+  certify(request: string, proof: Proof): Promise<CertificateAnswer>;
+  /** The authorities (PEM) that agents are to trust. */
+  authorities(): string;
+  /** Reports whether a connected agent is to send a token of the host's service account. */
+  wantsCredentials(cluster: string): boolean;
+  onCredentials(cluster: string, credentials: MemberCredentials): void;
+}
+
+/** A refusal of an agent's request, with the reason for its operator. */
+export class AgentRefusal extends Error {}
+
+/** The hub's serving certificate, and the authorities (PEM) of agents' certificates. */
+export interface HubTls {
+  readonly cert: string;
+  readonly key: string;
+  readonly authorities: string;
+}
+
+export interface HubOptions {
+  readonly onChange: (cluster: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What is known of a cluster's agent. */
+export interface AgentState {
+  readonly connected: boolean;
+  /** Connections of its agent so far. */
+  readonly connections: number;
+  readonly streams: number;
+  readonly receivedBytes: number;
+  readonly sentBytes: number;
+}
+
+interface Agents {
+  /** The newest last. */
+  readonly sessions: AgentSession[];
+  connections: number;
+  /** Of sessions that have ended. */
+  receivedBytes: number;
+  sentBytes: number;
+  /** Epoch ms, and why the last session ended. */
+  left?: { readonly at: number; readonly reason: string };
+}
+
+const HANDSHAKE_MS = 10_000;
+const MAX_HEADER_BYTES = 16_384;
+const MAX_BODY_BYTES = 32_768;
+const KEEP_ALIVE_DELAY_MS = 30_000;
+
+/**
+ * Takes connections of agents, which run in clusters that cannot be reached, and opens connections to these clusters' API
+ * servers through them. Each such connection is one that the agent dials back, so none slows another.
+ */
+export class Hub {
+  readonly #options: HubOptions;
+  readonly #gatekeeper: Gatekeeper;
+  readonly #server: Server;
+  readonly #sockets = new Set<Duplex>();
+  readonly #agents = new Map<string, Agents>();
+
+  constructor(tls: HubTls, gatekeeper: Gatekeeper, options: HubOptions) {
+    this.#options = options;
+    this.#gatekeeper = gatekeeper;
+    this.#server = createServer({
+      ...tlsOptions(tls),
+      requestCert: true,
+      // Checked for each path: an agent without a certificate asks for one.
+      rejectUnauthorized: false,
+      handshakeTimeout: HANDSHAKE_MS,
+      headersTimeout: HANDSHAKE_MS,
+      requestTimeout: HANDSHAKE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+      noDelay: true,
+    });
+    this.#server.on("secureConnection", (socket: TLSSocket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+    this.#server.on("request", (request, response) => void this.#onRequest(request, response));
+    this.#server.on("upgrade", (request, socket, head) => this.#onUpgrade(request, socket, head));
+  }
+
+  /** Resolves to the port. Rejects when it is not available. */
+  async listen(host: string, port: number): Promise<number> {
+    this.#server.listen(port, host);
+    await once(this.#server, "listening");
+    this.#server.on("error", (error) => this.#options.log.error({ err: error }, "hub"));
+    const address = this.#server.address();
+    return typeof address === "object" && address !== null ? address.port : port;
+  }
+
+  /** Serves new connections with another certificate. */
+  renew(tls: HubTls): void {
+    this.#server.setSecureContext(tlsOptions(tls));
+    for (const { sessions } of this.#agents.values()) {
+      for (const session of sessions) session.send({ type: "welcome", authorities: this.#gatekeeper.authorities() });
+    }
+  }
+
+  /** Opens a connection to the cluster's API server. Rejects without an agent, or when the signal fires. */
+  async dial(cluster: string, signal: AbortSignal): Promise<Socket> {
+    const session = this.#agents.get(cluster)?.sessions.at(-1);
+    if (session === undefined) throw new Error(this.#absence(cluster));
+    return await session.dial(signal);
+  }
+
+  state(cluster: string): AgentState {
+    const agents = this.#agents.get(cluster);
+    const { sessions = [], connections = 0, receivedBytes = 0, sentBytes = 0 } = agents ?? {};
+    const live = sessions.reduce(
+      (sum, { streams, bytes }) => ({
+        streams: sum.streams + streams,
+        receivedBytes: sum.receivedBytes + bytes.received,
+        sentBytes: sum.sentBytes + bytes.sent,
+      }),
+      { streams: 0, receivedBytes, sentBytes },
+    );
+    return { connected: sessions.length > 0, connections, ...live };
+  }
+
+  /** Asks the cluster's agent for a token of the host's service account. */
+  askForCredentials(cluster: string): void {
+    this.#agents.get(cluster)?.sessions.at(-1)?.send({ type: "credentials" });
+  }
+
+  /** Ends the connections of agents that may not connect any more. */
+  recheck(cluster: string): void {
+    for (const session of [...(this.#agents.get(cluster)?.sessions ?? [])]) {
+      const refusal = this.#gatekeeper.refusal(session.agent);
+      if (refusal !== undefined) session.close(refusal);
+    }
+  }
+
+  /** Ends all connections of a cluster's agent. */
+  disconnect(cluster: string, reason: string): void {
+    for (const session of [...(this.#agents.get(cluster)?.sessions ?? [])]) session.close(reason);
+    this.#agents.delete(cluster);
+  }
+
+  async close(): Promise<void> {
+    for (const cluster of [...this.#agents.keys()]) this.disconnect(cluster, "the hub closes");
+    this.#server.close();
+    for (const socket of this.#sockets) socket.destroy();
+    if (this.#server.listening) await once(this.#server, "close");
+  }
+
+  #absence(cluster: string): string {
+    const left = this.#agents.get(cluster)?.left;
+    if (left === undefined) return `no agent of ${cluster} has connected to this controller`;
+    const seconds = Math.round((this.#options.clock.now() - left.at) / 1000);
+    return `the agent of ${cluster} left ${seconds} s ago: ${left.reason}`;
+  }
+
+  async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const answer = (status: number, body: object): void => {
+      response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+    };
+    const fail = (reason: "BadRequest" | "Forbidden" | "InternalError" | "NotFound", message: string): void => {
+      const { status, headers, text } = statusAnswer(reason, message);
+      response.writeHead(status, { ...headers, connection: "close" }).end(text);
+    };
+    if (request.method !== "POST" || request.url !== CERTIFICATE_PATH) {
+      fail("NotFound", `the hub has no ${request.method} ${request.url}`);
+      return;
+    }
+    try {
+      const proof = proofOf(request);
+      if (proof === undefined) {
+        fail("Forbidden", "neither a client certificate of this hub nor a token was presented");
+        return;
+      }
+      const parsed = certificateRequest.safeParse(await readJson(request));
+      if (parsed.success) answer(200, await this.#gatekeeper.certify(parsed.data.request, proof));
+      else fail("BadRequest", 'the body is not {"request": PEM}');
+    } catch (error) {
+      if (error instanceof AgentRefusal) fail("Forbidden", error.message);
+      else {
+        this.#options.log.warn({ err: error }, "certificate of an agent not issued");
+        fail("InternalError", "the certificate could not be issued; the controller's log says why");
+      }
+    }
+  }
+
+  #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on("error", () => {});
+    const { url = "", headers } = request;
+    const agent = agentOf(request);
+    if (agent === undefined) {
+      refuse(socket, statusAnswer("Forbidden", "no client certificate of this hub was presented"));
+      return;
+    }
+    const refusal = this.#gatekeeper.refusal(agent);
+    if (refusal !== undefined) {
+      refuse(socket, statusAnswer("Forbidden", refusal));
+      return;
+    }
+    if (head.length > 0) socket.unshift(head);
+    if (url === CONTROL_PATH && headers.upgrade === CONTROL_PROTOCOL) this.#control(agent, socket);
+    else if (url.startsWith(STREAM_PATH) && headers.upgrade === STREAM_PROTOCOL) {
+      this.#stream(agent, url.slice(STREAM_PATH.length), socket);
+    } else refuse(socket, statusAnswer("NotFound", `the hub has no ${url}`));
+  }
+
+  #control(agent: AgentIdentity, socket: Duplex): void {
+    const { cluster } = agent;
+    const { clock, log, onChange } = this.#options;
+    const agents = this.#agents.get(cluster) ?? { sessions: [], connections: 0, receivedBytes: 0, sentBytes: 0 };
+    switchProtocols(socket, { connection: "Upgrade", upgrade: CONTROL_PROTOCOL });
+    const session = new AgentSession(socket, {
+      agent,
+      onCredentials: (credentials) => this.#gatekeeper.onCredentials(cluster, credentials),
+      onEnd: (reason) => {
+        agents.sessions.splice(agents.sessions.indexOf(session), 1);
+        agents.receivedBytes += session.bytes.received;
+        agents.sentBytes += session.bytes.sent;
+        agents.left = { at: clock.now(), reason };
+        log.info({ member: cluster, reason }, "agent disconnected");
+        if (agents.sessions.length === 0) onChange(cluster);
+      },
+      clock,
+    });
+    agents.sessions.push(session);
+    agents.connections += 1;
+    this.#agents.set(cluster, agents);
+    log.info({ member: cluster }, "agent connected");
+    session.send({ type: "welcome", authorities: this.#gatekeeper.authorities() });
+    if (this.#gatekeeper.wantsCredentials(cluster)) session.send({ type: "credentials" });
+    onChange(cluster);
+  }
+
+  #stream({ cluster }: AgentIdentity, id: string, socket: Duplex): void {
+    const sessions = this.#agents.get(cluster)?.sessions ?? [];
+    if (!(socket instanceof TLSSocket) || !sessions.some((session) => session.awaits(id))) {
+      refuse(socket, statusAnswer("NotFound", "this connection is not awaited any more"));
+      return;
+    }
+    switchProtocols(socket, { connection: "Upgrade", upgrade: STREAM_PROTOCOL });
+    for (const session of sessions) session.accept(id, socket);
+  }
+}
+
+function tlsOptions({ cert, key, authorities }: HubTls): object {
+  return { cert, key, ca: authorities, minVersion: "TLSv1.3" };
+}
+
+/** Returns the agent that a verified client certificate names. */
+function agentOf({ socket }: IncomingMessage): AgentIdentity | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+  const { CN: cluster, OU: uid } = socket.getPeerCertificate().subject ?? {};
+  return typeof cluster === "string" && typeof uid === "string" ? { cluster, uid } : undefined;
+}
+
+function proofOf(request: IncomingMessage): Proof | undefined {
+  const agent = agentOf(request);
+  if (agent !== undefined) return { agent };
+  const token = /^Bearer (\S+)$/.exec(request.headers.authorization ?? "")?.[1];
+  const cluster = request.headers[CLUSTER_HEADER];
+  return token === undefined || typeof cluster !== "string" ? undefined : { cluster, token };
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > MAX_BODY_BYTES) throw new AgentRefusal("the request is too large");
+    chunks.push(bytes);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}

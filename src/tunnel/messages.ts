@@ -1,0 +1,87 @@
+import { z } from "zod";
+
+/** What the hub and an agent tell each other on the control connection: one JSON object a line. */
+
+/** Protocols in the Upgrade header. */
+export const CONTROL_PROTOCOL = "legation-control";
+export const STREAM_PROTOCOL = "legation-stream";
+
+/** Paths of the hub's API. */
+export const CERTIFICATE_PATH = "/agent/v1/certificate";
+export const CONTROL_PATH = "/agent/v1/control";
+export const STREAM_PATH = "/agent/v1/streams/";
+
+/** Header with the Cluster's name, beside a token. Agents with a certificate have the name in that. */
+export const CLUSTER_HEADER = "legation-cluster";
+
+/** Time between two pings of either side, in milliseconds. */
+export const PING_MS = 10_000;
+/** Silence after which either side takes the other for gone, in milliseconds. */
+export const SILENCE_MS = 30_000;
+
+const id: z.ZodType<string> = z.string().regex(/^[0-9a-f]{32}$/);
+const pem: z.ZodType<string> = z.string().max(65_536);
+
+interface Ping {
+  readonly type: "ping";
+}
+
+/** A message of the hub. `dial` names no target, since an agent connects to its own API server only. */
+export type HubMessage =
+  /** The first message, and whenever `authorities` change: the PEM bundle that the agent trusts from now on. */
+  | { readonly type: "welcome"; readonly authorities: string }
+  | { readonly type: "dial"; readonly id: string }
+  /** Asks for a token of the host's service account. */
+  | { readonly type: "credentials" }
+  | Ping;
+
+export const hubMessage: z.ZodType<HubMessage> = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("welcome"), authorities: pem }),
+  z.object({ type: z.literal("dial"), id }),
+  z.object({ type: z.literal("credentials") }),
+  z.object({ type: z.literal("ping") }),
+]);
+
+/** A token of the host's service account in the member. */
+export interface MemberCredentials {
+  /** URL of the API server, as the agent names it. The host never connects to it: the name is for certificates. */
+  readonly server: string;
+  readonly token: string;
+  /** RFC 3339. */
+  readonly expires: string;
+  /** PEM bundle of the member's API server. */
+  readonly certificateAuthority: string;
+}
+
+/** A message of an agent. */
+export type AgentMessage =
+  | { readonly type: "refused"; readonly id: string; readonly message: string }
+  | { readonly type: "credentials"; readonly credentials: MemberCredentials }
+  | Ping;
+
+export const agentMessage: z.ZodType<AgentMessage> = z.discriminatedUnion("type", [
+  z.object({ type: z.literal("refused"), id, message: z.string().max(4_096) }),
+  z.object({
+    type: z.literal("credentials"),
+    credentials: z.object({
+      server: z.string().regex(/^https:\/\/[\w.:[\]-]{1,262}$/),
+      token: z.string().regex(/^[\w.-]{1,16384}$/),
+      expires: z.string().max(64),
+      certificateAuthority: pem,
+    }),
+  }),
+  z.object({ type: z.literal("ping") }),
+]);
+
+/** A request for a client certificate (PEM). */
+export const certificateRequest: z.ZodType<{ readonly request: string }> = z.object({
+  request: z.string().min(1).max(16_384),
+});
+
+/** An agent's client certificate, and the authorities (PEM) of the hub. */
+export interface CertificateAnswer {
+  readonly certificate: string;
+  readonly authorities: string;
+}
+
+export const certificateAnswer: z.ZodType<CertificateAnswer> = z.object({ certificate: pem, authorities: pem });
