@@ -77,7 +77,7 @@ export class Controllers {
     this.#recorder = recorder;
     const running = { host, registry, events, clock, log, ...(metrics === undefined ? {} : { metrics }) };
     this.#podEvents = podEvents && new PodEventController({ ...running, ...podEvents, proxies });
-    this.#agents = new AgentController({ ...running, openHub: options.openHub });
+    this.#agents = new AgentController({ ...running, hub: options.hub });
     this.#tokens = new MemberTokenController(running);
     const refusedWrites = new RefusedWrites({ writes: proxyWrites(clock), recorder, proxies, events });
     this.#homeApi = new HomeApiController({

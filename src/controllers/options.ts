@@ -9,7 +9,7 @@ import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
-import type { AgentControllerOptions } from "./agents/controller.ts";
+import type { HubServing } from "./agents/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
@@ -18,7 +18,7 @@ export interface ControllersOptions extends ControllerOptions {
   readonly metrics?: Metrics;
   /** `dial` is for members that are reached through their agent. */
   readonly connect: (name: string, kubeconfig: string, dial: Dial | undefined) => MemberConnection;
-  readonly openHub?: AgentControllerOptions["openHub"];
+  readonly hub?: HubServing | undefined;
   /** Writing delegates' events to their proxies. Absent: they are not written. */
   readonly podEvents?:
     | {

@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { AgentMetrics } from "./agents.ts";
 import { MemberMetrics } from "./members.ts";
 import { WorkqueueMetrics } from "./workqueue.ts";
 
@@ -17,6 +18,7 @@ export class Metrics {
   readonly registry: Registry = new Registry();
   readonly queues: WorkqueueMetrics = new WorkqueueMetrics(this.registry);
   readonly members: MemberMetrics = new MemberMetrics(this.registry);
+  readonly agents: AgentMetrics = new AgentMetrics(this.registry);
   readonly #latency: Histogram;
   readonly #requests: Counter;
   readonly #watches: Counter;
@@ -108,7 +110,7 @@ export class Metrics {
   }
 
   /** Sets when a serving certificate expires; epoch ms. An unreadable one counts as expired. */
-  setCertificateExpiry(certificate: "webhook" | "kubelet", expiresAt: number | undefined): void {
+  setCertificateExpiry(certificate: "webhook" | "kubelet" | "hub", expiresAt: number | undefined): void {
     this.#certificates.set({ certificate }, (expiresAt ?? 0) / 1000);
   }
 

@@ -6,6 +6,7 @@ import type { Duplex } from "node:stream";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../runtime/clock.ts";
 import { refuse, statusAnswer, switchProtocols } from "../runtime/upgrade-answers.ts";
+import type { AgentState } from "../telemetry/agents.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type AgentIdentity, AgentSession } from "./agent-session.ts";
 import {
@@ -50,16 +51,6 @@ export interface HubOptions {
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
-}
-
-/** What is known of a cluster's agent. */
-export interface AgentState {
-  readonly connected: boolean;
-  /** Connections of its agent so far. */
-  readonly connections: number;
-  readonly streams: number;
-  readonly receivedBytes: number;
-  readonly sentBytes: number;
 }
 
 interface Agents {
@@ -137,7 +128,7 @@ export class Hub {
     return await session.dial(signal);
   }
 
-  state(cluster: string): AgentState {
+  state(cluster: string): Omit<AgentState, "name"> {
     const agents = this.#agents.get(cluster);
     const { sessions = [], connections = 0, receivedBytes = 0, sentBytes = 0 } = agents ?? {};
     const live = sessions.reduce(

@@ -60,7 +60,8 @@ export const agentCommand: Subcommand<AgentInput> = {
       clock: realClock,
       log,
     });
-    const health = await serveHealthAt("--health-listen", options.healthListen, new Metrics());
+    const notReady = (): string | undefined => (agent.connected ? undefined : "not connected to the hub");
+    const health = await serveHealthAt("--health-listen", options.healthListen, new Metrics(), notReady);
     try {
       await untilCertified(() => ensureCertificate(state, hub, { now: Date.now(), signal }), signal, log);
       const renewing = keepCertified(() => ensureCertificate(state, hub, { now: Date.now(), signal }), signal, log);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
 import type { MemberConnection } from "../../clusters/registry.ts";
+import type { HubServing } from "../../controllers/agents/controller.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/run-while-leading.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
@@ -12,9 +13,9 @@ import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
 import type { CertificateSource } from "../../kubelet/serving-certificate.ts";
 import { NOT_PLACED_REASONS, type NotPlacedReason } from "../../pods/proxy-conditions.ts";
 import { realClock } from "../../runtime/clock.ts";
-import { createLogger } from "../../telemetry/logger.ts";
+import { createLogger, type Logger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import { type Gatekeeper, Hub, type HubOptions, type HubTls } from "../../tunnel/hub.ts";
+import { Hub } from "../../tunnel/hub.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
 import { Failure } from "../shared/failure.ts";
 import { duration, type GlobalInput, homeApiServer, listenAddress, withGlobals } from "../shared/input.ts";
@@ -63,6 +64,7 @@ function sourceOf(
 interface ControllerInput extends GlobalInput, KubeletInput {
   readonly healthListen?: ListenAddress | undefined;
   readonly hubListen?: ListenAddress | undefined;
+  readonly hubService?: string | undefined;
   readonly identity?: string | undefined;
   readonly homeApiServer?: string | undefined;
   readonly leaseDuration: number;
@@ -99,17 +101,30 @@ function connectMember(
   };
 }
 
-/** Serves the hub at an address. */
-async function openHub(
-  { host, port }: ListenAddress,
-  options: Pick<HubOptions, "clock" | "log">,
-  tls: HubTls,
-  gatekeeper: Gatekeeper,
-  onChange: HubOptions["onChange"],
-): Promise<Hub> {
-  const hub = new Hub(tls, gatekeeper, { ...options, onChange });
-  await hub.listen(host, port);
-  return hub;
+/** Returns how the hub is served. Undefined if it is not. */
+function hubOf(
+  { hubListen, hubService }: ControllerInput,
+  { POD_IP: podIp }: Environment,
+  log: Logger,
+): HubServing | undefined {
+  if (hubListen === undefined) return undefined;
+  const { host, port } = hubListen;
+  const address = WILDCARDS.has(host) ? podIp : host;
+  if (hubService !== undefined && (address === undefined || address === "")) {
+    throw new Failure("usage", {
+      object: "legation controller",
+      problem: "--hub-service needs an address for its endpoint, and --hub-listen is every address",
+      remedy: "set POD_IP to the pod's address, or write --hub-listen with an address",
+    });
+  }
+  return {
+    open: async (tls, gatekeeper, onChange) => {
+      const hub = new Hub(tls, gatekeeper, { onChange, clock: realClock, log });
+      await hub.listen(host, port);
+      return hub;
+    },
+    endpoint: hubService === undefined || address === undefined ? undefined : { service: hubService, address, port },
+  };
 }
 
 /** `legation controller` */
@@ -147,6 +162,10 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     flag(
       "--hub-listen <address>",
       "where agents of members connect that cannot be reached, e.g. :8132; only the leader listens (default: nowhere)",
+    ),
+    flag(
+      "--hub-service <name>",
+      "Service without a selector in legation-system, whose endpoint the leader is (default: none)",
     ),
     flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
     flag(
@@ -189,6 +208,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       .optional(),
     healthListen: listenAddress.optional(),
     hubListen: listenAddress.optional(),
+    hubService: z.string().min(1).optional(),
     identity: z.string().min(1).optional(),
     homeApiServer: homeApiServer.optional(),
     leaseDuration: duration
@@ -211,7 +231,10 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       {
         error: "--kubelet-certificate-signer and --kubelet-cert-file are two certificates: write one of them",
       },
-    ),
+    )
+    .refine(({ hubListen, hubService }) => hubListen !== undefined || hubService === undefined, {
+      error: "--hub-service is for --hub-listen: write both, or leave it out",
+    }),
   run: async (options, { env, signal }) => {
     const log = createLogger({ level: options.logLevel });
     const kubelet = kubeletOf(options, env);
@@ -227,8 +250,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
       connect: (name, text, dial) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, dial }),
-      openHub:
-        hubListen === undefined ? undefined : (...args) => openHub(hubListen, { clock: realClock, log }, ...args),
+      hub: hubOf(options, env, log),
       podEvents:
         options.podEvents === "none"
           ? undefined

@@ -19,7 +19,7 @@ const RBAC_VERSION = "rbac.authorization.k8s.io/v1";
 const HEALTH_PORT = 8080;
 
 /** Returns the name of a host's agent in a member, and of its Secret. */
-export function agentName(hostId: string): string {
+function agentName(hostId: string): string {
   return hostAccountName(hostId).replace("legation-host-", "legation-agent-");
 }
 

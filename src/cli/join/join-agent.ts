@@ -32,7 +32,7 @@ const TOKEN_BYTES = 32;
 const ATTEMPTS = 3;
 
 /** Returns the hub's authorities, made by the first join. An address that agents are told must be in its certificate. */
-export async function ensureHub(
+async function ensureHub(
   address: string | undefined,
   { host, signal, report }: HostContext,
 ): Promise<{ readonly authorities: HubAuthorities; readonly address: string }> {
@@ -87,7 +87,7 @@ function noAddress(): Failure {
 }
 
 /** Stores the digest of a new token in the member's Secret, and returns the token. A token that was given before is void then. */
-export async function giveToken(
+async function giveToken(
   name: string,
   joined: Stored<Cluster> | undefined,
   { host, signal, report }: HostContext,

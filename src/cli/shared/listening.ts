@@ -24,9 +24,10 @@ export async function serveHealthAt(
   flag: string,
   address: ListenAddress | undefined,
   metrics: Metrics,
+  notReady: () => string | undefined = () => undefined,
 ): Promise<Awaited<ReturnType<typeof serveHealth>> | undefined> {
   if (address === undefined) return undefined;
-  return await listenAt(flag, () => serveHealth({ ...address, metrics, notReady: () => undefined }));
+  return await listenAt(flag, () => serveHealth({ ...address, metrics, notReady }));
 }
 
 /** Rejects with a usage error if the flag's address is not available. A port in use is no error: the next ones are tried. */

@@ -3,7 +3,7 @@ import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { AGENT_KEY_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
-import { renewalReason } from "../../certificates/validity.ts";
+import { expiresAt, renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -11,7 +11,9 @@ import { secrets } from "../../kube/resources.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { Events } from "../../runtime/event-bus.ts";
 import { Mutex } from "../../runtime/mutex.ts";
+import type { AgentState } from "../../telemetry/agents.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { Metrics } from "../../telemetry/metrics.ts";
 import type { AgentIdentity } from "../../tunnel/agent-session.ts";
 import { AgentRefusal, type Gatekeeper, type Hub, type HubTls, type Proof } from "../../tunnel/hub.ts";
 import { hostOfAddress } from "../../tunnel/hub-address.ts";
@@ -20,15 +22,21 @@ import type { ControllerEvents } from "../events.ts";
 import { memberKubeconfig, tokenClaims } from "../member-token/token.ts";
 import { type HubAuthorities, readAuthorities, renewed, trusted } from "./authority.ts";
 import { sha256, tokenProblem } from "./credentials.ts";
+import { type HubEndpoint, publishEndpoint } from "./endpoint.ts";
+
+/** How this process serves the hub. */
+export interface HubServing {
+  readonly open: (tls: HubTls, gatekeeper: Gatekeeper, onChange: (cluster: string) => void) => Promise<Hub>;
+  readonly endpoint: HubEndpoint | undefined;
+}
 
 export interface AgentControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly events: Events<ControllerEvents>;
-  /** Opens the hub. Undefined: this controller takes no agents. */
-  readonly openHub:
-    | ((tls: HubTls, gatekeeper: Gatekeeper, onChange: (cluster: string) => void) => Promise<Hub>)
-    | undefined;
+  /** Undefined: this controller takes no agents. */
+  readonly hub: HubServing | undefined;
+  readonly metrics?: Metrics;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -63,11 +71,13 @@ export class AgentController implements Gatekeeper {
 
   /** Resolves once the hub listens, if there is a Secret for it. Rejects when its address is not available. */
   async start(): Promise<void> {
+    this.#options.metrics?.agents.follow(() => this.#states());
     await this.#load();
     this.#look();
   }
 
   async stop(): Promise<void> {
+    this.#options.metrics?.agents.follow(undefined);
     this.#abort.abort();
     this.#timer?.cancel();
     await this.#hub?.close();
@@ -76,9 +86,8 @@ export class AgentController implements Gatekeeper {
   /** Opens a connection to the API server of a member with an agent. Rejects with the reason why there is none. */
   dial(cluster: string, signal: AbortSignal): Promise<Socket> {
     if (this.#hub !== undefined) return this.#hub.dial(cluster, signal);
-    const { openHub } = this.#options;
     const problem =
-      openHub === undefined
+      this.#options.hub === undefined
         ? "this controller takes no agents: start it with --hub-listen"
         : `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${cluster} --agent\``;
     return Promise.reject(new Error(problem));
@@ -178,6 +187,13 @@ export class AgentController implements Gatekeeper {
     log.info({ member: name, expires }, "credentials received from the agent");
   }
 
+  *#states(): Iterable<AgentState> {
+    for (const { metadata, spec } of this.#options.registry.clusters()) {
+      if (spec.agent === undefined || this.#hub === undefined) continue;
+      yield { name: metadata.name, ...this.#hub.state(metadata.name) };
+    }
+  }
+
   #look(): void {
     if (this.#abort.signal.aborted) return;
     this.#timer = this.#options.clock.after(LOOK_EVERY_MS, () => {
@@ -188,9 +204,9 @@ export class AgentController implements Gatekeeper {
 
   /** Brings the hub in step with its Secret, and the Secret with the time. */
   async #load(): Promise<void> {
-    const { openHub, registry, host, clock, log } = this.#options;
+    const { hub, registry, host, metrics, clock, log } = this.#options;
     const { signal } = this.#abort;
-    if (openHub === undefined) return;
+    if (hub === undefined) return;
     const unlock = await this.#mutex.lock(signal);
     try {
       const secret = registry.systemSecret(HUB_SECRET);
@@ -199,10 +215,12 @@ export class AgentController implements Gatekeeper {
       this.#authorities = authorities;
       const tls = await this.#serving(authorities);
       if (this.#hub === undefined) {
-        this.#hub = await openHub(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        this.#hub = await hub.open(tls, this, (cluster) => registry.member(cluster)?.noteRenewal());
+        if (hub.endpoint !== undefined) await publishEndpoint(host, hub.endpoint, signal);
         log.info({ addresses: authorities.addresses }, "hub serves");
       } else if (tls !== this.#tls) this.#hub.renew(tls);
       this.#tls = tls;
+      metrics?.setCertificateExpiry("hub", expiresAt(tls.cert));
       const data = await renewed(authorities, clock.wall());
       if (data === undefined) return;
       const body = { metadata: { resourceVersion: secret.metadata.resourceVersion }, data };

@@ -8,8 +8,8 @@ import { Streams, type StreamTarget } from "../../../src/kubelet/streams.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
 import { anonymous } from "../../support/fault-server/connect.ts";
-import { accept, refuse, UpgradeServer } from "../kube/upgrade-server.ts";
 import { readAll } from "../../support/streams/socket-pair.ts";
+import { accept, refuse, UpgradeServer } from "../kube/upgrade-server.ts";
 
 const REQUEST = "POST /exec/shop/web/main?command=cat&input=1&output=1 HTTP/1.1\r\n";
 const HEADERS = "Host: kubelet\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nContent-Length: 0\r\n\r\n";
