@@ -35,6 +35,7 @@ export interface MemberConnection {
 interface Connected {
   readonly member: Member;
   readonly connection: MemberConnection;
+  readonly hasAgent: boolean;
   kubeconfig: string;
 }
 
@@ -189,13 +190,16 @@ export class Registry {
       this.#noteProblem(name, kubeconfig.problem);
       return;
     }
-    if (existing?.kubeconfig === kubeconfig) {
+    const hasAgent = cluster.spec.agent !== undefined;
+    // A member that is reached another way needs a new connection, even to the same address.
+    const isSameWay = existing?.hasAgent === hasAgent;
+    if (existing?.kubeconfig === kubeconfig && isSameWay) {
       this.#problems.delete(name);
       return;
     }
     let connection: MemberConnection;
     try {
-      if (existing?.connection.renew(kubeconfig) === true) {
+      if (existing !== undefined && isSameWay && existing.connection.renew(kubeconfig)) {
         existing.kubeconfig = kubeconfig;
         this.#problems.delete(name);
         existing.member.noteRenewal();
@@ -219,7 +223,7 @@ export class Registry {
     };
     const member = new Member({ cluster, client, hostId, onIdentity, ...running });
     if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
-    this.#connections.set(name, { member, connection, kubeconfig });
+    this.#connections.set(name, { member, connection, hasAgent, kubeconfig });
     // Sent before `start`, since the new connection has read nothing yet.
     if (existing !== undefined) this.#options.events.emit("reconnected", name);
     member.start();
@@ -272,7 +276,11 @@ export class Registry {
       return {
         problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join ${cluster.metadata.name} --member-kubeconfig FILE\``,
       };
-    return secretText(secret, key) ?? { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
+    const text = secretText(secret, key);
+    if (text !== undefined) return text;
+    if (cluster.spec.agent === undefined) return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
+    const apply = `apply the manifest of \`legation join ${cluster.metadata.name} --agent\` in the member`;
+    return { problem: `its agent has not connected yet: ${apply}, and look at the agent's log` };
   }
 }
 

@@ -3,7 +3,6 @@ import { virtualNodeName } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
-import type { Dial } from "../kube/client.ts";
 import { yieldToEventLoop } from "../kube/event-loop.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { Events } from "../runtime/event-bus.ts";
@@ -65,8 +64,7 @@ export class Controllers {
     const { host, connect, clock, log, metrics, podEvents, traces } = options;
     const events = new Events<ControllerEvents>();
     const connectTo = ({ metadata: { name }, spec }: Stored<Cluster>, kubeconfig: string): MemberConnection => {
-      const dial: Dial = (signal) => this.#agents.dial(name, signal);
-      return connect(name, kubeconfig, spec.agent === undefined ? undefined : dial);
+      return connect(name, kubeconfig, spec.agent === undefined ? undefined : this.#agents.connectionOf(name));
     };
     const registry = new Registry({ host, hostId: identity.id, connect: connectTo, clock, log, events });
     this.registry = registry;

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import type { MemberConnection, Registry } from "../clusters/registry.ts";
-import type { ClusterClient, Dial } from "../kube/client.ts";
+import type { ClusterClient } from "../kube/client.ts";
 import type { NotPlacedReason } from "../pods/proxy-conditions.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
@@ -9,15 +9,15 @@ import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Traces } from "../telemetry/traces.ts";
-import type { HubServing } from "./agents/controller.ts";
+import type { AgentConnection, HubServing } from "./agents/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import type { Kubelets, NodePods } from "./virtual-node/model.ts";
 
 export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly metrics?: Metrics;
-  /** `dial` is for members that are reached through their agent. */
-  readonly connect: (name: string, kubeconfig: string, dial: Dial | undefined) => MemberConnection;
+  /** `agent` is for members that are reached through one. */
+  readonly connect: (name: string, kubeconfig: string, agent: AgentConnection | undefined) => MemberConnection;
   readonly hub?: HubServing | undefined;
   /** Writing delegates' events to their proxies. Absent: they are not written. */
   readonly podEvents?:

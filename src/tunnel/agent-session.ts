@@ -85,19 +85,19 @@ export class AgentSession {
     }
     const id = randomBytes(16).toString("hex");
     return new Promise<Socket>((resolve, reject) => {
-      const onAbort = (): void => reject(new Error(`the agent of ${this.agent.cluster} did not dial back in time`));
-      const settled = (): void => {
+      const settle = (act: () => void): void => {
         this.#dialled.delete(id);
         signal.removeEventListener("abort", onAbort);
+        act();
       };
-      const settle = <T>(use: (value: T) => void): ((value: T) => void) => {
-        return (value) => {
-          settled();
-          use(value);
-        };
+      const onAbort = (): void => {
+        settle(() => reject(new Error(`the agent of ${this.agent.cluster} did not dial back in time`)));
       };
-      signal.addEventListener("abort", settle(onAbort), { once: true });
-      this.#dialled.set(id, { resolve: settle(resolve), reject: settle(reject) });
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#dialled.set(id, {
+        resolve: (socket) => settle(() => resolve(socket)),
+        reject: (error) => settle(() => reject(error)),
+      });
       this.#channel.send({ type: "dial", id });
     });
   }

@@ -37,7 +37,7 @@ export interface AgentOptions {
 
 const CONNECT_MS = 10_000;
 // At once after a cut, since the hub's controller may just have been replaced; then slower, with jitter.
-const BACKOFF = { initialMs: 1_000, maxMs: 30_000, healthyMs: 60_000 };
+const BACKOFF = { initialMs: 1_000, maxMs: 10_000, healthyMs: 60_000 };
 // Of connections that are being opened. The hub asks for no more than its requests need.
 const MOST_OPENING = 1_000;
 

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { NODE_ADDRESS_TYPES, type NodeAddressType } from "../../api/virtual-node.ts";
 import type { MemberConnection } from "../../clusters/registry.ts";
-import type { HubServing } from "../../controllers/agents/controller.ts";
+import type { AgentConnection, HubServing } from "../../controllers/agents/controller.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { type RunWhileLeadingOptions, runWhileLeading } from "../../controllers/run-while-leading.ts";
 import { NODE_PODS, type NodePods } from "../../controllers/virtual-node/model.ts";
@@ -89,14 +89,32 @@ const USER_AGENT = "legation";
 function connectMember(
   cluster: string,
   text: string,
-  { env, ...options }: { readonly env: Environment } & Pick<ConnectOptions, "metrics" | "leaseLeftMs" | "dial">,
+  {
+    env,
+    agent,
+    ...options
+  }: { readonly env: Environment; readonly agent: AgentConnection | undefined } & Pick<
+    ConnectOptions,
+    "metrics" | "leaseLeftMs"
+  >,
 ): MemberConnection {
   const read = (kubeconfig: string): ClusterCredentials =>
     credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${cluster}`, env });
   const { credentials, renew } = renewable(read(text));
+  const refresh = (): void => {
+    credentials.refresh();
+    agent?.onUnauthorized();
+  };
   return {
     server: credentials.server,
-    client: createClusterClient({ cluster, userAgent: USER_AGENT, credentials, untrusted: true, ...options }),
+    client: createClusterClient({
+      cluster,
+      userAgent: USER_AGENT,
+      credentials: { ...credentials, refresh },
+      untrusted: true,
+      dial: agent?.dial,
+      ...options,
+    }),
     renew: (kubeconfig) => renew(read(kubeconfig)),
   };
 }
@@ -249,7 +267,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const health = await serveHealthAt("--health-listen", options.healthListen, metrics);
     const controllers = (leaseLeftMs: () => number | undefined): ReturnType<RunWhileLeadingOptions["controllers"]> => ({
       host: hostClient({ metrics: requests, leaseLeftMs, limits: HOST_LIMITS }),
-      connect: (name, text, dial) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, dial }),
+      connect: (name, text, agent) => connectMember(name, text, { env, metrics: requests, leaseLeftMs, agent }),
       hub: hubOf(options, env, log),
       podEvents:
         options.podEvents === "none"

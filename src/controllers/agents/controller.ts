@@ -1,11 +1,10 @@
-import type { Socket } from "node:net";
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { AGENT_KEY_ANNOTATION, HUB_SECRET, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import { type Secret, type Stored, secretText } from "../../api/kubernetes.ts";
 import { issueClient, issueServing, readRequest } from "../../certificates/issue.ts";
 import { expiresAt, renewalReason } from "../../certificates/validity.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
+import type { ClusterClient, Dial } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
@@ -30,6 +29,14 @@ export interface HubServing {
   readonly endpoint: HubEndpoint | undefined;
 }
 
+/** How a member is reached through its agent. */
+export interface AgentConnection {
+  /** Rejects with the reason why there is no connection. */
+  readonly dial: Dial;
+  /** Called when the member refuses the host's token. */
+  readonly onUnauthorized: () => void;
+}
+
 export interface AgentControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
@@ -44,6 +51,7 @@ export interface AgentControllerOptions {
 const DAY_MS = 24 * 60 * 60_000;
 const AGENT_LIFETIME_MS = 90 * DAY_MS;
 const SERVING_LIFETIME_MS = 90 * DAY_MS;
+const ASK_EVERY_MS = 30_000;
 const LOOK_EVERY_MS = DAY_MS / 4;
 
 /**
@@ -58,6 +66,8 @@ export class AgentController implements Gatekeeper {
   #tls: HubTls | undefined;
   #hub: Hub | undefined;
   #timer: Timer | undefined;
+  /** When the agents of members that refuse their token were asked for another. */
+  readonly #askedAt = new Map<string, number>();
 
   constructor(options: AgentControllerOptions) {
     this.#options = options;
@@ -83,14 +93,24 @@ export class AgentController implements Gatekeeper {
     await this.#hub?.close();
   }
 
-  /** Opens a connection to the API server of a member with an agent. Rejects with the reason why there is none. */
-  dial(cluster: string, signal: AbortSignal): Promise<Socket> {
-    if (this.#hub !== undefined) return this.#hub.dial(cluster, signal);
-    const problem =
-      this.#options.hub === undefined
-        ? "this controller takes no agents: start it with --hub-listen"
-        : `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${cluster} --agent\``;
-    return Promise.reject(new Error(problem));
+  /** Returns how a member with an agent is reached. */
+  connectionOf(name: string): AgentConnection {
+    return {
+      dial: (signal) => {
+        if (this.#hub !== undefined) return this.#hub.dial(name, signal);
+        const problem =
+          this.#options.hub === undefined
+            ? "this controller takes no agents: start it with --hub-listen"
+            : `Secret ${SYSTEM_NAMESPACE}/${HUB_SECRET} is missing: run \`legation join ${name} --agent\``;
+        return Promise.reject(new Error(problem));
+      },
+      onUnauthorized: () => {
+        const now = this.#options.clock.now();
+        if (now - (this.#askedAt.get(name) ?? Number.NEGATIVE_INFINITY) < ASK_EVERY_MS) return;
+        this.#askedAt.set(name, now);
+        this.#hub?.askForCredentials(name);
+      },
+    };
   }
 
   refusal({ cluster: name, uid }: AgentIdentity): string | undefined {
@@ -174,7 +194,8 @@ export class AgentController implements Gatekeeper {
     const secret = cluster === undefined ? undefined : registry.secret(cluster);
     // A Secret of an operator's own stays as it is.
     if (cluster === undefined || secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION] === undefined) return;
-    if (!this.wantsCredentials(name)) return;
+    if (!this.wantsCredentials(name) && !this.#askedAt.has(name)) return;
+    this.#askedAt.delete(name);
     const { key = CLUSTER_DEFAULTS.credentialsKey, name: secretName } = cluster.spec.credentialsSecret;
     const kubeconfig = memberKubeconfig({ cluster: name, server, certificateAuthority, token });
     const { resourceVersion } = secret.metadata;
