@@ -16,6 +16,12 @@ export function delegatedTypeDefinition(): object {
         jsonPath: ".status.waiting",
         description: "Objects that some member lacks, or has in another version.",
       },
+      {
+        name: "Unhealthy",
+        type: "integer",
+        jsonPath: ".status.unhealthy",
+        description: "Objects that are unhealthy in some member.",
+      },
       { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp" },
       { name: "Message", type: "string", jsonPath: `${READY}.message`, priority: 1 },
     ],

@@ -27,7 +27,22 @@ export interface DelegatedTypeSpec {
   readonly replicas?: string;
   /** Numbers of the status that are summed over the members, e.g. `readyReplicas`. */
   readonly sum?: readonly string[];
+  /** CEL expression over `object`, a member's copy: true, false or a condition's status. Default: its condition Ready, or else Available. */
+  readonly health?: string;
+  /** Fields of the status that CEL expressions compute from the copies. */
+  readonly status?: readonly StatusRule[];
 }
+
+/** A field of an object's status, computed from its copies. */
+export interface StatusRule {
+  /** JSON pointer of the field, e.g. `/status/phase`. */
+  readonly path: string;
+  /** CEL expression over `members`, each with `name` and `object`, and `values`, the field's values in the copies that have it. */
+  readonly value: string;
+}
+
+/** The condition of a DelegatedType whose expressions compile, and yield values for all objects. */
+export const EXPRESSIONS_VALID = "ExpressionsValid";
 
 export interface DelegatedTypeStatus {
   readonly conditions?: readonly ClusterCondition[];
@@ -35,6 +50,8 @@ export interface DelegatedTypeStatus {
   readonly objects?: number;
   /** Objects that some member lacks, or has in another version. */
   readonly waiting?: number;
+  /** Objects that are unhealthy in some member. */
+  readonly unhealthy?: number;
 }
 
 /** A type of which members get whole objects: the one rule for its group and plural. */
@@ -109,6 +126,12 @@ const reservedRules = [
   })),
 ];
 
+const generationRule = {
+  rule: "!has(self.spec.status) || self.spec.status.all(rule, !rule.path.endsWith('/observedGeneration'))",
+  message: "spec.status: observedGeneration is the host's and has no rule; remove it",
+};
+const LONGEST_EXPRESSION = 1024;
+
 const lowercase = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$";
 const pointer = "^(/[^/]+)+$";
 
@@ -163,6 +186,37 @@ const specSchema = z.object({
     .max(64)
     .describe("Numbers of the status that are summed over the members, e.g. readyReplicas.")
     .exactOptional(),
+  health: z
+    .string()
+    .min(1)
+    .max(LONGEST_EXPRESSION)
+    .describe(
+      "CEL expression over `object`, the copy as it is in a member, that yields true, false, or the status of a condition. " +
+        "A field that is missing makes it Unknown. Default: the condition Ready, or else Available.",
+    )
+    .exactOptional(),
+  status: z
+    .array(
+      z.object({
+        path: z
+          .string()
+          .regex(/^\/status(\/[^/]+)+$/)
+          .max(256)
+          .describe("JSON pointer of a field of the status, e.g. /status/phase."),
+        value: z
+          .string()
+          .min(1)
+          .max(LONGEST_EXPRESSION)
+          .describe(
+            "CEL expression over `members`, a list of {name, object} with each member's copy, and `values`, the field's values " +
+              "in the copies that have it. Null and a failing expression leave the field out.",
+          ),
+      }),
+    )
+    .max(16)
+    .describe("Fields of the status that are computed from the copies. Other fields: what all members agree on.")
+    .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["path"] })
+    .exactOptional(),
 });
 
 const statusSchema = z.object({
@@ -173,6 +227,7 @@ const statusSchema = z.object({
     .exactOptional(),
   objects: z.int().min(0).describe("Objects of the host that members get.").exactOptional(),
   waiting: z.int().min(0).describe("Objects that some member lacks, or has in another version.").exactOptional(),
+  unhealthy: z.int().min(0).describe("Objects that are unhealthy in some member.").exactOptional(),
 });
 
 /** The schema from which the CustomResourceDefinition is generated. */
@@ -181,4 +236,4 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
   .describe(
     "A type of which members get whole objects: those of opted-in namespaces with the annotation legation.dev/whole.",
   )
-  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, replicasRule, ...reservedRules] });
+  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, replicasRule, generationRule, ...reservedRules] });

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { AnyObject } from "../api/delegated-type.ts";
-import type { JsonObject } from "../api/json.ts";
 import { MEMBERS_ANNOTATION } from "../api/keys.ts";
 import type { Stored } from "../api/kubernetes.ts";
-import { conditionsOf, type Holder, statusOf } from "./object-status.ts";
+import type { Holder } from "./object-status.ts";
+import type { Health } from "./type-expressions.ts";
 
 /** A member that gets an object, or still has a copy of it. */
 export interface Place extends Holder {
@@ -21,6 +21,8 @@ export interface Place extends Holder {
   readonly refusal?: string;
   /** Why the member keeps a copy that is to be deleted. */
   readonly deletionRefusal?: string;
+  /** The health of the copy. */
+  readonly health?: Health;
 }
 
 /** The record of one member's copy, in an annotation of the host's object. */
@@ -30,9 +32,9 @@ export interface MemberRecord {
   readonly state: "InStep" | "Waiting" | "Refused" | "Leaving";
   /** The host's generation of the object that the copy had when it was last in step. Absent for types without generations. */
   readonly generation?: number;
-  /** Status of the copy's condition Ready, or else Available. */
+  /** The copy's health by its type: the status of a condition. */
   readonly health?: string;
-  /** Why the member refuses the object, or the copy's deletion. */
+  /** Why the member refuses the object, or the copy's deletion, or else why the copy's health is not known. */
   readonly message?: string;
   /** When the member came into this state; RFC 3339. */
   readonly since: string;
@@ -87,32 +89,35 @@ function recordOf(
   { metadata }: Stored<AnyObject>,
   { place, before, at }: { readonly place: Place; readonly before: MemberRecord | undefined; readonly at: string },
 ): MemberRecord[] {
-  const { member, copy, hasCopy, inStep, excluded, isUsable, misfit, refusal = misfit, deletionRefusal } = place;
+  const {
+    member,
+    copy,
+    hasCopy,
+    inStep,
+    excluded,
+    isUsable,
+    misfit,
+    refusal = misfit,
+    deletionRefusal,
+    health,
+  } = place;
   if (excluded !== undefined && !hasCopy) return [];
   // A member that stops answering costs no write for each object: the Cluster says so.
   if (!isUsable && before !== undefined) return [before];
   const state = excluded !== undefined ? "Leaving" : inStep ? "InStep" : refusal === undefined ? "Waiting" : "Refused";
   const generation = inStep ? metadata.generation : before?.generation;
-  const health = healthOf(copy);
-  const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : undefined;
+  const why = state === "Leaving" ? deletionRefusal : state === "Refused" ? refusal : health?.message;
   const message = why?.slice(0, LONGEST_MESSAGE);
   return [
     {
       member,
       state,
       ...(generation === undefined || copy === undefined ? {} : { generation }),
-      ...(health === undefined ? {} : { health }),
+      ...(health?.status === undefined ? {} : { health: health.status }),
       ...(message === undefined ? {} : { message }),
       since: before?.state === state ? before.since : at,
     },
   ];
-}
-
-function healthOf(copy: Stored<AnyObject> | undefined): string | undefined {
-  const conditions = conditionsOf(statusOf(copy)) ?? [];
-  const ofType = (type: string): JsonObject | undefined => conditions.find((one) => one.type === type);
-  const status = (ofType("Ready") ?? ofType("Available"))?.status;
-  return typeof status === "string" ? status : undefined;
 }
 
 // Quotas tell amounts that change with every other object.

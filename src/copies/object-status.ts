@@ -68,6 +68,12 @@ function viewOf(object: Stored<AnyObject>, { member, copy, inStep }: Holder): Vi
   return { member, status: { ...status, ...own, ...(conditions === undefined ? {} : { conditions }) } };
 }
 
+/** Returns a status without generations, for a type whose every write raises them, since it has no status subresource. */
+export function withoutGenerations({ observedGeneration: _, ...status }: JsonObject): JsonObject {
+  const conditions = conditionsOf(status)?.map(({ observedGeneration: __, ...condition }) => condition);
+  return conditions === undefined ? status : { ...status, conditions };
+}
+
 /** Merges conditions by type: True where all members say so, False where one does, else Unknown. */
 function conditionsFrom(object: Stored<AnyObject>, views: readonly View[]): JsonObject[] {
   const types = [

@@ -1,11 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AnyObject } from "../../src/api/delegated-type.ts";
-import { DELEGATION_LABEL, HOST_LABEL, MEMBERS_ANNOTATION, WHOLE_FINALIZER, WHOLE_KEY } from "../../src/api/keys.ts";
+import {
+  AGGREGATE_TO_HOST_LABEL,
+  DELEGATION_LABEL,
+  HOST_LABEL,
+  MEMBERS_ANNOTATION,
+  WHOLE_FINALIZER,
+  WHOLE_KEY,
+} from "../../src/api/keys.ts";
 import type { ConfigMap, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, delegatedTypes } from "../../src/api/resources.ts";
 import { type MemberRecord, membersOfObject } from "../../src/copies/object-members.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
+import { configMaps, events, pods, type Resource, secrets } from "../../src/kube/resources.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { afterFile } from "../support/harness/after-file.ts";
@@ -21,12 +28,17 @@ import { installWidgets, removeWidgets, widgets } from "../support/legation/widg
 useLegation();
 const clients = useClients();
 const WEST = { "legation.dev/clusters": "west" };
+const READY = "object.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')";
 const TYPES = ["configmaps", "secrets"].flatMap((name) => ["-f", `manifests/delegated-types/${name}.yaml`]);
 const ROLES = ["-f", "manifests/delegated-types/rbac.yaml"];
 
 beforeAll(async () => {
   await kubectl(hostCluster(), ["apply", ...ROLES, ...TYPES]);
-  await installWidgets({ cluster: hostCluster() }, { west: memberCluster("west"), east: memberCluster("east") });
+  await installWidgets(
+    { cluster: hostCluster() },
+    { west: memberCluster("west"), east: memberCluster("east") },
+    { health: READY, status: [{ path: "/status/phase", value: "values.all(v, v == 'Up') ? 'Up' : 'Down'" }] },
+  );
 });
 
 // Later files share the clusters.
@@ -356,6 +368,27 @@ describe.concurrent("a custom resource with legation.dev/whole", () => {
     expect((await findWidget(host, namespace))?.status).toMatchObject({ readyReplicas: 6, observedGeneration: 1 });
   });
 
+  test("has a field by the rule of its type, and its health by an expression", async () => {
+    const namespace = await newNamespace();
+    const { host, west, east } = clients();
+    await widget(namespace, {});
+    await report(west, namespace, "True", { phase: "Up" });
+    await report(east, namespace, "False", { phase: "Failed" });
+    await eventuallyPasses(async () => {
+      const object = await host.get(widgets, { namespace, name: "one" });
+      expect(object.status).toMatchObject({ phase: "Down" });
+      expect(membersOfObject(object)).toMatchObject([{ health: "False" }, { health: "True" }]);
+    });
+    await eventuallyPasses(async () => {
+      const { status } = await host.get(delegatedTypes, { name: "widgets.shop.example.com" });
+      expect(status?.unhealthy).toBeGreaterThan(0);
+    });
+    await report(east, namespace, "True", { phase: "Up" });
+    await eventuallyPasses(async () => {
+      expect((await findWidget(host, namespace))?.status).toMatchObject({ phase: "Up" });
+    });
+  });
+
   test("is divided by preferences, and anew when their number or its own changes", async () => {
     const namespace = await newNamespace();
     const { host, west, east } = clients();
@@ -523,7 +556,10 @@ describe("a DelegatedType", () => {
     const { host } = clients();
     await eventuallyPasses(async () => {
       const type = await host.get(delegatedTypes, { name: "widgets.shop.example.com" });
-      expect(type.status?.conditions).toMatchObject([{ type: "Ready", status: "True" }]);
+      expect(type.status?.conditions).toMatchObject([
+        { type: "Ready", status: "True" },
+        { type: "ExpressionsValid", status: "True" },
+      ]);
       expect(type.status).toMatchObject({ waiting: 0 });
     });
     const spec = { group: "apps", version: "v1", kind: "Deployment", plural: "deployments" };
@@ -540,6 +576,38 @@ describe("a DelegatedType", () => {
       spec: { ...spec, group: "example.com", plural: "widgets" },
     };
     await expect(host.create(delegatedTypes, misnamed)).rejects.toThrow("metadata.name must be the plural");
+  });
+
+  test("says which expression does not compile, and for which object one fails", async () => {
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    const name = "widgets.shop.example.com";
+    const before = (await host.get(delegatedTypes, { name })).spec;
+    const write = (spec: object): Promise<unknown> =>
+      host.patch(delegatedTypes, { name }, { type: "merge", body: { spec } });
+    const expectState = (state: object): Promise<void> =>
+      eventuallyPasses(async () => {
+        const { status } = await host.get(delegatedTypes, { name });
+        expect(status?.conditions?.[1]).toMatchObject(state);
+      });
+    const rule = (path: string): object => ({ health: null, status: [{ path, value: "values[0] + 1" }] });
+    await expect(write(rule("/spec/size"))).rejects.toThrow("should match");
+    await expect(write(rule("/status/observedGeneration"))).rejects.toThrow("observedGeneration is the host's");
+    await write({ health: "object.status.phase = 'Up'" });
+    const message = expect.stringContaining("spec.health: line 1, column 21: ");
+    await expectState({ status: "False", reason: "NotCompiled", message });
+    await write(rule("/status/phase"));
+    await widget(namespace, {}, WEST);
+    await report(west, namespace, "True", { phase: "Up", url: "http://one" });
+    const failing = `${namespace}/one: spec.status[0] (/status/phase): line 1, column 1: no such overload: dyn<string> + int`;
+    await expectState({ status: "False", reason: "EvaluationFailed", message: expect.stringContaining(failing) });
+    const { status } = await host.get(widgets, { namespace, name: "one" });
+    expect(status).toMatchObject({ url: "http://one" });
+    expect(status).not.toHaveProperty("phase");
+    await write({ health: before.health, status: before.status });
+    await eventuallyPasses(async () => {
+      expect((await findWidget(host, namespace))?.status).toMatchObject({ phase: "Up" });
+    });
   });
 
   test("is wanted before an object of the type is taken", async () => {
@@ -582,5 +650,90 @@ describe("a DelegatedType", () => {
     const left = await findWidget(west, namespace);
     expect(left?.spec).toEqual({ size: 1 });
     expect(left?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+});
+
+describe("an object of a type without a status subresource", () => {
+  const NAME = "gadgets.shop.example.com";
+  const gadgets: Resource<AnyObject> = { ...widgets, plural: "gadgets", kind: "Gadget" };
+
+  async function installGadgets(): Promise<void> {
+    const names = { kind: "Gadget", listKind: "GadgetList", plural: "gadgets", singular: "gadget" };
+    const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+    const definition = {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: NAME },
+      spec: {
+        group: "shop.example.com",
+        scope: "Namespaced",
+        names,
+        versions: [{ name: "v1", served: true, storage: true, schema }],
+      },
+    };
+    const role = {
+      apiVersion: "rbac.authorization.k8s.io/v1",
+      kind: "ClusterRole",
+      metadata: { name: "hosts-gadgets", labels: { [AGGREGATE_TO_HOST_LABEL]: "true" } },
+      rules: [
+        {
+          apiGroups: ["shop.example.com"],
+          resources: ["gadgets"],
+          verbs: ["list", "watch", "create", "patch", "delete"],
+        },
+      ],
+    };
+    const apply = (cluster: Cluster, object: object): Promise<string> =>
+      kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(object) });
+    for (const cluster of [hostCluster(), memberCluster("west")]) {
+      await apply(cluster, definition);
+      await kubectl(cluster, ["wait", "--for=condition=Established", `customresourcedefinition/${NAME}`]);
+    }
+    await apply(memberCluster("west"), role);
+    await legation(["install", `--kubeconfig=${hostCluster().kubeconfig}`, `--types=${NAME}`]);
+  }
+
+  async function removeGadgets(): Promise<void> {
+    const roles = [`clusterrole/legation-controller-${NAME}`, `clusterrole/legation-authors-${NAME}`];
+    await kubectl(hostCluster(), ["delete", "--ignore-not-found", `delegatedtype/${NAME}`]);
+    await kubectl(hostCluster(), ["delete", "--ignore-not-found", ...roles]);
+    for (const cluster of [hostCluster(), memberCluster("west")]) {
+      await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${NAME}`]);
+    }
+    await kubectl(memberCluster("west"), ["delete", "--ignore-not-found", "clusterrole/hosts-gadgets"]);
+  }
+
+  test("has the status of its member, and no write follows from a write of it", async () => {
+    onTestFinished(removeGadgets);
+    await installGadgets();
+    const namespace = await newNamespace();
+    const { host, west } = clients();
+    const live = async (name: string, phase: string): Promise<void> => {
+      const ref = { namespace, name };
+      const metadata = { ...ref, annotations: { [WHOLE_KEY]: "true", ...WEST } };
+      const object = { apiVersion: "shop.example.com/v1", kind: "Gadget", metadata, spec: {} };
+      // The webhook and the controller's rights follow the new type.
+      await eventually(() => host.create(gadgets, object).catch(() => undefined), { what: "the object" });
+      await eventually(() => west.find(gadgets, ref), { what: "the copy" });
+      const conditions = [{ type: "Ready", status: "True", observedGeneration: 1 }];
+      const body = { status: { phase, observedGeneration: 1, conditions } };
+      await west.patch(gadgets, ref, { type: "merge", body });
+      await eventuallyPasses(async () => expect((await host.find(gadgets, ref))?.status).toMatchObject({ phase }));
+    };
+    await live("one", "Up");
+    const recorded = async (): Promise<AnyObject> => {
+      const object = await host.get(gadgets, { namespace, name: "one" });
+      const { generation = 0 } = object.metadata;
+      expect(membersOfObject(object)).toMatchObject([{ state: "InStep", generation, health: "True" }]);
+      return object;
+    };
+    await eventuallyPasses(async () => void (await recorded()));
+    const { metadata, status } = await recorded();
+    // The whole lives of two other objects: a surplus write may come late.
+    await live("two", "Down");
+    await live("three", "Up");
+    expect((await recorded()).metadata).toEqual(metadata);
+    // Generations would change with the write of the status that has them.
+    expect(status).toEqual({ phase: "Up", conditions: [{ type: "Ready", status: "True" }] });
   });
 });

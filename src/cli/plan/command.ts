@@ -15,7 +15,7 @@ import { planNamespaces } from "./namespaces.ts";
 import { hasNoPlace, isWaiting, type Plan } from "./outcome.ts";
 import { planOf } from "./plan.ts";
 import { planText } from "./text.ts";
-import { isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
+import { checkExpressions, isWholeObject, type ObjectReviewInput, reviewObject } from "./whole-object.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -41,7 +41,10 @@ export const planCommand: Subcommand<PlanInput> = {
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const objects = await readDocuments(filename, stdin, signal);
-    for (const object of objects) checkNamespace(object, namespace);
+    for (const object of objects) {
+      checkNamespace(object, namespace);
+      checkExpressions(object);
+    }
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
     const whole = objects.filter(isWholeObject);
     if (whole.length === 0 && !objects.some((object) => workloadKind(object) !== undefined)) {

@@ -1,9 +1,11 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
-import { DELEGATION_LABEL, WHOLE_KEY } from "../../api/keys.ts";
+import { type AnyObject, type DelegatedType, delegatedTypeSchema } from "../../api/delegated-type.ts";
+import { DELEGATION_LABEL, GROUP, WHOLE_KEY } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
+import { compileExpressions } from "../../copies/type-expressions.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { WrittenObject } from "../shared/documents.ts";
+import { Failure } from "../shared/failure.ts";
 import { objectText } from "../shared/output.ts";
 import { admitObject } from "../simulation/admission.ts";
 import { workloadKind } from "../simulation/workloads.ts";
@@ -36,6 +38,21 @@ export interface ObjectReviewInput {
 export function isWholeObject(object: WrittenObject): boolean {
   const value = object.metadata.annotations?.[WHOLE_KEY];
   return value !== undefined && value !== "false" && workloadKind(object) === undefined && object.kind !== "Namespace";
+}
+
+/** Throws a `Failure` for a DelegatedType whose expressions do not compile. */
+export function checkExpressions(object: WrittenObject): void {
+  const { apiVersion, kind, metadata } = object;
+  if (kind !== "DelegatedType" || !apiVersion.startsWith(`${GROUP}/`)) return;
+  const read = delegatedTypeSchema.safeParse(object);
+  // The API server says what else is wrong.
+  const problems = read.success ? compileExpressions(read.data.spec).problems : [];
+  if (problems.length === 0) return;
+  throw new Failure("failure", {
+    object: objectText(kind, { name: metadata.name ?? "" }),
+    problem: problems.join("; "),
+    remedy: "correct the expression",
+  });
 }
 
 /** Reviews an object by Legation's webhook, and by the API server. */

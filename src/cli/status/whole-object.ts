@@ -1,4 +1,4 @@
-import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import { type AnyObject, type DelegatedType, EXPRESSIONS_VALID } from "../../api/delegated-type.ts";
 import { virtualNodeName, WHOLE_KEY } from "../../api/keys.ts";
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import { resourceOfType } from "../../api/resources.ts";
@@ -148,7 +148,12 @@ function typeTroubles({ metadata, status }: Stored<DelegatedType>): Trouble[] {
       { what: `no controller has reported on DelegatedType ${metadata.name}: does \`legation controller\` run?` },
     ];
   }
-  return ready.status === "True" ? [] : [{ what: `DelegatedType ${metadata.name}: ${ready.message}` }];
+  const invalid = status?.conditions?.find(({ type, status: is }) => type === EXPRESSIONS_VALID && is === "False");
+  return [ready, invalid].flatMap((condition) =>
+    condition === undefined || condition.status === "True"
+      ? []
+      : [{ what: `DelegatedType ${metadata.name}: ${condition.message}` }],
+  );
 }
 
 /** Returns what was last told of the object's status and fields. */

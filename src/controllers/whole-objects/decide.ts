@@ -1,8 +1,6 @@
 import { jsonEqual } from "../../api/json.ts";
 import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
-import { statusFrom } from "../../copies/object-status.ts";
 import { isHeld, isWanted } from "../../copies/objects.ts";
-import { serviceStatusFrom } from "../../copies/whole-services.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
 
@@ -112,11 +110,9 @@ function follow(observed: Observed, now: number): ObjectDecision | undefined {
 }
 
 function followStatus(observed: Observed, now: number): ObjectDecision | undefined {
-  const { object, places, sum, isService = false, statusSentAt, held } = observed;
-  const wanted = places.filter(({ excluded }) => excluded === undefined);
+  const { object, places, status, statusSentAt, held } = observed;
   // A new leader has not read all members yet. One that does not answer any more keeps the status that it had.
-  if (wanted.some(({ isKnown }) => !isKnown)) return undefined;
-  const status = isService ? serviceStatusFrom(object, wanted) : statusFrom(object, wanted, sum);
+  if (places.some(({ excluded, isKnown }) => excluded === undefined && !isKnown)) return undefined;
   if (status === undefined || jsonEqual(status, object.status)) return undefined;
   const until = held && heldUntil(held, { write: STATUS, content: JSON.stringify(status), now });
   if (until !== undefined)

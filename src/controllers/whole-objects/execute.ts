@@ -4,6 +4,7 @@ import { CLUSTER_ANNOTATION, MEMBERS_ANNOTATION, WHOLE_KEY } from "../../api/key
 import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { membersContent } from "../../copies/object-members.ts";
+import { withoutGenerations } from "../../copies/object-status.ts";
 import { isLastingRefusal } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Expectation } from "../../runtime/controller.ts";
@@ -35,12 +36,18 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #writer: SourceWriter<AnyObject>;
+  #hasSubresource = true;
   /** Until when the status is written as a field of the object, since the type has no subresource; epoch ms. */
   #noSubresourceUntil = 0;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#writer = new SourceWriter(options.kind, "the status", options);
+  }
+
+  /** Reports whether the host's type was last seen with a status subresource. */
+  get hasSubresource(): boolean {
+    return this.#hasSubresource;
   }
 
   /** Rejects with KubeError. */
@@ -88,19 +95,26 @@ export class Executor {
 
   async #patchStatus(object: Stored<AnyObject>, status: JsonObject, { signal }: Context): Promise<PatchOutcome> {
     const { clock } = this.#options;
-    const body = [
+    const bodyOf = (value: JsonObject): object[] => [
       { op: "test", path: "/metadata/uid", value: object.metadata.uid },
-      { op: "add", path: "/status", value: status },
+      { op: "add", path: "/status", value },
     ];
     const options = { signal, isQuiet: true };
     if (clock.now() >= this.#noSubresourceUntil) {
-      const outcome = await this.#writer.patch(object, { type: "json", body }, { ...options, subresource: "status" });
+      const patch = { type: "json", body: bodyOf(status) } as const;
+      const outcome = await this.#writer.patch(object, patch, { ...options, subresource: "status" });
+      if (outcome === "done") this.#hasSubresource = true;
       if (outcome !== "NotFound") return outcome;
       this.#noSubresourceUntil = clock.now() + NO_SUBRESOURCE_FOR_MS;
     }
     // A write that finds no object changes nothing.
-    const outcome = await this.#writer.patch(object, { type: "json", body }, options);
+    const outcome = await this.#writer.patch(
+      object,
+      { type: "json", body: bodyOf(withoutGenerations(status)) },
+      options,
+    );
     if (outcome === "NotFound") this.#noSubresourceUntil = 0;
+    if (outcome === "done") this.#hasSubresource = false;
     return outcome;
   }
 

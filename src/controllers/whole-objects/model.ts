@@ -19,9 +19,8 @@ export interface Observed {
   readonly places: readonly Place[];
   /** Members that may have the object, best first, where one gets it and none has it. Absent: all members get it, or one has it. */
   readonly choice?: { readonly fitting: readonly string[]; readonly why: string };
-  readonly sum: readonly string[];
-  /** The object is a Service, whose status tells load balancers' addresses. */
-  readonly isService?: boolean;
+  /** The status that the object has from its copies. Undefined while none has one. */
+  readonly status?: JsonObject;
   /** When the last status was sent; epoch ms. */
   readonly statusSentAt?: number;
   /** The members' record that the object lacks, without times of new states, and since when; epoch ms. */

@@ -33,6 +33,7 @@ import { Executor } from "./execute.ts";
 import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
 import type { Action, Observed } from "./model.ts";
 import { ObjectsInMembers } from "./object-in-member.ts";
+import { ObjectStatuses } from "./object-statuses.ts";
 import {
   exclusionOf,
   type ObjectRules,
@@ -58,8 +59,10 @@ export class ObjectController {
   readonly #options: ObjectControllerOptions;
   readonly #type: DelegatedType;
   readonly #kind: CopiedKind<AnyObject>;
+  readonly statuses: ObjectStatuses;
   readonly #copier: Copier<AnyObject>;
   readonly #guard: WriteGuard<ObjectKey>;
+  readonly #executor: Executor;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** When each object's status was last sent; epoch ms. Losing it costs one write. */
   readonly #statusSentAt = new Map<ObjectKey, number>();
@@ -74,6 +77,7 @@ export class ObjectController {
     this.#type = type;
     this.#kind = delegatedKind(type, shortDigest);
     this.#inMembers = new ObjectsInMembers(isOfServices(type) ? withoutAllocated : undefined);
+    this.statuses = new ObjectStatuses(type, options.onChange);
     const { host, registry, recorder, clock, identity } = options;
     const { kind } = this.#kind.resource;
     const { name = kind } = type.metadata;
@@ -104,7 +108,7 @@ export class ObjectController {
       },
       beforeDelete: (member, ref, { copy, signal }) => this.#keptFor(member, ref, { copy, signal }),
     });
-    const executor = new Executor({
+    this.#executor = new Executor({
       host,
       identity,
       registry,
@@ -120,7 +124,7 @@ export class ObjectController {
         observe: (key) => this.#observe(key),
         identify: () => ({ type: name }),
         decide,
-        execute: (action, context) => executor.execute(action, context),
+        execute: (action, context) => this.#executor.execute(action, context),
       },
       options,
     );
@@ -179,11 +183,17 @@ export class ObjectController {
     return this.#kind.resource;
   }
 
-  /** Returns how many objects some member lacks, or has in another version. */
-  waiting(): number {
-    const isWaiting = (object: Stored<AnyObject>): boolean =>
-      this.#placesOf(object).some(({ excluded, inStep }) => excluded === undefined && !inStep);
-    return this.objects().filter((object) => isWanted(object) && isWaiting(object)).length;
+  /** Counts the objects, those that some member lacks or has in another version, and those that are unhealthy in one. */
+  counts(): { readonly objects: number; readonly waiting: number; readonly unhealthy: number } {
+    const objects = this.objects();
+    const wanted = objects
+      .filter(isWanted)
+      .map((object) => this.#placesOf(object).filter(({ excluded }) => excluded === undefined));
+    return {
+      objects: objects.length,
+      waiting: wanted.filter((places) => places.some(({ inStep }) => !inStep)).length,
+      unhealthy: wanted.filter((places) => places.some(({ health }) => health?.status === "False")).length,
+    };
   }
 
   /** Returns why objects of the type cannot be read on the host, or in a member. */
@@ -271,6 +281,7 @@ export class ObjectController {
         this.#guard.forget(key);
         this.#statusSentAt.delete(key);
         this.#membersStaleSince.delete(key);
+        this.statuses.forget(key);
       }
       return undefined;
     }
@@ -280,6 +291,7 @@ export class ObjectController {
     const statusSentAt = this.#statusSentAt.get(key);
     const held = this.#guard.of(key);
     const places = this.#placesOf(object);
+    const status = this.statuses.of(object, places, this.#executor);
     const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
       object,
@@ -287,8 +299,7 @@ export class ObjectController {
       ...(problem === undefined ? {} : { problem }),
       ...(choice === undefined ? {} : { choice }),
       places,
-      sum: this.#type.spec.sum ?? [],
-      isService: isOfServices(this.#type),
+      ...(status === undefined ? {} : { status }),
       ...(statusSentAt === undefined ? {} : { statusSentAt }),
       ...(staleMembers === undefined ? {} : { staleMembers }),
       ...(held === undefined ? {} : { held }),
@@ -326,7 +337,7 @@ export class ObjectController {
       isUsable: member.reachable && copies.isCurrent(member),
       isKnown: copies.read(member) || copies.failing(member) !== undefined,
       hasCopy: found !== undefined,
-      ...(found === undefined || !ofSource ? {} : { copy: found }),
+      ...(found === undefined || !ofSource ? {} : { copy: found, health: this.statuses.healthOf(found) }),
       inStep: ofSource && isInStep,
       ...(refusal === undefined ? {} : { refusal: refusal.message }),
       ...(deletionRefusal === undefined ? {} : { deletionRefusal }),

@@ -11,6 +11,7 @@ import type { Events } from "../../runtime/event-bus.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ControllerEvents } from "../events.ts";
 import { ObjectController, type ObjectControllerOptions } from "./object-controller.ts";
+import type { ConditionState } from "./object-statuses.ts";
 
 export interface TypesControllerOptions extends Omit<ObjectControllerOptions, "onChange"> {
   readonly events: Events<ControllerEvents>;
@@ -201,19 +202,22 @@ function decide(
 }
 
 function statusOf(type: Stored<DelegatedType>, running: ObjectController, wall: number): DelegatedTypeStatus {
+  const states = [readiness(running), running.statuses.condition()].filter((state) => state !== undefined);
+  const { generation } = type.metadata;
+  const conditions = states.map((state) => {
+    const before = type.status?.conditions?.find((condition) => condition.type === state.type);
+    const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
+    return { ...state, lastTransitionTime, ...(generation === undefined ? {} : { observedGeneration: generation }) };
+  });
+  return { conditions, ...running.counts() };
+}
+
+function readiness(running: ObjectController): ConditionState {
   const failure = running.failure();
-  const before = type.status?.conditions?.find((condition) => condition.type === "Ready");
-  const status = failure !== undefined ? "False" : running.isRead ? "True" : "Unknown";
-  const now = timestamp(wall);
-  const condition = {
-    type: "Ready",
-    status,
-    reason: failure !== undefined ? "NotRead" : status === "True" ? "Following" : "Starting",
-    message:
-      failure ??
-      (status === "True" ? "objects are read here and in all members that answer" : "objects are being read"),
-    lastTransitionTime: before?.status === status ? before.lastTransitionTime : now,
-    ...(type.metadata.generation === undefined ? {} : { observedGeneration: type.metadata.generation }),
-  } as const;
-  return { conditions: [condition], objects: running.objects().length, waiting: running.waiting() };
+  if (failure !== undefined) return { type: "Ready", status: "False", reason: "NotRead", message: failure };
+  if (!running.isRead) {
+    return { type: "Ready", status: "Unknown", reason: "Starting", message: "objects are being read" };
+  }
+  const message = "objects are read here and in all members that answer";
+  return { type: "Ready", status: "True", reason: "Following", message };
 }

@@ -44,22 +44,14 @@ test.each<[string, Stored<AnyObject>, readonly Place[], readonly MemberRecord[] 
     undefined,
   ],
   [
-    "records the condition Ready rather than Available",
+    "records the health of copies, and why it is not known",
     object(),
     [
-      place(
-        {},
-        {
-          conditions: [
-            { type: "Available", status: "True" },
-            { type: "Ready", status: "False" },
-          ],
-        },
-      ),
-      place({ member: "east" }, { conditions: [{ type: "Available", status: "True" }] }),
+      place({ health: { status: "False" } }),
+      place({ member: "east", health: { status: "Unknown", message: "no phase" } }),
     ],
     [
-      { ...IN_STEP, member: "east", health: "True", since: NOW },
+      { ...IN_STEP, member: "east", health: "Unknown", message: "no phase", since: NOW },
       { ...IN_STEP, health: "False", since: NOW },
     ],
   ],

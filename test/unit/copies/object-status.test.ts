@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { AnyObject } from "../../../src/api/delegated-type.ts";
 import type { Stored } from "../../../src/api/kubernetes.ts";
-import { conditionsOf, type Holder, statusFrom } from "../../../src/copies/object-status.ts";
+import { conditionsOf, type Holder, statusFrom, withoutGenerations } from "../../../src/copies/object-status.ts";
 
 const EARLIER = "2026-01-01T00:00:00Z";
 const LATER = "2026-01-02T00:00:00Z";
@@ -104,4 +104,10 @@ describe("the status of an object in several members", () => {
     expect(generationIn(undefined)).toEqual([0]);
     expect(generationIn({ conditions: [] })).toEqual([0]);
   });
+});
+
+test("a status without generations keeps all other fields", () => {
+  expect(withoutGenerations({ phase: "Up", observedGeneration: 3 })).toEqual({ phase: "Up" });
+  const conditions = [condition("True", { observedGeneration: 3 }), condition("False")];
+  expect(withoutGenerations({ conditions })).toEqual({ conditions: [condition("True"), condition("False")] });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { DelegatedType } from "../../../../src/api/delegated-type.ts";
 import { planText } from "../../../../src/cli/plan/text.ts";
+import { checkExpressions } from "../../../../src/cli/plan/whole-object.ts";
 import type { WrittenObject } from "../../../../src/cli/shared/documents.ts";
 import { recordedSession } from "../session.ts";
 import { host, namespace } from "../simulation/host.ts";
@@ -125,5 +126,25 @@ describe("the plan of an object with legation.dev/whole", () => {
   test("has no namespace for a type of the whole cluster", async () => {
     const types = [{ ...WIDGETS, spec: { ...WIDGETS.spec, scope: "Cluster" as const } }];
     expect(await shown(widget(), { ...ADMITTED, types })).toEqual(["Widget one: whole, in west, east"]);
+  });
+});
+
+describe("a DelegatedType of the manifest", () => {
+  const type = (spec: object): WrittenObject => ({
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "DelegatedType",
+    metadata: { name: "widgets.shop.example.com" },
+    ...{ spec: { ...WIDGETS.spec, ...spec } },
+  });
+
+  test("is refused with the position of what does not compile", () => {
+    expect(() => checkExpressions(type({ health: "object.status.ready &&\n  objekt.ready" }))).toThrow(
+      "DelegatedType widgets.shop.example.com: spec.health: line 2, column 3: Unknown variable: objekt",
+    );
+  });
+
+  test("is taken when its expressions compile", () => {
+    expect(() => checkExpressions(type({ health: "object.status.ready" }))).not.toThrow();
+    expect(() => checkExpressions(type({}))).not.toThrow();
   });
 });

@@ -4,6 +4,7 @@ import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/whole-objects/decide.ts";
 import type { Observed } from "../../../../src/controllers/whole-objects/model.ts";
 import { nextMembers, type Place } from "../../../../src/copies/object-members.ts";
+import { statusFrom } from "../../../../src/copies/object-status.ts";
 
 const NOW = 1_000_000;
 const READY = { phase: "Ready" };
@@ -37,10 +38,18 @@ interface Given extends Partial<Observed> {
 }
 
 function decided({ membersStaleSince: since, ...observed }: Given): unknown[] {
-  const given = { object: object(), isRetired: false, places: [place()], sum: [], ...observed };
+  const given = { object: object(), isRetired: false, places: [place()], ...observed };
+  const status = statusFrom(
+    given.object,
+    given.places.filter(({ excluded }) => excluded === undefined),
+  );
   const members = nextMembers(given.object, given.places, "");
   const isStale = since !== undefined && members !== undefined;
-  const whole = { ...given, ...(isStale ? { staleMembers: { members, since } } : {}) };
+  const whole = {
+    ...given,
+    ...(status === undefined ? {} : { status }),
+    ...(isStale ? { staleMembers: { members, since } } : {}),
+  };
   const { actions, outcome, requeueAt } = decide(whole, NOW, NOW);
   const words = actions.map((action) => {
     if (action.type === "release") {

@@ -1,0 +1,130 @@
+import type { AnyObject, DelegatedTypeSpec } from "../api/delegated-type.ts";
+import { isJsonObject, type JsonObject, pathOfPointer, setAt, valueAt } from "../api/json.ts";
+import type { Stored } from "../api/kubernetes.ts";
+import { CelMember, celValue, compile, type Evaluated, type Expression } from "./cel.ts";
+import { withoutPointer } from "./field-paths.ts";
+import { conditionsOf, type Holder, statusOf } from "./object-status.ts";
+
+/** The health of a copy, and why it is not known. */
+export interface Health {
+  readonly status?: string;
+  readonly message?: string;
+}
+
+/** A status by the rules of its type, and why some of its fields are left out. */
+export interface RuledStatus {
+  readonly status: JsonObject;
+  readonly problems: readonly string[];
+}
+
+/** The expressions of a DelegatedType, compiled. */
+export interface TypeExpressions {
+  /** What does not compile, by field, line and column. */
+  readonly problems: readonly string[];
+  /** Returns a copy's health by `spec.health`, or else by its condition Ready or Available. */
+  healthOf(copy: Stored<AnyObject>): Health;
+  /** Sets the fields of `spec.status` in the status that an object has from its copies. */
+  statusOf(status: JsonObject, holders: readonly Holder[]): RuledStatus;
+}
+
+interface StatusRule {
+  readonly path: string;
+  /** The rule, in messages. */
+  readonly name: string;
+  readonly expression: ReturnType<typeof compile>;
+}
+
+/** Compiles the expressions of a DelegatedType. */
+export function compileExpressions({
+  health,
+  status = [],
+}: Pick<DelegatedTypeSpec, "health" | "status">): TypeExpressions {
+  const judge = health === undefined ? undefined : compile(health, "health");
+  const rules = status.map(({ path, value }, index) => ({
+    path,
+    name: `spec.status[${index}] (${path})`,
+    expression: compile(value, "status"),
+  }));
+  const known = new WeakMap<Stored<AnyObject>, Health>();
+  const problemsOf = (name: string, expression: typeof judge): string[] =>
+    expression !== undefined && "problem" in expression ? [`${name}: ${expression.problem}`] : [];
+  return {
+    problems: [
+      ...problemsOf("spec.health", judge),
+      ...rules.flatMap(({ name, expression }) => problemsOf(name, expression)),
+    ],
+    healthOf: (copy) => {
+      const found = known.get(copy) ?? (judge === undefined ? conditionHealth(copy) : judgedHealth(copy, judge));
+      known.set(copy, found);
+      return found;
+    },
+    statusOf: (status, holders) => (rules.length === 0 ? { status, problems: [] } : ruled(status, rules, holders)),
+  };
+}
+
+function conditionHealth(copy: Stored<AnyObject>): Health {
+  const conditions = conditionsOf(statusOf(copy)) ?? [];
+  const ofType = (type: string): JsonObject | undefined => conditions.find((one) => one.type === type);
+  const status = (ofType("Ready") ?? ofType("Available"))?.status;
+  return typeof status === "string" ? { status } : {};
+}
+
+function judgedHealth(copy: Stored<AnyObject>, judge: ReturnType<typeof compile>): Health {
+  const unknown = (why: string): Health => ({ status: "Unknown", message: `spec.health: ${why}` });
+  if ("problem" in judge) return unknown(judge.problem);
+  const result = evaluated(judge, () => ({ object: celValue(plain(copy)) }));
+  if ("problem" in result) {
+    // A new copy has no status until its controller has seen it.
+    return result.isMissing && statusOf(copy) === undefined ? {} : unknown(result.problem);
+  }
+  const { value } = result;
+  if (typeof value === "boolean") return { status: value ? "True" : "False" };
+  if (value === "True" || value === "False" || value === "Unknown") return { status: value };
+  return unknown(
+    `it is ${JSON.stringify(value)}; write an expression that is true, false, "True", "False" or "Unknown"`,
+  );
+}
+
+function ruled(status: JsonObject, rules: readonly StatusRule[], holders: readonly Holder[]): RuledStatus {
+  const sorted = holders.toSorted((a, b) => (a.member < b.member ? -1 : 1));
+  const copies = sorted.map(({ member, copy }) => ({ name: member, object: copy === undefined ? {} : plain(copy) }));
+  // A member that has not reported yet lacks fields that it will have.
+  const haveAllReported = sorted.every(({ copy }) => statusOf(copy) !== undefined);
+  let members: readonly CelMember[] | undefined;
+  const problems: string[] = [];
+  let fields = status;
+  for (const { path, name, expression } of rules) {
+    const pointer = pathOfPointer(path);
+    let value: unknown;
+    if (!("problem" in expression)) {
+      const result = evaluated(expression, () => {
+        members ??= copies.map((copy) => new CelMember(copy.name, copy.object));
+        const values = copies.map(({ object }) => valueAt(object, pointer) ?? null).filter((one) => one !== null);
+        return { members, values: celValue(values) };
+      });
+      if ("value" in result) value = result.value ?? undefined;
+      else if (haveAllReported || !result.isMissing) problems.push(`${name}: ${result.problem}`);
+    }
+    // Paths begin with the field `status` itself.
+    fields =
+      value === undefined
+        ? withoutPointer({ status: fields }, path).status
+        : setAt({ status: fields }, pointer, value).status;
+  }
+  return { status: fields, problems };
+}
+
+function evaluated(expression: Expression, variables: () => Parameters<Expression>[0]): Evaluated {
+  try {
+    return expression(variables());
+  } catch (error) {
+    return { problem: error instanceof Error ? error.message : String(error), isMissing: false };
+  }
+}
+
+/** Returns a copy without managedFields, which are larger than the rest. */
+function plain(copy: Stored<AnyObject>): JsonObject {
+  const { metadata, ...fields } = copy;
+  const { managedFields: _, ...rest } = isJsonObject(metadata) ? metadata : {};
+  return { ...fields, metadata: rest };
+}

@@ -1,0 +1,154 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { AnyObject, StatusRule } from "../../../src/api/delegated-type.ts";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import type { Holder } from "../../../src/copies/object-status.ts";
+import { compileExpressions, type Health } from "../../../src/copies/type-expressions.ts";
+
+function copy(status?: object): Stored<AnyObject> {
+  const metadata = { name: "one", uid: "u1", resourceVersion: "1", generation: 2, managedFields: [{ manager: "m" }] };
+  return { metadata, ...(status === undefined ? {} : { status }) };
+}
+
+function holders(statuses: readonly (object | undefined)[]): Holder[] {
+  return statuses.map((status, index) => ({
+    member: `m${index}`,
+    inStep: true,
+    ...(status === undefined ? {} : { copy: copy(status) }),
+  }));
+}
+
+function ruled(status: object, rules: readonly StatusRule[], statuses: readonly (object | undefined)[]): unknown {
+  return compileExpressions({ status: rules }).statusOf({ ...status }, holders(statuses));
+}
+
+describe("the health of a copy", () => {
+  const ready = { type: "Ready", status: "False" };
+  const available = { type: "Available", status: "True" };
+
+  test.each<[string, string | undefined, object | undefined, Health]>([
+    ["is its condition Ready by default", undefined, { conditions: [available, ready] }, { status: "False" }],
+    ["or else Available", undefined, { conditions: [available] }, { status: "True" }],
+    ["is none without conditions", undefined, { phase: "Up" }, {}],
+    ["is what a bool says", "object.status.phase == 'Up'", { phase: "Up" }, { status: "True" }],
+    [
+      "is what a word says",
+      "object.status.phase == 'Up' ? 'True' : 'Unknown'",
+      {},
+      unknown("line 1, column 15: No such key: phase"),
+    ],
+    [
+      "is Unknown for another value",
+      "object.status.phase",
+      { phase: "Up" },
+      unknown(`it is "Up"; write an expression that is true, false, "True", "False" or "Unknown"`),
+    ],
+    ["is none before the copy has a status", "object.status.phase == 'Up'", undefined, {}],
+    [
+      "sees the copy's own generation",
+      "object.status.observedGeneration == object.metadata.generation",
+      { observedGeneration: 2 },
+      { status: "True" },
+    ],
+    [
+      "is Unknown when the expression does not compile",
+      "object.status.",
+      {},
+      unknown("line 1, column 15: Expected IDENTIFIER, got EOF"),
+    ],
+    ["does not see managedFields", "has(object.metadata.managedFields)", {}, { status: "False" }],
+  ])("%s", (_, health, status, expected) => {
+    expect(compileExpressions(health === undefined ? {} : { health }).healthOf(copy(status))).toEqual(expected);
+  });
+
+  function unknown(why: string): Health {
+    return { status: "Unknown", message: `spec.health: ${why}` };
+  }
+});
+
+describe("a status by rules", () => {
+  const phase = (value: string): StatusRule[] => [{ path: "/status/phase", value }];
+
+  test.each<[string, readonly StatusRule[], readonly (object | undefined)[], object]>([
+    [
+      "has a field computed from the members",
+      phase("members.all(m, m.object.status.phase == 'Up') ? 'Up' : 'Down'"),
+      [{ phase: "Up" }, { phase: "Down" }],
+      { phase: "Down" },
+    ],
+    [
+      "has a field computed from its values, of members that have it",
+      phase("values.exists(v, v == 'Down') ? 'Down' : values[0]"),
+      [{ phase: "Up" }, {}, undefined],
+      { phase: "Up" },
+    ],
+    ["lacks a field whose rule yields null", phase("null"), [{ phase: "Up" }], {}],
+    [
+      "names members",
+      phase("members.filter(m, has(m.object.status)).map(m, m.name).join(', ')"),
+      [{}, undefined, {}],
+      { phase: "m0, m2" },
+    ],
+    [
+      "has fields in fields",
+      [{ path: "/status/load/size", value: "values.map(v, int(v))[0]" }],
+      [{ load: { size: 3 } }],
+      { phase: "Up", load: { size: 3 } },
+    ],
+  ])("%s", (_, rules, statuses, status) => {
+    expect(ruled({ phase: "Up" }, rules, statuses)).toEqual({ status, problems: [] });
+  });
+
+  test("lacks a field whose rule fails, and says why", () => {
+    const rules = [...phase("members[0].object.status.url + 1"), { path: "/status/ready", value: "size(members)" }];
+    expect(ruled({ phase: "Up", ready: 1 }, rules, [{ url: "a" }, {}])).toEqual({
+      status: { ready: 2 },
+      problems: ["spec.status[0] (/status/phase): line 1, column 1: no such overload: dyn<string> + int"],
+    });
+  });
+
+  test("says nothing of missing fields while a member has not reported", () => {
+    const rules = phase("members.all(m, m.object.status.phase == 'Up') ? 'Up' : 'Down'");
+    expect(ruled({ phase: "Up" }, rules, [{ phase: "Up" }, undefined])).toEqual({ status: {}, problems: [] });
+    expect(ruled({ phase: "Up" }, rules, [{ phase: "Up" }, {}])).toEqual({
+      status: {},
+      problems: ["spec.status[0] (/status/phase): line 1, column 32: No such key: phase"],
+    });
+  });
+
+  test("lacks a field whose rule does not compile, which is a problem of the type", () => {
+    const compiled = compileExpressions({ health: "true", status: phase("values.al(1)") });
+    expect(compiled.problems).toEqual([
+      "spec.status[0] (/status/phase): line 1, column 1: found no matching overload for 'list.al(int)'",
+    ]);
+    expect(compiled.statusOf({ phase: "Up" }, holders([{ phase: "Up" }]))).toEqual({ status: {}, problems: [] });
+  });
+
+  test("does not depend on the order of members", () => {
+    const compiled = compileExpressions({ status: phase("members.map(m, m.object.status.phase).join(' ')") });
+    const statuses = fc.array(fc.record({ phase: fc.constantFrom("Up", "Down") }), { minLength: 1, maxLength: 6 });
+    fc.assert(
+      fc.property(statuses, (all) => {
+        const given = holders(all);
+        expect(compiled.statusOf({}, given.toReversed())).toEqual(compiled.statusOf({}, given));
+      }),
+    );
+  });
+
+  test("changes no other field", () => {
+    const compiled = compileExpressions({ status: phase("values.all(v, v == 'Up') ? 'Up' : 'Down'") });
+    fc.assert(
+      fc.property(
+        fc.dictionary(fc.string(), fc.jsonValue()),
+        fc.array(fc.jsonValue(), { maxLength: 4 }),
+        (fields, phases) => {
+          const { phase: _, ...rest } = fields;
+          const result = compiled.statusOf(fields, holders(phases.map((value) => ({ phase: value }))));
+          const { phase: computed, ...others } = result.status;
+          expect(others).toEqual(rest);
+          expect(computed).toBe(phases.every((value) => value === "Up" || value === null) ? "Up" : "Down");
+        },
+      ),
+    );
+  });
+});
