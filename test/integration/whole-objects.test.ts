@@ -590,7 +590,10 @@ describe("a DelegatedType", () => {
         const { status } = await host.get(delegatedTypes, { name });
         expect(status?.conditions?.[1]).toMatchObject(state);
       });
-    const rule = (path: string): object => ({ health: null, status: [{ path, value: "values[0] + 1" }] });
+    const rule = (path: string): object => ({
+      health: null,
+      status: [{ path, value: "values.all(v, v != 'odd' || v + 1 == 2) ? 'Up' : 'Down'" }],
+    });
     await expect(write(rule("/spec/size"))).rejects.toThrow("should match");
     await expect(write(rule("/status/observedGeneration"))).rejects.toThrow("observedGeneration is the host's");
     await write({ health: "object.status.phase = 'Up'" });
@@ -598,15 +601,15 @@ describe("a DelegatedType", () => {
     await expectState({ status: "False", reason: "NotCompiled", message });
     await write(rule("/status/phase"));
     await widget(namespace, {}, WEST);
-    await report(west, namespace, "True", { phase: "Up", url: "http://one" });
-    const failing = `${namespace}/one: spec.status[0] (/status/phase): line 1, column 1: no such overload: dyn<string> + int`;
+    await report(west, namespace, "True", { phase: "odd", url: "http://one" });
+    const failing = `${namespace}/one: spec.status[0] (/status/phase): line 1, column 29: no such overload: dyn<string> + int`;
     await expectState({ status: "False", reason: "EvaluationFailed", message: expect.stringContaining(failing) });
     const { status } = await host.get(widgets, { namespace, name: "one" });
     expect(status).toMatchObject({ url: "http://one" });
     expect(status).not.toHaveProperty("phase");
     await write({ health: before.health, status: before.status });
     await eventuallyPasses(async () => {
-      expect((await findWidget(host, namespace))?.status).toMatchObject({ phase: "Up" });
+      expect((await findWidget(host, namespace))?.status).toMatchObject({ phase: "Down" });
     });
   });
 
