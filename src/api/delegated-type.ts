@@ -31,6 +31,8 @@ export interface DelegatedTypeSpec {
   readonly health?: string;
   /** Fields of the status that CEL expressions compute from the copies. */
   readonly status?: readonly StatusRule[];
+  /** `Follow`: members get the host's CustomResourceDefinition, too. Default: `Expect`, they have it already. */
+  readonly definition?: "Expect" | "Follow";
 }
 
 /** A field of an object's status, computed from its copies. */
@@ -114,6 +116,10 @@ const managedByRule = {
 const replicasRule = {
   rule: "!has(self.spec.replicas) || !self.spec.?exclusive.orValue(false)",
   message: "spec.replicas: is divided over several members, and an exclusive object goes to one; remove one of the two",
+};
+const definitionRule = {
+  rule: "self.spec.?definition.orValue('Expect') != 'Follow' || (has(self.spec.group) && self.spec.group.contains('.'))",
+  message: "spec.definition: types of this group have no CustomResourceDefinition that could follow; remove it",
 };
 const reservedRules = [
   {
@@ -217,6 +223,12 @@ const specSchema = z.object({
     .describe("Fields of the status that are computed from the copies. Other fields: what all members agree on.")
     .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["path"] })
     .exactOptional(),
+  definition: z
+    .enum(["Expect", "Follow"])
+    .describe(
+      "Follow: members without the CustomResourceDefinition get the host's, and its changes. Default: Expect, members have it.",
+    )
+    .exactOptional(),
 });
 
 const statusSchema = z.object({
@@ -236,4 +248,13 @@ export const delegatedTypeSchema: z.ZodType<Pick<DelegatedType, "spec" | "status
   .describe(
     "A type of which members get whole objects: those of opted-in namespaces with the annotation legation.dev/whole.",
   )
-  .meta({ "x-kubernetes-validations": [nameRule, managedByRule, replicasRule, generationRule, ...reservedRules] });
+  .meta({
+    "x-kubernetes-validations": [
+      nameRule,
+      managedByRule,
+      replicasRule,
+      generationRule,
+      definitionRule,
+      ...reservedRules,
+    ],
+  });

@@ -7,6 +7,12 @@ import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./cop
 /** Fields by JSON pointer. */
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** Selectors of a list and its watch, as the API server takes them. */
+export interface Selectors {
+  readonly fieldSelector?: string;
+  readonly labelSelector?: string;
+}
+
 /** The record of a kind that members get copies of. All functions are pure. docs/development.md says how to add a kind. */
 export interface CopiedKind<T extends KubeObject> {
   readonly resource: Resource<T>;
@@ -37,9 +43,9 @@ export interface CopiedKind<T extends KubeObject> {
   /** Returns the write to send instead of one that a member refused for these fields. */
   readonly fallback?: (refusedFields: readonly string[]) => Fallback<T> | undefined;
   /** Selects the sources that are read on the host. Default: all. */
-  readonly sources?: { readonly fieldSelector?: string; readonly labelSelector?: string };
+  readonly sources?: Selectors;
   /** Selects the copies among objects with their labels, which controllers of a member carry over. Default: all. */
-  readonly copies?: { readonly labelSelector: string };
+  readonly copies?: Selectors;
   /** Removes the content of a copy before it is stored, of objects that may be as large as a megabyte. */
   readonly withoutContent?: (copy: Stored<T>) => Stored<T>;
   /** Copies share their fields with other managers of the member. Default: their content is the source's alone. */

@@ -17,13 +17,15 @@ import { addressOf } from "../api/service-fields.ts";
 import type { Resource } from "../kube/resources.ts";
 import { copyMetadata } from "./copy-metadata.ts";
 import { withoutManagedField, withoutPointer } from "./field-paths.ts";
-import { type CopiedKind, type Marks, toCopy } from "./kind.ts";
+import { type AppliedKind, type CopiedKind, type Marks, toCopy } from "./kind.ts";
 import { serviceFields, serviceMarks, serviceToApply } from "./whole-services.ts";
 
 /** The record of the last apply to a copy: its annotation legation.dev/applied. */
 export interface Applied {
   /** Digest of the source's fields. */
   readonly digest: string;
+  /** The copy's type. Controllers carry the annotation to what they derive from the copy. */
+  readonly type?: string;
   /** Fields that another manager of the member owns, as server-side apply names them. */
   readonly givenUp?: readonly string[];
   /** JSON pointers of fields that the type left to members. */
@@ -55,8 +57,17 @@ const RULES: Readonly<Record<string, TypeRules>> = {
   services: { fixed: addressOf, fields: serviceFields, toApply: serviceToApply, marks: serviceMarks },
 };
 
-/** Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text. */
-export function delegatedKind(type: DelegatedType, hash: (text: string) => string): CopiedKind<AnyObject> {
+const WHOLE_LABELS = { [WHOLE_KEY]: WHOLE_VALUE };
+
+/**
+ * Returns the record of a delegated type. Members' own fields are left out of copies. `hash` makes a short digest of a text;
+ * `labels` mark copies beside the labels of all copies.
+ */
+export function delegatedKind(
+  type: DelegatedType,
+  hash: (text: string) => string,
+  labels: Readonly<Record<string, string>> = WHOLE_LABELS,
+): CopiedKind<AnyObject> & { readonly applied: AppliedKind<AnyObject> } {
   const resource = resourceOfType(type);
   const left = keptFields(type);
   const { retain = [] } = type.spec;
@@ -68,9 +79,14 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
   const appliedOf = (source: Stored<AnyObject>): Applied => ({
     digest: digestOf(source),
+    type: typeName(resource),
     ...(asksToOrphan(source) ? { orphan: true } : {}),
   });
-  const kind: CopiedKind<AnyObject> = {
+  const marksOf = (applied: Applied): Marks => ({
+    labels,
+    annotations: { [APPLIED_ANNOTATION]: JSON.stringify(recordOf(applied)) },
+  });
+  const kind: CopiedKind<AnyObject> & { readonly applied: AppliedKind<AnyObject> } = {
     resource,
     body,
     content: (object) => fieldsOf(object),
@@ -78,6 +94,7 @@ export function delegatedKind(type: DelegatedType, hash: (text: string) => strin
     isFrozen: ({ immutable }) => immutable === true,
     isOneRun: type.spec.exclusive === true,
     sources: { labelSelector: WHOLE_KEY },
+    copies: { labelSelector: WHOLE_KEY },
     // Another host's copies, of which this cluster is a member, are not this host's to give. They have no finalizer.
     isCopied: (source) => isHeld(source) || source.metadata.labels?.[HOST_LABEL] === undefined,
     applied: {
@@ -145,6 +162,16 @@ export function asksToOrphan({ metadata }: KubeObject): boolean {
   return metadata?.annotations?.[ON_DELETE_ANNOTATION] === "orphan";
 }
 
+/** Reports whether an object with the marks of a copy was derived from the copy of another type. */
+export function isOfAnotherType(object: KubeObject, resource: Pick<Resource<KubeObject>, "group" | "plural">): boolean {
+  const type = appliedTo(object)?.type;
+  return type !== undefined && type !== typeName(resource);
+}
+
+function typeName({ group, plural }: Pick<Resource<KubeObject>, "group" | "plural">): string {
+  return group === "" ? plural : `${plural}.${group}`;
+}
+
 /** Returns what the annotation of a copy records. Undefined when it was removed or cannot be read. */
 function appliedTo({ metadata }: KubeObject): Applied | undefined {
   const text = metadata?.annotations?.[APPLIED_ANNOTATION];
@@ -152,10 +179,11 @@ function appliedTo({ metadata }: KubeObject): Applied | undefined {
   try {
     const record: unknown = JSON.parse(text);
     if (!isJsonObject(record) || typeof record.digest !== "string") return undefined;
-    const { digest, created, adopted, orphan } = record;
+    const { digest, type, created, adopted, orphan } = record;
     const [givenUp, retain] = [stringsIn(record.givenUp), stringsIn(record.retain)];
     return {
       digest,
+      ...(typeof type === "string" ? { type } : {}),
       ...(givenUp.length === 0 ? {} : { givenUp }),
       ...(retain.length === 0 ? {} : { retain }),
       ...(created === true ? { created } : {}),
@@ -171,10 +199,9 @@ function stringsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((one) => typeof one === "string") : [];
 }
 
-function marksOf({ givenUp = [], retain = [], ...applied }: Applied): Marks {
+function recordOf({ givenUp = [], retain = [], ...applied }: Applied): Applied {
   const lists = { ...(givenUp.length === 0 ? {} : { givenUp }), ...(retain.length === 0 ? {} : { retain }) };
-  const record = { ...applied, ...lists };
-  return { labels: { [WHOLE_KEY]: WHOLE_VALUE }, annotations: { [APPLIED_ANNOTATION]: JSON.stringify(record) } };
+  return { ...applied, ...lists };
 }
 
 /** Returns the keys that are not Legation's. */

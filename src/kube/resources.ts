@@ -207,3 +207,10 @@ export const certificateSigningRequests: Resource<CertificateSigningRequest> = {
   kind: "CertificateSigningRequest",
   namespaced: false,
 };
+export const customResourceDefinitions: Resource<KubeObject> = {
+  group: "apiextensions.k8s.io",
+  version: "v1",
+  plural: "customresourcedefinitions",
+  kind: "CustomResourceDefinition",
+  namespaced: false,
+};

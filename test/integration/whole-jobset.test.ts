@@ -2,9 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { DELEGATION_LABEL, SYSTEM_NAMESPACE, WHOLE_KEY } from "../../src/api/keys.ts";
-import { hostAccountName } from "../../src/cli/member/access.ts";
-import { namespaces } from "../../src/kube/resources.ts";
+import { DELEGATION_LABEL, WHOLE_KEY } from "../../src/api/keys.ts";
 import { startOperator } from "../support/engines/operator.ts";
 import { ensurePrograms } from "../support/engines/programs.ts";
 import { afterFile } from "../support/harness/after-file.ts";
@@ -15,6 +13,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { allowTypes, forbidTypes } from "../support/legation/allow-types.ts";
 
 // JobSet's controller runs in one member; the host and the other member have its definition alone.
 useLegation();
@@ -23,43 +22,6 @@ const patient = { timeoutMs: 120_000, intervalMs: 500 };
 const ENGINE_STARTS_MS = 180_000;
 const NAME = "jobsets.jobset.x-k8s.io";
 const GROUP = "jobset.x-k8s.io";
-const RBAC = "rbac.authorization.k8s.io";
-
-function clusterRole(name: string, labels: object, rules: readonly object[]): object {
-  return { apiVersion: `${RBAC}/v1`, kind: "ClusterRole", metadata: { name, labels }, rules };
-}
-
-const type = {
-  apiVersion: "legation.dev/v1alpha1",
-  kind: "DelegatedType",
-  metadata: { name: NAME },
-  spec: {
-    group: GROUP,
-    version: "v1alpha2",
-    kind: "JobSet",
-    plural: "jobsets",
-    exclusive: true,
-    managedBy: "/spec/managedBy",
-  },
-};
-
-/** Gives the host's account its rights on JobSets in a member. */
-async function grant(member: "west" | "east"): Promise<void> {
-  const { uid } = (await clients().host.get(namespaces, { name: "kube-system" })).metadata;
-  const name = "legation-jobsets";
-  const rules = [{ apiGroups: [GROUP], resources: ["jobsets"], verbs: ["list", "watch", "create", "patch", "delete"] }];
-  const binding = {
-    apiVersion: `${RBAC}/v1`,
-    kind: "ClusterRoleBinding",
-    metadata: { name },
-    roleRef: { apiGroup: RBAC, kind: "ClusterRole", name },
-    subjects: [{ kind: "ServiceAccount", name: hostAccountName(uid), namespace: SYSTEM_NAMESPACE }],
-  };
-  await applyAll(memberCluster(member), [clusterRole(name, {}, rules), binding]);
-  afterFile(async () => {
-    await kubectl(memberCluster(member), ["delete", `clusterrole/${name}`, `clusterrolebinding/${name}`]);
-  });
-}
 
 beforeAll(async () => {
   const folder = await ensurePrograms("jobset", () => {});
@@ -76,30 +38,17 @@ beforeAll(async () => {
     metadata: { name: metadata.name },
     spec: { ...spec, conversion: { strategy: "None" } },
   };
-  const controller = clusterRole("legation-controller-jobsets", { "legation.dev/aggregate-to-controller": "true" }, [
-    { apiGroups: [GROUP], resources: ["jobsets"], verbs: ["list", "watch", "patch"] },
-    { apiGroups: [GROUP], resources: ["jobsets/status"], verbs: ["patch"] },
-  ]);
   for (const cluster of [hostCluster(), memberCluster("east")]) {
     await kubectl(cluster, ["apply", "--server-side", "-f", "-"], { input: JSON.stringify(definition) });
     afterFile(async () => {
       await kubectl(cluster, ["delete", "crd", NAME]);
     });
   }
-  await Promise.all([grant("west"), grant("east")]);
-  await applyAll(hostCluster(), [controller]);
-  await eventually(
-    async () =>
-      (await kubectl(hostCluster(), ["get", "clusterrole", "legation-controller-types", "-o", "json"])).includes(
-        '"jobsets"',
-      ),
-    { what: "the controller's rights on JobSets" },
-  );
-  await applyAll(hostCluster(), [type]);
-  afterFile(async () => {
-    await kubectl(hostCluster(), ["delete", `delegatedtype/${NAME}`]);
-    await kubectl(hostCluster(), ["delete", "clusterrole/legation-controller-jobsets"]);
-  });
+  const joined = { host: hostCluster(), members: { west, east: memberCluster("east") } };
+  await allowTypes([NAME], joined);
+  afterFile(() => forbidTypes([NAME], joined));
+  const type = await kubectl(hostCluster(), ["get", `delegatedtype/${NAME}`, "-o", "jsonpath={.spec}"]);
+  expect(JSON.parse(type)).toMatchObject({ exclusive: true, managedBy: "/spec/managedBy" });
 }, ENGINE_STARTS_MS);
 
 /** A JobSet of two workers on kwok's nodes, which run for some seconds. */

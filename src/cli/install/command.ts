@@ -3,9 +3,9 @@ import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { flag, type Subcommand } from "../shared/command.ts";
-import { type GlobalInput, withGlobals } from "../shared/input.ts";
+import { type GlobalInput, toggle, withGlobals } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
-import { type TypeName, typeList } from "../shared/named-types.ts";
+import { refuseDefinitionsAlone, type TypeName, typeList } from "../shared/named-types.ts";
 import { objectText, printOutcome } from "../shared/output.ts";
 import { packageRoot, packageVersion } from "../shared/package-root.ts";
 import { install } from "./install.ts";
@@ -44,6 +44,7 @@ interface InstallInput extends GlobalInput {
   readonly clusterName?: string | undefined;
   readonly image?: string | undefined;
   readonly types: readonly TypeName[];
+  readonly definitions: boolean;
 }
 
 /** Names each input as it was written: a flag or a variable. */
@@ -74,6 +75,10 @@ export const installCommand: Subcommand<InstallInput> = {
       "--types <list>",
       "types of which members may get whole objects, e.g. certificates.cert-manager.io; those of earlier calls stay",
     ),
+    flag(
+      "--definitions",
+      "members without the CustomResourceDefinitions of these types get the host's, where they grant it",
+    ),
   ],
   examples: [
     ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
@@ -86,11 +91,15 @@ export const installCommand: Subcommand<InstallInput> = {
     clusterName: hostName.optional(),
     image: imageName.optional(),
     types: typeList.default([]),
-  }).superRefine(refuseBoth),
+    definitions: toggle,
+  })
+    .superRefine(refuseBoth)
+    .superRefine(refuseDefinitionsAlone),
   run: async (options, session) => {
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
+    const knownTypes = await loadManifests(join(packageRoot(), "manifests", "delegated-types"));
     const before = await standing(client, manifests, signal);
     const version = packageVersion();
     const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data ?? DEFAULT_HOST_NAME;
@@ -99,7 +108,15 @@ export const installCommand: Subcommand<InstallInput> = {
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const done = await install(
       manifests,
-      { webhookUrl, image, clusterName: name, version, types: options.types },
+      {
+        webhookUrl,
+        image,
+        clusterName: name,
+        version,
+        types: options.types,
+        definitions: options.definitions,
+        knownTypes,
+      },
       {
         client,
         signal,

@@ -1,4 +1,5 @@
 import { VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { delegatedTypes } from "../../api/resources.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list.ts";
 import { nodes } from "../../kube/resources.ts";
@@ -6,12 +7,12 @@ import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import { kindsOf, listInstalled, type Manifest } from "../shared/manifests.ts";
-import { findTypes, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
+import { findDefined, findTypes, kindName, SOURCE_VERBS, type TypeName } from "../shared/named-types.ts";
 import { some } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { type InstallOptions, planInstall } from "./objects.ts";
-import { delegatedTypeObjects } from "./types.ts";
+import { delegatedTypeObjects, typeFields } from "./types.ts";
 import { prepareWebhooks } from "./webhooks.ts";
 
 export interface InstallContext {
@@ -21,17 +22,28 @@ export interface InstallContext {
   readonly onApplied: (applied: Applied) => void;
 }
 
+export interface TypeOptions {
+  /** Types to allow. */
+  readonly types?: readonly TypeName[];
+  /** The types' CustomResourceDefinitions follow into members. */
+  readonly definitions?: boolean;
+  /** DelegatedTypes whose fields are known. */
+  readonly knownTypes?: readonly Manifest[];
+}
+
 /** Installs or upgrades Legation on the host, and allows `types`. Safe to repeat after an interruption. */
 export async function install(
   manifests: readonly Manifest[],
-  { types: typeNames = [], ...options }: InstallOptions & { readonly types?: readonly TypeName[] },
+  { types: typeNames = [], definitions = false, knownTypes = [], ...options }: InstallOptions & TypeOptions,
   { client, signal, onApplied }: InstallContext,
 ): Promise<Applied[]> {
   const discovery = new Discovery(client, signal);
   const { apply, leaveOut } = planInstall(manifests, options);
   // Checked before the first write: a server that lacks a kind must not keep half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
-  const types = await findTypes(discovery, typeNames, { cluster: client.cluster, verbs: SOURCE_VERBS });
+  const types = definitions
+    ? await findDefined(client, discovery, typeNames, { verbs: SOURCE_VERBS, signal })
+    : await findTypes(discovery, typeNames, { cluster: client.cluster, verbs: SOURCE_VERBS });
   await refuseTerminatingNamespace(client, signal);
   await refuseNodesNamedAsOurs(client, signal);
 
@@ -40,11 +52,11 @@ export async function install(
     done.push(applied);
     onApplied(applied);
   };
-  const definitions = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
-  for (const definition of definitions) report(await applyManifest(client, discovery, definition, signal));
-  for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
+  const own = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
+  for (const definition of own) report(await applyManifest(client, discovery, definition, signal));
+  for (const definition of own) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
-    if (definitions.includes(manifest)) continue;
+    if (own.includes(manifest)) continue;
     const isMade = await prepareWebhooks(client, discovery, manifest, signal);
     const applied = await applyManifest(client, discovery, manifest, signal);
     report(isMade ? { ...applied, change: "created" } : applied);
@@ -53,8 +65,13 @@ export async function install(
     const removed = await removeManifest(client, discovery, manifest, signal);
     if (removed !== undefined) report(removed);
   }
-  for (const manifest of types.flatMap(delegatedTypeObjects)) {
-    report(await applyManifest(client, discovery, manifest, signal));
+  for (const type of types) {
+    const installed = await client.find(delegatedTypes, { name: kindName(type) }, { signal });
+    const definition = definitions ? "Follow" : undefined;
+    const fields = typeFields(type, { manifests: knownTypes, installed: installed?.spec, definition });
+    for (const manifest of delegatedTypeObjects(type, fields)) {
+      report(await applyManifest(client, discovery, manifest, signal));
+    }
   }
   return done;
 }

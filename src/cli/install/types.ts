@@ -1,8 +1,9 @@
+import { type DelegatedTypeSpec, delegatedTypeSchema } from "../../api/delegated-type.ts";
 import { AGGREGATE_TO_CONTROLLER_LABEL, TYPE_ROLE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL, type Manifest } from "../shared/manifests.ts";
-import { kindName, SOURCE_VERBS } from "../shared/named-types.ts";
+import { DEFINITION_SOURCE_VERBS, definitionRule, kindName, SOURCE_VERBS } from "../shared/named-types.ts";
 
 // Authors who write such objects in a member get rights there.
 const RIGHTS_GROUPS = new Set([
@@ -13,11 +14,46 @@ const RIGHTS_GROUPS = new Set([
   "rbac.authorization.k8s.io",
 ]);
 
+/** Fields of a DelegatedType beside those that name the API. */
+export type TypeFields = Omit<DelegatedTypeSpec, "group" | "version" | "kind" | "plural" | "scope">;
+
+/**
+ * Returns the fields that `manifests/delegated-types` has for a type, and whether its definition follows. An installed
+ * DelegatedType's own values count more.
+ */
+export function typeFields(
+  type: Resource<KubeObject>,
+  {
+    manifests,
+    installed,
+    definition,
+  }: {
+    readonly manifests: readonly Manifest[];
+    readonly installed: DelegatedTypeSpec | undefined;
+    readonly definition?: "Follow" | undefined;
+  },
+): TypeFields {
+  const known = knownFields(type, manifests);
+  const kept = Object.entries(installed ?? {}).filter(([field]) => Object.hasOwn(known, field));
+  const follows = definition ?? installed?.definition;
+  return { ...known, ...Object.fromEntries(kept), ...(follows === undefined ? {} : { definition: follows }) };
+}
+
+function knownFields({ group, version, plural }: Resource<KubeObject>, manifests: readonly Manifest[]): TypeFields {
+  const name = kindName({ group, plural });
+  const manifest = manifests.find(({ kind, metadata }) => kind === "DelegatedType" && metadata.name === name);
+  if (manifest === undefined) return {};
+  const { spec } = delegatedTypeSchema.parse(manifest);
+  const { group: _, version: known, kind: __, plural: ___, scope: ____, managedBy, ...fields } = spec;
+  // The definition of another version may not admit a foreign manager.
+  return managedBy === undefined || version !== known ? fields : { ...fields, managedBy };
+}
+
 /**
  * Returns a type's DelegatedType, what the controller may do with its objects, and who may give them to members: all who may edit
  * a namespace, or for types that give rights or have no namespace those whom the operator binds.
  */
-export function delegatedTypeObjects(type: Resource<KubeObject>): readonly Manifest[] {
+export function delegatedTypeObjects(type: Resource<KubeObject>, fields: TypeFields = {}): readonly Manifest[] {
   const { group, version, kind, plural, namespaced } = type;
   const name = kindName(type);
   const labels = { [MANAGED_BY_LABEL]: MANAGED_BY, [TYPE_ROLE_LABEL]: "true" };
@@ -36,6 +72,7 @@ export function delegatedTypeObjects(type: Resource<KubeObject>): readonly Manif
         kind,
         plural,
         ...(namespaced ? {} : { scope: "Cluster" }),
+        ...fields,
       },
     },
     {
@@ -44,6 +81,7 @@ export function delegatedTypeObjects(type: Resource<KubeObject>): readonly Manif
       rules: [
         { apiGroups: [group], resources: [plural], verbs: [...SOURCE_VERBS] },
         { apiGroups: [group], resources: [`${plural}/status`], verbs: ["patch"] },
+        ...(fields.definition === "Follow" ? [definitionRule(name, DEFINITION_SOURCE_VERBS)] : []),
       ],
     },
     {

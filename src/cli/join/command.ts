@@ -15,7 +15,7 @@ import {
   withGlobals,
 } from "../shared/input.ts";
 import { loadManifests } from "../shared/manifests.ts";
-import { type TypeName, typeList } from "../shared/named-types.ts";
+import { refuseDefinitionsAlone, type TypeName, typeList } from "../shared/named-types.ts";
 import { printOutcome } from "../shared/output.ts";
 import { packageRoot } from "../shared/package-root.ts";
 import { hostContext } from "../shared/session.ts";
@@ -51,6 +51,7 @@ interface JoinInput extends GlobalInput {
   readonly homeApiServer?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly types: readonly TypeName[];
+  readonly definitions: boolean;
   readonly agent: boolean;
   readonly hubAddress?: string | undefined;
   readonly agentImage?: string | undefined;
@@ -87,6 +88,7 @@ export const joinCommand: Subcommand<JoinInput> = {
       "--types <list>",
       "types of which the host may have whole objects in the member, e.g. certificates.cert-manager.io; those of earlier joins stay",
     ),
+    flag("--definitions", "the host may also create and change the CustomResourceDefinitions of these types there"),
     flag(
       "--agent",
       "the host cannot reach the member: an agent there connects to the host. Without --member-kubeconfig its manifest is " +
@@ -123,6 +125,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     homeApiServer: homeApiServer.optional(),
     labels: labelList.default({}),
     types: typeList.default([]),
+    definitions: toggle,
     agent: toggle,
     hubAddress: hubAddress.optional(),
     agentImage: z.string().min(1).optional(),
@@ -143,10 +146,11 @@ export const joinCommand: Subcommand<JoinInput> = {
     })
     .refine(({ memberKubeconfig, types }) => memberKubeconfig !== undefined || types.length === 0, {
       error: "--types are looked up in the member: write --member-kubeconfig FILE, too",
-    }),
+    })
+    .superRefine(refuseDefinitionsAlone),
   run: async (options, session) => {
     const { terminal, signal } = session;
-    const { name, labels, types, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
+    const { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
     const root = joinPath(packageRoot(), "manifests");
     const role = await loadMemberRole(joinPath(root, "member"));
@@ -157,7 +161,7 @@ export const joinCommand: Subcommand<JoinInput> = {
           image: options.agentImage ?? (await agentImage(host.client, await loadManifests(root), signal)),
         }
       : undefined;
-    const join = { name, labels, types, memberServer, homeApiServer: homeServer, timeoutMs, hostName };
+    const join = { name, labels, types, definitions, memberServer, homeApiServer: homeServer, timeoutMs, hostName };
     if (agent !== undefined && options.memberKubeconfig === undefined) {
       const objects = await joinByManifest({ ...join, agent }, { ...hostContext(host, session), role });
       terminal.write(objects.map((object) => stringify(object)).join("---\n"));

@@ -16,7 +16,7 @@ import { objectText } from "../shared/output.ts";
 import { refuseTerminatingNamespace } from "../shared/reading.ts";
 import { refOf } from "../shared/removal.ts";
 import { FIELD_MANAGER } from "./credentials.ts";
-import { typeObjects, waitForTypes } from "./grant-types.ts";
+import { type GrantedTypes, typeObjects, waitForTypes } from "./grant-types.ts";
 import type { JoinContext } from "./validate.ts";
 
 const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
@@ -86,12 +86,12 @@ const RESOURCES: ReadonlyMap<string, Resource<KubeObject>> = new Map(
 );
 
 /**
- * Applies the host's service account and its rights in the member, with those on `types`, and the objects of its agent. Safe to
+ * Applies the host's service account and its rights in the member, with those on types, and the objects of its agent. Safe to
  * repeat.
  */
 export async function grantAccess(
   account: HostAccount,
-  { types, agent }: { readonly types: readonly Resource<KubeObject>[]; readonly agent: readonly Manifest[] },
+  { agent, ...granted }: GrantedTypes & { readonly agent: readonly Manifest[] },
   context: JoinContext,
 ): Promise<void> {
   const { role, signal, report } = context;
@@ -116,13 +116,13 @@ export async function grantAccess(
   const owned = [
     objects.user,
     objects.binding,
-    ...typeObjects(types, { hostId, metadata: objects.role.metadata }),
+    ...typeObjects(granted, { hostId, metadata: objects.role.metadata }),
     ...agent,
   ];
   for (const manifest of owned) {
     await apply({ ...manifest, metadata: { ...manifest.metadata, ownerReferences: [owner] } });
   }
-  await waitForTypes(types, hostId, context);
+  await waitForTypes(granted.types, hostId, context);
 }
 
 /** Loads the ClusterRole of the member-side manifests: the rights that a host needs in a member. */

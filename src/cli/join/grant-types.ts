@@ -1,18 +1,25 @@
 import { z } from "zod";
 import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, type Resource } from "../../kube/resources.ts";
 import { clusterRoles, hostAccountName, hostTypesName } from "../member/access.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { COPY_VERBS, kindName } from "../shared/named-types.ts";
+import { COPY_VERBS, DEFINITION_COPY_VERBS, definitionRule, kindName } from "../shared/named-types.ts";
 import { waitFor } from "../shared/wait.ts";
 import type { JoinContext } from "./validate.ts";
 
 const RBAC = { group: "rbac.authorization.k8s.io", apiVersion: "rbac.authorization.k8s.io/v1" } as const;
 
-/** Returns the role that gathers a host's rights on types, its binding, and a role for each type. All have the base role's metadata. */
+/** Types of which a host may have objects in a member. */
+export interface GrantedTypes {
+  readonly types: readonly Resource<KubeObject>[];
+  /** The host may also create and change the types' CustomResourceDefinitions. */
+  readonly definitions?: boolean | undefined;
+}
+
+/** Returns the role that gathers a host's rights on types, its binding, and roles for each type. All have the base role's metadata. */
 export function typeObjects(
-  types: readonly Resource<KubeObject>[],
+  { types, definitions = false }: GrantedTypes,
   { hostId, metadata }: { readonly hostId: string; readonly metadata: Readonly<Record<string, unknown>> },
 ): readonly Manifest[] {
   const name = hostTypesName(hostId);
@@ -29,16 +36,28 @@ export function typeObjects(
       roleRef: { apiGroup: RBAC.group, kind: "ClusterRole", name },
       subjects: [{ kind: "ServiceAccount", name: hostAccountName(hostId), namespace: SYSTEM_NAMESPACE }],
     },
-    ...types.map((type) => ({
-      ...role,
-      metadata: {
-        ...metadata,
-        name: `${hostAccountName(hostId)}-${kindName(type)}`,
-        labels: { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId },
-      },
-      rules: [{ apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] }],
-    })),
+    ...types.flatMap((type) => {
+      const ofType = kindName(type);
+      const gatheredRole = (suffix: string, rules: readonly object[]): Manifest => ({
+        ...role,
+        metadata: {
+          ...metadata,
+          name: `${hostAccountName(hostId)}-${ofType}${suffix}`,
+          labels: { ...labels, [AGGREGATE_TO_HOST_LABEL]: hostId },
+        },
+        rules,
+      });
+      const objects = gatheredRole("", [{ apiGroups: [type.group], resources: [type.plural], verbs: [...COPY_VERBS] }]);
+      // A role of its own stays when the type is granted again without it.
+      return definitions ? [objects, gatheredRole("-definition", definitionRules(ofType))] : [objects];
+    }),
   ];
+}
+
+/** RBAC knows no name when an object is created. An existing definition of another name cannot be changed by `create`. */
+function definitionRules(name: string): object[] {
+  const { group, plural } = customResourceDefinitions;
+  return [{ apiGroups: [group], resources: [plural], verbs: ["create"] }, definitionRule(name, DEFINITION_COPY_VERBS)];
 }
 
 const gathered = z.looseObject({

@@ -30,7 +30,7 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
       options.agent === undefined
         ? []
         : await prepareAgent({ hostId, cluster: name, joined, ...options.agent }, context);
-    await grantAccess({ hostId, hostName, cluster: name }, { types, agent }, context);
+    await grantAccess({ hostId, hostName, cluster: name }, { types, definitions: options.definitions, agent }, context);
     if (options.agent !== undefined) report(`${name}: its agent connects to the host by itself`);
     else if (operatorsSecret === undefined) server = await giveCredentials(options, valid, context);
     else report(`${host.cluster}: Secret ${operatorsSecret.name} stays: ${operatorsSecret.why}, so it is your own`);
@@ -64,7 +64,14 @@ export async function joinByManifest(
   const prepared = await prepareAgent({ hostId, cluster: name, joined, ...agent }, context);
   await writeCluster(options, valid, context, {});
   const { role, user, binding } = objects;
-  return [systemNamespace, role, user, binding, ...typeObjects([], { hostId, metadata: role.metadata }), ...prepared];
+  return [
+    systemNamespace,
+    role,
+    user,
+    binding,
+    ...typeObjects({ types: [] }, { hostId, metadata: role.metadata }),
+    ...prepared,
+  ];
 }
 
 /** Creates the Cluster, or adds the given settings to the one that joined before. */

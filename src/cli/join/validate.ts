@@ -10,7 +10,7 @@ import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { Discovery } from "../shared/discovery.ts";
 import { Failure } from "../shared/failure.ts";
 import type { Manifest } from "../shared/manifests.ts";
-import { COPY_VERBS, findTypes, type TypeName } from "../shared/named-types.ts";
+import { COPY_VERBS, findDefined, findTypes, type TypeName } from "../shared/named-types.ts";
 import { clusterId, listClusters } from "../shared/reading.ts";
 import type { Connection, HostContext } from "../shared/session.ts";
 
@@ -23,6 +23,8 @@ export interface JoinOptions {
   readonly homeApiServer?: string | undefined;
   /** Types of which the host may have objects in the member, beside those of earlier joins. */
   readonly types?: readonly TypeName[];
+  /** The host may also create and change the types' CustomResourceDefinitions there. */
+  readonly definitions?: boolean;
   /** Reaches the member through an agent. */
   readonly agent?:
     | {
@@ -57,7 +59,7 @@ export interface ValidJoin {
 
 /** Checks everything that can be wrong before the first write. Rejects with `Failure`. */
 export async function validateJoin(
-  { name, memberServer, types: typeNames = [] }: JoinOptions,
+  { name, memberServer, types: typeNames = [], definitions = false }: JoinOptions,
   { host, member: { client: member }, signal }: JoinContext,
 ): Promise<ValidJoin> {
   const hostId = await clusterId(host, signal);
@@ -66,7 +68,10 @@ export async function validateJoin(
   const { memberUid, isMember, other } = identity;
   if (joined !== undefined && !isMember) throw notThatMember(joined, identity);
   if (other !== undefined) throw joinedAlready(name, other, { hostId, isTwice: isMember });
-  const types = await findTypes(new Discovery(member, signal), typeNames, { cluster: name, verbs: COPY_VERBS });
+  // A member gets definitions that it lacks.
+  const types = definitions
+    ? await findDefined(host, new Discovery(host, signal), typeNames, { verbs: COPY_VERBS, signal })
+    : await findTypes(new Discovery(member, signal), typeNames, { cluster: name, verbs: COPY_VERBS });
   if (joined === undefined) {
     await refuseTakenNode(host, name, signal);
     await findJoinSecret(host, name, signal);

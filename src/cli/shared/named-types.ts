@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import type { Resource } from "../../kube/resources.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { customResourceDefinitions, type Resource } from "../../kube/resources.ts";
 import type { Discovery } from "./discovery.ts";
 import { Failure } from "./failure.ts";
 import { some } from "./output.ts";
@@ -15,6 +16,36 @@ export interface TypeName {
 export const COPY_VERBS: readonly string[] = ["list", "watch", "create", "patch", "delete"];
 /** Verbs that the controller needs for whole objects on the host. */
 export const SOURCE_VERBS: readonly string[] = ["list", "watch", "patch"];
+/** Verbs that the controller needs for a definition of the host that follows into members. */
+export const DEFINITION_SOURCE_VERBS: readonly string[] = ["list", "watch"];
+/** Verbs that copies of a definition need in a member, beside `create`, which knows no names. */
+export const DEFINITION_COPY_VERBS: readonly string[] = ["list", "watch", "patch"];
+
+/** Returns the rule for one CustomResourceDefinition. */
+export function definitionRule(name: string, verbs: readonly string[]): object {
+  const { group, plural } = customResourceDefinitions;
+  return { apiGroups: [group], resources: [plural], resourceNames: [name], verbs: [...verbs] };
+}
+
+/** Returns the host's resources of the named types. Rejects with `Failure` for one that no CustomResourceDefinition defines. */
+export async function findDefined(
+  client: ClusterClient,
+  discovery: Pick<Discovery, "all">,
+  names: readonly TypeName[],
+  { verbs, signal }: { readonly verbs: readonly string[]; readonly signal: AbortSignal },
+): Promise<readonly Resource<KubeObject>[]> {
+  const { cluster } = client;
+  const types = await findTypes(discovery, names, { cluster, verbs });
+  for (const name of names.map(kindName)) {
+    if ((await client.find(customResourceDefinitions, { name }, { signal })) !== undefined) continue;
+    throw new Failure("refused", {
+      object: `${cluster}: ${name}`,
+      problem: "no CustomResourceDefinition defines this type, so that none can follow into members",
+      remedy: "leave out --definitions",
+    });
+  }
+  return types;
+}
 
 /** Parses `jobs.batch,configmaps`. Every type is written out: a wildcard would include types that give rights. */
 export const typeList: z.ZodType<readonly TypeName[], string> = z.string().transform((text, context) => {
@@ -30,6 +61,15 @@ export const typeList: z.ZodType<readonly TypeName[], string> = z.string().trans
   }
   return [...types.values()];
 });
+
+/** Refuses `--definitions` without the types that it is for. */
+export function refuseDefinitionsAlone(
+  { types, definitions }: { readonly types: readonly TypeName[]; readonly definitions: boolean },
+  context: z.RefinementCtx,
+): void {
+  if (!definitions || types.length > 0) return;
+  context.addIssue({ code: "custom", path: ["definitions"], message: "is for the types of --types; name them" });
+}
 
 /** Formats a resource: `pods`, `deployments.apps`. */
 export function kindName({ group, plural }: TypeName): string {

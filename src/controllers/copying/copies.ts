@@ -1,9 +1,10 @@
-import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL, WHOLE_KEY } from "../../api/keys.ts";
+import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
+import { isOfAnotherType } from "../../copies/objects.ts";
 import { heapBytesOfObject } from "../../kube/json.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -74,11 +75,12 @@ export class Copies<T extends KubeObject> {
 
   of(member: Member, kind: string, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
-    const { knownByLabels, applied } = this.#options.kinds.get(kind) ?? {};
+    const { knownByLabels, applied, resource } = this.#options.kinds.get(kind) ?? {};
     const isOurs = knownByLabels === true ? isLabelled : isCopy;
     if (found === undefined || !isOurs(found, this.#options.hostId)) return undefined;
     // Controllers carry labels and annotations of a copy to what they derive from it.
-    return applied === undefined || isInItsPlace(found) ? found : undefined;
+    if (applied === undefined || resource === undefined) return found;
+    return isInItsPlace(found) && !isOfAnotherType(found, resource) ? found : undefined;
   }
 
   in(member: Member): ObjectName[] {
@@ -101,21 +103,17 @@ export class Copies<T extends KubeObject> {
     return this.#watches.get(kind)?.of(member)?.store;
   }
 
-  #reflector(
-    member: Member,
-    kind: string,
-    { resource, copies, withoutContent, applied }: WatchedKind<T>,
-  ): Reflector<T> {
+  #reflector(member: Member, kind: string, { resource, copies, withoutContent }: WatchedKind<T>): Reflector<T> {
     const { hostId, transform, onCopy, onRead, onState, clock } = this.#options;
     const labelSelector = [
       `${HOST_LABEL}=${hostId}`,
       `${COPY_LABEL}=${COPY_LABEL_VALUE}`,
-      ...(applied === undefined ? [] : [WHOLE_KEY]),
-      ...(copies === undefined ? [] : [copies.labelSelector]),
+      ...(copies?.labelSelector === undefined ? [] : [copies.labelSelector]),
     ].join(",");
     const reflector = new Reflector<T>({
       client: member.client,
       resource,
+      ...copies,
       labelSelector,
       ...(transform === undefined ? {} : { transform: (object) => transform(kind, object) }),
       ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE }),

@@ -7,7 +7,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import { isCopy, isLabelled } from "../../copies/copy-metadata.ts";
 import { unionOfFields, withoutOwnedField } from "../../copies/field-paths.ts";
 import type { Marks } from "../../copies/kind.ts";
-import { isUsedByPods } from "../../copies/objects.ts";
+import { isOfAnotherType, isUsedByPods } from "../../copies/objects.ts";
 import type { DeleteOptions } from "../../kube/client.ts";
 import {
   isKubeError,
@@ -181,6 +181,7 @@ function lacksWholeLabel(there: KubeObject, object: KubeObject): boolean {
 
 /** Returns what the object in a copy's place is. A copy that lost some of its marks gets them back. */
 async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespaces">, there: Stored<T>): Promise<Made> {
+  if (isOfAnotherType(there, spec.resource)) return { type: "foreign" };
   if (isCopy(there, spec.hostId)) return { type: "found", uid: there.metadata.uid };
   const { object, adoptionMarks } = spec;
   if (hasLostMarks(there, object, spec.hostId)) return await markAgain(spec, there);

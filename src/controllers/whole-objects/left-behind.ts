@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import { SERVICE_NAME_LABEL, SERVICES } from "../../copies/services.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { endpointSlices, type Resource } from "../../kube/resources.ts";
+import { customResourceDefinitions, endpointSlices, type Resource } from "../../kube/resources.ts";
 
 /** A copy in a member that is left behind there. */
 export interface LeftBehind {
@@ -44,14 +44,6 @@ export async function leaveSlices({ client, copy, signal }: LeftBehind): Promise
   for (const slice of items) await removeMarks({ client, resource: endpointSlices, copy: slice, signal }, ALL_MARKS);
 }
 
-const definitions: Resource<KubeObject> = {
-  group: "apiextensions.k8s.io",
-  version: "v1",
-  plural: "customresourcedefinitions",
-  kind: "CustomResourceDefinition",
-  namespaced: false,
-};
-
 /**
  * Reports whether a copy's source went with its CustomResourceDefinition, by one mistake on the host perhaps: the definition is being
  * deleted, or came back later than the copy was made. `isOfFound`: the source is still there. Rejects with KubeError.
@@ -62,7 +54,7 @@ export async function isDefinitionLost(
 ): Promise<boolean> {
   const { group, plural } = resource;
   if (!group.includes(".")) return false;
-  const found = await host.find(definitions, { name: `${plural}.${group}` }, { signal });
+  const found = await host.find(customResourceDefinitions, { name: `${plural}.${group}` }, { signal });
   // APIs without a definition come from an aggregated API server.
   if (found === undefined) return false;
   const { deletionTimestamp, creationTimestamp = "" } = found.metadata;

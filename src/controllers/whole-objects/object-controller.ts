@@ -394,7 +394,7 @@ function isDeleting({ metadata }: Stored<AnyObject>): boolean {
   return metadata.deletionTimestamp !== undefined;
 }
 
-// Two versions of one object are told apart by it, and no more.
-function shortDigest(text: string): string {
+/** Returns a digest by which two versions of one object are told apart, and no more. */
+export function shortDigest(text: string): string {
   return createHash("sha256").update(text).digest("base64").slice(0, 22);
 }

@@ -8,8 +8,10 @@ import type { Resource } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type Expectation } from "../../runtime/controller.ts";
 import type { Events } from "../../runtime/event-bus.ts";
+import { referenceTo } from "../../runtime/kube-event.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { ControllerEvents } from "../events.ts";
+import { DefinitionFollower } from "./definition-follower.ts";
 import { ObjectController, type ObjectControllerOptions } from "./object-controller.ts";
 import type { ConditionState } from "./object-statuses.ts";
 
@@ -17,9 +19,17 @@ export interface TypesControllerOptions extends Omit<ObjectControllerOptions, "o
   readonly events: Events<ControllerEvents>;
 }
 
+/** The controllers of one type. */
+interface Running {
+  readonly type: Stored<DelegatedType>;
+  readonly objects: ObjectController;
+  /** Absent: members have the definition already. */
+  readonly definition?: DefinitionFollower;
+}
+
 interface Observed {
   readonly type: Stored<DelegatedType>;
-  readonly running: ObjectController | undefined;
+  readonly running: Running | undefined;
 }
 
 type Action =
@@ -32,15 +42,13 @@ type Action =
 const STATUS_PAUSE_MS = 5_000;
 // A definition may be deleted or installed at any time.
 const ASK_AGAIN_MS = 30_000;
+const DEFINITION_FOLLOWS = "DefinitionFollows";
 
 /** Runs one controller for each DelegatedType, and reports how many objects wait. */
 export class TypesController {
   readonly #options: TypesControllerOptions;
   readonly #types: Reflector<DelegatedType>;
-  readonly #running = new Map<
-    ObjectKey,
-    { readonly type: Stored<DelegatedType>; readonly controller: ObjectController }
-  >();
+  readonly #running = new Map<ObjectKey, Running>();
   readonly #stopping = new Set<Promise<void>>();
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #due = new Map<ObjectKey, Timer>();
@@ -64,9 +72,19 @@ export class TypesController {
       },
       options,
     );
-    events.on("cluster", () => this.#each((controller) => controller.onMembers()));
-    events.on("connection", (member) => this.#each((controller) => controller.onConnection(member)));
-    events.on("defaultsChanged", () => this.#each((controller) => controller.onDefaults()));
+    events.on("cluster", () =>
+      this.#each(({ objects, definition }) => {
+        objects.onMembers();
+        definition?.onMembers();
+      }),
+    );
+    events.on("connection", (member) =>
+      this.#each(({ objects, definition }) => {
+        objects.onConnection(member);
+        definition?.onConnection(member);
+      }),
+    );
+    events.on("defaultsChanged", () => this.#each(({ objects }) => objects.onDefaults()));
   }
 
   start(): void {
@@ -77,12 +95,12 @@ export class TypesController {
     await this.#types.stop();
     for (const timer of this.#due.values()) timer.cancel();
     await this.#loop.stop();
-    await Promise.all([...this.#running.values()].map(({ controller }) => controller.stop()));
+    for (const key of [...this.#running.keys()]) this.#end(key);
     await Promise.all(this.#stopping);
   }
 
-  #each(act: (controller: ObjectController) => void): void {
-    for (const { controller } of this.#running.values()) act(controller);
+  #each(act: (running: Running) => void): void {
+    for (const running of this.#running.values()) act(running);
   }
 
   #onType(key: ObjectKey): void {
@@ -90,27 +108,33 @@ export class TypesController {
     if (type === undefined) {
       this.#end(key);
     } else {
-      const controller = this.#run(key, type);
-      if (type.metadata.deletionTimestamp !== undefined) controller.retire();
+      const { objects } = this.#run(key, type);
+      if (type.metadata.deletionTimestamp !== undefined) objects.retire();
     }
     this.#loop.enqueue(key);
   }
 
-  #run(key: ObjectKey, type: Stored<DelegatedType>): ObjectController {
-    const running = this.#running.get(key);
-    if (running !== undefined && isSameType(running.type, type)) return running.controller;
+  #run(key: ObjectKey, type: Stored<DelegatedType>): Running {
+    const before = this.#running.get(key);
+    if (before !== undefined && isSameType(before.type, type)) return before;
     this.#end(key);
-    const controller = new ObjectController(type, { ...this.#options, onChange: () => this.#later(key) });
-    this.#running.set(key, { type, controller });
-    controller.start();
-    return controller;
+    const options = { ...this.#options, onChange: () => this.#later(key) };
+    const objects = new ObjectController(type, options);
+    const follows = type.spec.definition === "Follow";
+    const definition = follows ? new DefinitionFollower(type.metadata.name, options) : undefined;
+    const running = { type, objects, ...(definition === undefined ? {} : { definition }) };
+    this.#running.set(key, running);
+    objects.start();
+    definition?.start();
+    return running;
   }
 
   #end(key: ObjectKey): void {
     const running = this.#running.get(key);
     if (running === undefined) return;
     this.#running.delete(key);
-    const stopped = running.controller.stop();
+    const { objects, definition } = running;
+    const stopped = Promise.all([objects.stop(), definition?.stop()]).then(() => undefined);
     this.#stopping.add(stopped);
     void stopped.finally(() => this.#stopping.delete(stopped));
   }
@@ -126,7 +150,16 @@ export class TypesController {
 
   #observe(key: ObjectKey): Observed | undefined {
     const type = this.#types.store.get(key);
-    return type && { type, running: this.#running.get(key)?.controller };
+    return type && { type, running: this.#running.get(key) };
+  }
+
+  /** Tells operators why members do not get the definition, which no object shows. */
+  #tell(type: Stored<DelegatedType>, { conditions = [] }: DelegatedTypeStatus): void {
+    const found = conditions.find((condition) => condition.type === DEFINITION_FOLLOWS);
+    if (found?.status !== "False") return;
+    const { reason, message } = found;
+    const dedupe = `${type.metadata.uid}/${message}`;
+    this.#options.recorder.record(referenceTo(delegatedTypes, type), { reason, message, dedupe });
   }
 
   async #execute(action: Action, context: ActionContext<ObjectKey>): Promise<Expectation<Observed> | undefined> {
@@ -151,6 +184,7 @@ export class TypesController {
       } else {
         const body = { metadata: { resourceVersion }, status: action.status };
         await host.patch(delegatedTypes, objectRef(key), { type: "merge", body }, { signal, subresource: "status" });
+        this.#tell(action.object, action.status);
       }
     } catch (error) {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
@@ -182,11 +216,11 @@ function decide(
   const isHeld = finalizers.includes(TYPE_FINALIZER);
   if (deletionTimestamp !== undefined) {
     if (!isHeld) return { actions: [], outcome: "Retired" };
-    if (running !== undefined && !running.isRead) {
-      const ask = { type: "ask", object: type, resource: running.resource } as const;
+    if (running !== undefined && !running.objects.isRead) {
+      const ask = { type: "ask", object: type, resource: running.objects.resource } as const;
       return { actions: [ask], outcome: "Retiring", requeueAt: now + ASK_AGAIN_MS };
     }
-    if ((running?.heldObjects() ?? 0) > 0) return { actions: [], outcome: "Retiring" };
+    if ((running?.objects.heldObjects() ?? 0) > 0) return { actions: [], outcome: "Retiring" };
     return { actions: [releaseOf(type)], outcome: "Releasing" };
   }
   if (!isHeld) {
@@ -201,15 +235,18 @@ function decide(
   return { actions: [{ type: "status", object: type, status }], outcome: "Reporting" };
 }
 
-function statusOf(type: Stored<DelegatedType>, running: ObjectController, wall: number): DelegatedTypeStatus {
-  const states = [readiness(running), running.statuses.condition()].filter((state) => state !== undefined);
+function statusOf(type: Stored<DelegatedType>, running: Running, wall: number): DelegatedTypeStatus {
+  const { objects, definition } = running;
+  const states = [readiness(objects), objects.statuses.condition(), definition && following(definition)].filter(
+    (state) => state !== undefined,
+  );
   const { generation } = type.metadata;
   const conditions = states.map((state) => {
     const before = type.status?.conditions?.find((condition) => condition.type === state.type);
     const lastTransitionTime = before?.status === state.status ? before.lastTransitionTime : timestamp(wall);
     return { ...state, lastTransitionTime, ...(generation === undefined ? {} : { observedGeneration: generation }) };
   });
-  return { conditions, ...running.counts() };
+  return { conditions, ...objects.counts() };
 }
 
 function readiness(running: ObjectController): ConditionState {
@@ -220,4 +257,15 @@ function readiness(running: ObjectController): ConditionState {
   }
   const message = "objects are read here and in all members that answer";
   return { type: "Ready", status: "True", reason: "Following", message };
+}
+
+function following(definition: DefinitionFollower): ConditionState {
+  const type = DEFINITION_FOLLOWS;
+  const problems = definition.problems();
+  if (problems === undefined) {
+    return { type, status: "Unknown", reason: "Starting", message: "definitions are being read" };
+  }
+  return problems.length === 0
+    ? { type, status: "True", reason: "Following", message: "all members that answer have this cluster's definition" }
+    : { type, status: "False", reason: "NotInMember", message: problems.join("; ") };
 }

@@ -1,14 +1,11 @@
-import { AGGREGATE_TO_HOST_LABEL, SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
+import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
 import { hostAccountName } from "../../../src/cli/member/access.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
-import { eventually } from "../harness/wait.ts";
-import { legation } from "./cli.ts";
+import { allowTypes, forbidTypes } from "./allow-types.ts";
 import { widgetDefinition as definition, WIDGETS as NAME } from "./widget.ts";
 
 export { widgets } from "./widget.ts";
-
-const GATHERED = "legation-controller-types";
 
 async function apply(cluster: Cluster, object: object): Promise<void> {
   await kubectl(cluster, ["apply", "-f", "-"], { input: JSON.stringify(object) });
@@ -43,18 +40,8 @@ export async function installType(
   for (const cluster of [host, ...Object.values(members)]) {
     await kubectl(cluster, ["wait", "--for=condition=Established", `customresourcedefinition/${type}`]);
   }
-  for (const [name, { kubeconfig }] of Object.entries(members)) {
-    const flags = [`--kubeconfig=${host.kubeconfig}`, `--member-kubeconfig=${kubeconfig}`, `--types=${type}`];
-    await legation(["join", name, ...flags]);
-  }
-  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--types=${type}`]);
+  await allowTypes([type], { host, members });
   await kubectl(host, ["patch", `delegatedtype/${type}`, "--type=merge", `--patch=${JSON.stringify({ spec })}`]);
-  // A controller of the host gathers roles.
-  const [plural = ""] = type.split(".");
-  await eventually(
-    async () => (await kubectl(host, ["get", "clusterrole", GATHERED, "-o", "json"])).includes(`"${plural}"`),
-    { what: `the controller's rights on ${plural}` },
-  );
 }
 
 /** Installs the definition in a member and allows it there by hand, where `join` would change the way to the member. */
@@ -89,18 +76,8 @@ export async function removeWidgets(host: Cluster, members: readonly Cluster[]):
 
 /** Removes what `installType` has made, and all objects of the type. */
 export async function removeType(type: string, host: Cluster, members: readonly Cluster[]): Promise<void> {
-  await kubectl(host, ["delete", "--ignore-not-found", `delegatedtype/${type}`]);
-  await kubectl(host, [
-    "delete",
-    "--ignore-not-found",
-    `clusterrole/legation-controller-${type}`,
-    `clusterrole/legation-authors-${type}`,
-  ]);
+  await forbidTypes([type], { host, members: Object.fromEntries(members.entries()) });
   for (const cluster of [host, ...members]) {
     await kubectl(cluster, ["delete", "--ignore-not-found", `customresourcedefinition/${type}`]);
-  }
-  for (const member of members) {
-    const roles = await kubectl(member, ["get", "clusterroles", "-l", AGGREGATE_TO_HOST_LABEL, "-o", "name"]);
-    for (const role of roles.split("\n").filter((name) => name.endsWith(type))) await kubectl(member, ["delete", role]);
   }
 }

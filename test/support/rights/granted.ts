@@ -14,7 +14,7 @@ function isForPeople(name: string): boolean {
   return name === "legation-viewer" || name.startsWith("legation-authors");
 }
 
-/** Types whose objects tests give to members, as `legation join --types` grants them there. */
+/** Types whose objects and definitions tests give to members, as `legation join --types --definitions` grants them there. */
 const TYPES: readonly Resource<KubeObject>[] = [widgets];
 
 const rulesSchema = z.looseObject({
@@ -49,8 +49,8 @@ async function grants(folder: string): Promise<readonly Grant[]> {
 export async function rightsOfTypes(): Promise<string[]> {
   const loaded = await loadManifests(join(MANIFESTS, "delegated-types", "rbac.yaml"));
   const ofCommands = [
-    ...TYPES.flatMap(delegatedTypeObjects),
-    ...typeObjects(TYPES, { hostId: "host", metadata: { labels: {} } }),
+    ...TYPES.flatMap((type) => delegatedTypeObjects(type, { definition: "Follow" })),
+    ...typeObjects({ types: TYPES, definitions: true }, { hostId: "host", metadata: { labels: {} } }),
   ];
   return [...new Set(grantsOf([...loaded, ...ofCommands]).map(({ right }) => right))].sort();
 }

@@ -1,5 +1,8 @@
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { delegatedTypeObjects } from "../../../../src/cli/install/types.ts";
+import { delegatedTypeObjects, typeFields } from "../../../../src/cli/install/types.ts";
+import { loadManifests } from "../../../../src/cli/shared/manifests.ts";
+import { packageRoot } from "../../../../src/cli/shared/package-root.ts";
 
 const resource = (group: string, plural: string, namespaced = true) => ({
   group,
@@ -25,6 +28,17 @@ describe("the objects that allow a type on the host", () => {
     ]);
   });
 
+  test("let the controller read the definition by its name if it follows into members", () => {
+    const [type, controller] = delegatedTypeObjects(resource("example.com", "things"), { definition: "Follow" });
+    expect(type?.spec).toMatchObject({ definition: "Follow" });
+    expect(controller?.rules).toContainEqual({
+      apiGroups: ["apiextensions.k8s.io"],
+      resources: ["customresourcedefinitions"],
+      resourceNames: ["things.example.com"],
+      verbs: ["list", "watch"],
+    });
+  });
+
   test.each([
     ["editors of namespaces", resource("cert-manager.io", "certificates"), true],
     ["nobody for types that give rights", resource("rbac.authorization.k8s.io", "rolebindings"), false],
@@ -32,5 +46,41 @@ describe("the objects that allow a type on the host", () => {
   ])("give the verb delegate to %s", (_who, type, isForEditors) => {
     const labels = delegatedTypeObjects(type).flatMap(({ metadata }) => Object.keys(metadata.labels ?? {}));
     expect(labels.includes("rbac.authorization.k8s.io/aggregate-to-edit")).toBe(isForEditors);
+  });
+});
+
+describe("the fields of known types", async () => {
+  const manifests = await loadManifests(join(packageRoot(), "manifests", "delegated-types"));
+  const fieldsOf = (name: string, version: string, installed?: object): object => {
+    const [plural = "", ...group] = name.split(".");
+    const type = { ...resource(group.join("."), plural), version };
+    return typeFields(type, { manifests, installed: installed && { version, kind: "Thing", plural, ...installed } });
+  };
+
+  test.each([
+    ["jobsets.jobset.x-k8s.io", "v1alpha2", { exclusive: true, managedBy: "/spec/managedBy" }],
+    ["appwrappers.workload.codeflare.dev", "v1beta2", { exclusive: true, managedBy: "/spec/managedBy" }],
+    ["mpijobs.kubeflow.org", "v2beta1", { exclusive: true, managedBy: "/spec/runPolicy/managedBy" }],
+    ["mpijobs.kubeflow.org", "v1", { exclusive: true }],
+    ["rayjobs.ray.io", "v1", { exclusive: true }],
+    ["rayclusters.ray.io", "v1", { exclusive: true }],
+    ["trainjobs.trainer.kubeflow.org", "v1alpha1", { exclusive: true }],
+    ["configmaps", "v1", {}],
+    ["certificates.cert-manager.io", "v1", {}],
+  ])("of %s in version %s are those of its manifest, with a manager only in its version", (name, version, fields) => {
+    expect(fieldsOf(name, version)).toEqual(fields);
+  });
+
+  test("leave a definition that follows as it was", () => {
+    expect(fieldsOf("rayjobs.ray.io", "v1", { definition: "Follow" })).toEqual({
+      exclusive: true,
+      definition: "Follow",
+    });
+    expect(fieldsOf("things.example.com", "v1", { definition: "Follow" })).toEqual({ definition: "Follow" });
+  });
+
+  test("are the operator's where the installed DelegatedType has them", () => {
+    const installed = { exclusive: false, retain: ["/spec/suspend"] };
+    expect(fieldsOf("rayjobs.ray.io", "v1", installed)).toEqual({ exclusive: false });
   });
 });

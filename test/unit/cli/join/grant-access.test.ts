@@ -15,7 +15,7 @@ const account = { hostId: "0123456789-abcdef", hostName: "berlin", cluster: "wes
 describe("a host's rights on types in a member", () => {
   const type = { group: "batch", version: "v1", plural: "jobs", kind: "Job", namespaced: true };
   const { metadata } = accessObjects(role, account).role;
-  const [gathering, binding, ofType] = typeObjects([type], { hostId: account.hostId, metadata });
+  const [gathering, binding, ofType] = typeObjects({ types: [type] }, { hostId: account.hostId, metadata });
 
   test("are gathered from roles for this host and for all", () => {
     expect(gathering?.aggregationRule).toEqual({
@@ -38,6 +38,21 @@ describe("a host's rights on types in a member", () => {
       },
       rules: [{ apiGroups: ["batch"], resources: ["jobs"], verbs: ["list", "watch", "create", "patch", "delete"] }],
     });
+  });
+});
+
+test("a host's rights on a definition are in a role of their own, by name except for its creation", () => {
+  const type = { group: "example.com", version: "v1", plural: "things", kind: "Thing", namespaced: true };
+  const { metadata } = accessObjects(role, account).role;
+  const granted = { types: [type], definitions: true };
+  const [, , , definition] = typeObjects(granted, { hostId: account.hostId, metadata });
+  const resource = { apiGroups: ["apiextensions.k8s.io"], resources: ["customresourcedefinitions"] };
+  expect(definition).toMatchObject({
+    metadata: { name: "legation-host-01234567-things.example.com-definition" },
+    rules: [
+      { ...resource, verbs: ["create"] },
+      { ...resource, resourceNames: ["things.example.com"], verbs: ["list", "watch", "patch"] },
+    ],
   });
 });
 

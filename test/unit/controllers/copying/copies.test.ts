@@ -3,6 +3,7 @@ import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { Copies, type CopiesOptions, type WatchedKind } from "../../../../src/controllers/copying/copies.ts";
 import { copyMetadata } from "../../../../src/copies/copy-metadata.ts";
+import { delegatedKind } from "../../../../src/copies/objects.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { configMaps, type Resource, secrets } from "../../../../src/kube/resources.ts";
@@ -79,6 +80,28 @@ describe("recognition of copies", () => {
   ])("%s", async (_, object, isUnowned, expected) => {
     const { found } = await following(object, isUnowned === undefined ? {} : { knownByLabels: isUnowned });
     expect(found).toBe(expected ? object : undefined);
+  });
+});
+
+describe("recognition of copies that share fields", () => {
+  const kind = delegatedKind(
+    { metadata: { name: "secrets" }, spec: { version: "v1", kind: "Secret", plural: "secrets" } },
+    (text) => text,
+  );
+  const marks = (type?: string): object => ({
+    ...ours,
+    annotations: { ...ours.annotations, "legation.dev/applied": JSON.stringify({ digest: "x", type }) },
+  });
+  test.each<[string, Stored<Secret>, boolean]>([
+    ["accepts a copy of the type", inMember(marks("secrets")), true],
+    ["accepts a copy that does not record its type", inMember(marks()), true],
+    ["rejects what a controller derived from a copy of the same name", inMember(marks("widgets.example.com")), false],
+    ["rejects what a controller derived under another name", inMember({ ...marks("secrets"), name: "b" }), false],
+  ])("%s", async (_, object, expected) => {
+    const kinds = new Map<string, WatchedKind<Secret>>([["Secret", { resource: secrets, applied: kind.applied as never }]]);
+    const { west, copies } = await following(object, { kinds });
+    const { name } = object.metadata;
+    expect(copies.of(west, "Secret", "team", name)).toBe(expected ? object : undefined);
   });
 });
 

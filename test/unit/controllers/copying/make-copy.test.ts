@@ -11,6 +11,7 @@ import { fakeClient } from "../../cli/client.ts";
 
 const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
 const copy = there(copyMetadata(source, HOST));
+const OF_WIDGET = { "legation.dev/applied": JSON.stringify({ digest: "x", type: "widgets.example.com" }) };
 
 function there(metadata: object): Stored<KubeObject> {
   return { metadata: { name: "settings", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
@@ -66,6 +67,15 @@ describe("the result of a copy's create", () => {
       "is a foreign object, if it is another host's copy",
       "AlreadyExists",
       there(copyMetadata(source, { ...HOST, id: "x" })),
+      { type: "foreign" },
+    ],
+    [
+      "is a foreign object, if a controller derived it from a copy of another type",
+      "AlreadyExists",
+      there({
+        ...copyMetadata(source, HOST),
+        annotations: { ...copyMetadata(source, HOST).annotations, ...OF_WIDGET },
+      }),
       { type: "foreign" },
     ],
     ["is the member's refusal", "Forbidden", undefined, refused],
