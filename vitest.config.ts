@@ -26,6 +26,8 @@ const config: ViteUserConfigExport = defineConfig({
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
+          // By `npm run operators`.
+          exclude: ["test/integration/on-demand/**"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
           // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. One more waits for each turn.

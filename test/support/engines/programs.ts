@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, copyFileSync, cpSync, readdirSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ensureBuilt, type GoPrograms } from "../clusters/build.ts";
+import { ensureBuilt, type GoPrograms, moduleFolder } from "../clusters/build.ts";
 
 /** A release of an engine as Go's module proxy has it, with the versions of all that it needs in its own go.mod. */
 interface Release {
@@ -15,11 +15,14 @@ interface Release {
   readonly packages: Readonly<Record<string, string>>;
   /** Folders of the sources to keep beside the binaries, by the names that they get there. */
   readonly keeps: Readonly<Record<string, string>>;
+  /** Programs of the engine that are no part of its module: each with a file here. */
+  readonly adds?: Readonly<Record<string, string>>;
 }
 
 /** Programs of a release, built in a copy of its sources, since the cache of modules must stay as it is. */
 function programsOf(name: string, release: Release): GoPrograms {
-  const { module, version, sum, links = {}, packages, keeps } = release;
+  const { module, version, sum, links = {}, packages, keeps, adds = {} } = release;
+  const added = Object.entries(adds).map(([to, from]) => [to, moduleFolder(from)] as const);
   const extras = Object.entries(keeps).map(([kept, folder]) => {
     const keep = (to: string, sources: string): void => cpSync(join(sources, folder), to, { recursive: true });
     return [kept, keep] as const;
@@ -30,7 +33,7 @@ function programsOf(name: string, release: Release): GoPrograms {
     ldflags: "-s -w",
     isStatic: true,
     extras: Object.fromEntries(extras),
-    pins: () => [JSON.stringify(release)],
+    pins: () => [JSON.stringify(release), ...added.map(([, from]) => readFileSync(from, "utf8"))],
     sources: (work) => {
       const download = spawnSync("go", ["mod", "download", "-json", `${module}@${version}`], { encoding: "utf8" });
       const found = JSON.parse(download.stdout || "{}") as { Dir?: string; Sum?: string; Error?: string };
@@ -43,6 +46,7 @@ function programsOf(name: string, release: Release): GoPrograms {
       cpSync(found.Dir, work, { recursive: true });
       makeWritable(work);
       for (const [link, target] of Object.entries(links)) copyFileSync(join(work, target), join(work, link));
+      for (const [to, from] of added) cpSync(from, join(work, to));
       return work;
     },
   };
@@ -56,11 +60,11 @@ function makeWritable(folder: string): void {
   }
 }
 
-/** Engines that are Go programs and that tests run. */
+/** Engines that are Go programs and that the integration tests run. */
 const NAMES = ["argo", "tekton", "jobset"] as const;
 
-/** Name of one of them. */
-export type ProgramEngine = (typeof NAMES)[number];
+/** Name of one of them, or of one that takes minutes to build and runs on demand. */
+export type ProgramEngine = (typeof NAMES)[number] | "cert-manager";
 
 /** Programs built from their own sources, with the objects that they need. */
 const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
@@ -91,6 +95,14 @@ const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
     packages: { jobset: "." },
     keeps: { config: "config" },
   },
+  "cert-manager": {
+    module: "github.com/cert-manager/cert-manager",
+    version: "v1.21.2",
+    sum: "h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=",
+    adds: { "cmd/controller/main.go": "../engines/cert-manager/main.go" },
+    packages: { "cert-manager": "./cmd/controller" },
+    keeps: { crds: "deploy/crds" },
+  },
 };
 
 /** Builds what is not cached yet of an engine; resolves to the folder of its programs and of the objects that they need. */
@@ -99,7 +111,7 @@ export async function ensurePrograms(engine: ProgramEngine, onProgress: (line: s
   return ensureBuilt(programs, Object.keys(programs.packages), onProgress);
 }
 
-/** Builds every engine that the cache lacks, one after another: each takes all processors. */
+/** Builds every engine of the integration tests that the cache lacks, one after another: each takes all processors. */
 export async function ensureAllPrograms(onProgress: (line: string) => void): Promise<void> {
   for (const engine of NAMES) await ensurePrograms(engine, onProgress);
 }

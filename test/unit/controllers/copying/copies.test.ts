@@ -98,7 +98,9 @@ describe("recognition of copies that share fields", () => {
     ["rejects what a controller derived from a copy of the same name", inMember(marks("widgets.example.com")), false],
     ["rejects what a controller derived under another name", inMember({ ...marks("secrets"), name: "b" }), false],
   ])("%s", async (_, object, expected) => {
-    const kinds = new Map<string, WatchedKind<Secret>>([["Secret", { resource: secrets, applied: kind.applied as never }]]);
+    const kinds = new Map<string, WatchedKind<Secret>>([
+      ["Secret", { resource: secrets, applied: kind.applied as never }],
+    ]);
     const { west, copies } = await following(object, { kinds });
     const { name } = object.metadata;
     expect(copies.of(west, "Secret", "team", name)).toBe(expected ? object : undefined);

@@ -1,0 +1,15 @@
+import { defineConfig, type ViteUserConfigExport } from "vitest/config";
+
+/** Tests with operators whose programs take minutes to build: on demand, by `npm run operators`. */
+const config: ViteUserConfigExport = defineConfig({
+  test: {
+    include: ["test/integration/on-demand/**/*.test.ts"],
+    globalSetup: ["test/support/harness/global-setup.ts"],
+    setupFiles: ["test/support/harness/take-turns.ts"],
+    expect: { poll: { timeout: 10_000 } },
+    isolate: false,
+    testTimeout: 300_000,
+    hookTimeout: 600_000,
+  },
+});
+export default config;
