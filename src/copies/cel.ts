@@ -66,16 +66,23 @@ export function compile(text: string, subject: Subject): Expression | { readonly
     const { error } = parsed.check();
     if (error !== undefined) return { problem: problemOf(error, text) };
     for (const { op, args, start } of nodesIn(parsed.ast)) {
-      // A pattern may take exponential time.
-      if (op === "rcall" && Array.isArray(args) && args[0] === "matches") {
-        return { problem: `${positionIn(text, start)}: matches() is not available: use startsWith, contains or split` };
-      }
+      const missing = op === "rcall" && Array.isArray(args) ? unavailable(args) : undefined;
+      if (missing !== undefined) return { problem: `${positionIn(text, start)}: ${missing}` };
       if (op === "==" || op === "!=" || op === "in") for (const operand of nodesIn(args)) compared.add(operand.node);
     }
     return (variables) => evaluate(() => parsed(variables), text);
   } catch (error) {
     return { problem: problemOf(error, text) };
   }
+}
+
+/** Returns why a method is not available. Takes its name, the receiver and the arguments. */
+function unavailable([name, , args]: readonly unknown[]): string | undefined {
+  // A pattern may take exponential time.
+  if (name === "matches") return "matches() is not available: use startsWith, contains or split";
+  // A time zone takes a thousand times as long as any other step.
+  const hasZone = typeof name === "string" && name.startsWith("get") && Array.isArray(args) && args.length > 0;
+  return hasZone ? `${name}() takes no time zone: times are in UTC` : undefined;
 }
 
 function evaluate(run: () => unknown, text: string): Evaluated {
@@ -158,7 +165,8 @@ function costOf(node: object, value: unknown): number {
 /** Counts the parts of a value, up to a little more than `most`. */
 function sizeOf(value: unknown, most: number): number {
   if (typeof value === "string") return 1 + value.length / CHARACTERS_PER_STEP;
-  const parts = Array.isArray(value) ? value : value instanceof Map ? value.values() : [];
+  const parts =
+    Array.isArray(value) || value instanceof Map ? value.values() : isJsonObject(value) ? Object.values(value) : [];
   let size = 1;
   for (const part of parts) {
     if (size > most) break;

@@ -35,6 +35,9 @@ test.each<[string, unknown]>([
   ["object.spec.ports.exists_one(port, port == 80) && size(object.spec.ports) == 2", true],
   ["object.metadata.labels['constructor']", "x"],
   ["timestamp(object.status.at) + duration('1h')", "2026-01-02T04:04:05Z"],
+  ["timestamp(object.status.at).getHours()", 3],
+  ["object.spec.ports.filter(p, object.spec.ports.all(q, p <= q))[?0]", 80],
+  ["object.spec.ports.filter(p, p > 1000)[?0]", undefined],
   ["{'phase': object.status.phase, 'ready': [object.status.ready]}", { phase: "Up", ready: [2] }],
   ["object.metadata", { name: "one", generation: 3, labels: { constructor: "x" } }],
   ["object.status.phase.startsWith('U') ? dyn(null) : 1", null],
@@ -55,6 +58,10 @@ test.each<[string, string]>([
   [
     "object.status.phase.matches('(a+)+')",
     "line 1, column 1: matches() is not available: use startsWith, contains or split",
+  ],
+  [
+    "timestamp(object.status.at).getHours('Europe/Berlin') == 1",
+    "line 1, column 1: getHours() takes no time zone: times are in UTC",
   ],
 ])("%s does not compile", (text, problem) => {
   expect(compile(text, "health")).toEqual({ problem });
@@ -83,6 +90,7 @@ describe("an expression that costs too much is ended", () => {
     "members.all(a, members.all(b, members.all(c, a.name != '' && b.name != '' && c.name != '')))",
     "members.exists(a, members.exists(b, members.exists(c, a.name == '' || b.name == '' || c.name == '')))",
     "members.all(a, members.all(b, a.object == b.object || true))",
+    "members.all(a, members == members && members.filter(b, true) == members)",
     `['aaaaaaaa']${".map(a, a + a + a + a)".repeat(30)}`,
     `[values]${".map(a, a + a + a + a)".repeat(20)}.size()`,
   ])("%s", (text) => {

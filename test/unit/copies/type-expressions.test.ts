@@ -95,6 +95,12 @@ describe("a status by rules", () => {
       [{ load: { size: 3 } }],
       { phase: "Up", load: { size: 3 } },
     ],
+    [
+      "has the least of its values",
+      [{ path: "/status/end", value: "values.filter(v, values.all(w, timestamp(v) <= timestamp(w)))[?0]" }],
+      [{ end: "2026-01-02T03:04:05Z" }, {}, { end: "2026-01-01T03:04:05Z" }],
+      { phase: "Up", end: "2026-01-01T03:04:05Z" },
+    ],
   ])("%s", (_, rules, statuses, status) => {
     expect(ruled({ phase: "Up" }, rules, statuses)).toEqual({ status, problems: [] });
   });

@@ -82,6 +82,20 @@ describe("the status of a whole object", () => {
     ]);
   });
 
+  test("names the expression of its type that fails, and why health is not known", () => {
+    const invalid = { ...READY, type: "ExpressionsValid", status: "False" as const, message: "spec.health: line 1" };
+    const unknown = { ...IN_STEP, health: "Unknown", message: "spec.health: line 1" };
+    const lines = shown({
+      object: widget([unknown]),
+      host: host({ west: {} }),
+      type: { ...type(), status: { conditions: [READY, invalid] } },
+    });
+    expect(lines.slice(2)).toEqual([
+      "west     InStep  3           Unknown  60s    spec.health: line 1",
+      "trouble: DelegatedType widgets.shop.example.com: spec.health: line 1",
+    ]);
+  });
+
   test("says of other objects that they stay on the host, or come back", () => {
     const deletionTimestamp = SINCE;
     expect(shown({ object: widget([], { labels: {}, annotations: {} }) })).toEqual([
