@@ -47,10 +47,15 @@ export function sortedKeys(_key: string, value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-/** Returns the value without null fields, which an API server treats as absent. */
+/** Returns the value without null fields, which an API server treats as absent: the same value if it has none. */
 export function withoutNulls<T>(value: T): T {
+  if (!hasNullFields(value)) return value;
   if (Array.isArray(value)) return value.map(withoutNulls) as T;
-  if (typeof value !== "object" || value === null || JSON.isRawJSON(value)) return value;
-  const fields = Object.entries(value).filter(([, field]) => field !== null);
-  return Object.fromEntries(fields.map(([key, field]) => [key, withoutNulls(field as unknown)])) as T;
+  const fields = Object.entries(value as JsonObject).filter(([, field]) => field !== null);
+  return Object.fromEntries(fields.map(([key, field]) => [key, withoutNulls(field)])) as T;
+}
+
+function hasNullFields(value: unknown): boolean {
+  if (Array.isArray(value)) return value.some(hasNullFields);
+  return isJsonObject(value) && Object.values(value).some((field) => field === null || hasNullFields(field));
 }

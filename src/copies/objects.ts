@@ -38,6 +38,13 @@ export interface Applied {
   readonly orphan?: boolean;
 }
 
+/** What copies are compared with, computed once for each version of a source. */
+interface Wanted {
+  readonly applied: Applied;
+  /** The source's own fields, labels and annotations. */
+  readonly fields: AnyObject;
+}
+
 // Digests compare what the source itself says; marks of a host are the same for each source.
 const NO_HOST = { id: "", name: "" };
 
@@ -75,13 +82,22 @@ export function delegatedKind(
   const { fixed, fields: fieldsFor = (fields: AnyObject) => fields } = rules;
   const body = (source: Stored<AnyObject>): AnyObject =>
     left.reduce((fields, pointer) => withoutPointer(fields, pointer), fieldsFor(fieldsOf(source)));
-  const digestOf = (source: Stored<AnyObject>): string =>
-    hash(JSON.stringify({ ...body(source), metadata: copyMetadata(source, NO_HOST) }, sortedKeys));
-  const appliedOf = (source: Stored<AnyObject>): Applied => ({
-    digest: digestOf(source),
-    type: typeName(resource),
-    ...(asksToOrphan(source) ? { orphan: true } : {}),
-  });
+  const compute = (source: Stored<AnyObject>): Wanted => {
+    const fields = body(source);
+    const metadata = copyMetadata(source, NO_HOST);
+    const digest = hash(JSON.stringify({ ...fields, metadata }, sortedKeys));
+    const own = { labels: withoutMarks(metadata.labels), annotations: withoutMarks(metadata.annotations) };
+    return {
+      applied: { digest, type: typeName(resource), ...(asksToOrphan(source) ? { orphan: true } : {}) },
+      fields: { ...fields, metadata: own },
+    };
+  };
+  const known = new WeakMap<Stored<AnyObject>, Wanted>();
+  const wantedOf = (source: Stored<AnyObject>): Wanted => {
+    const wanted = known.get(source) ?? compute(source);
+    known.set(source, wanted);
+    return wanted;
+  };
   const marksOf = (applied: Applied): Marks => ({
     labels,
     annotations: { [APPLIED_ANNOTATION]: JSON.stringify(recordOf(applied)) },
@@ -100,22 +116,17 @@ export function delegatedKind(
     applied: {
       isInStep: (copy, source) => {
         const { digest, orphan = false, givenUp } = appliedTo(copy) ?? {};
-        const wanted = appliedOf(source);
-        if (digest !== wanted.digest || orphan !== (wanted.orphan ?? false)) return false;
-        const { labels, annotations } = copyMetadata(source, NO_HOST);
-        const fields = without(
-          { ...body(source), metadata: { labels: own(labels), annotations: own(annotations) } },
-          givenUp,
-        );
-        return covers({ ...fieldsOf(copy), metadata: copy.metadata }, fields);
+        const { applied, fields } = wantedOf(source);
+        if (digest !== applied.digest || orphan !== (applied.orphan ?? false)) return false;
+        return covers({ ...fieldsOf(copy), metadata: copy.metadata }, without(fields, givenUp));
       },
-      marks: (source) => marksOf({ ...appliedOf(source), created: true }),
+      marks: (source) => marksOf({ ...wantedOf(source).applied, created: true }),
       object: (copy, { source, host, givenUp }) => {
         const { uid, resourceVersion } = copy.metadata;
         const wanted = toCopy(kind, source, host);
         const { metadata = {}, ...fields } = without(rules.toApply?.(wanted, copy) ?? wanted, givenUp);
         const adopted = appliedTo(copy)?.adopted === true ? { adopted: true } : {};
-        const { annotations } = marksOf({ ...appliedOf(source), ...adopted, givenUp, retain });
+        const { annotations } = marksOf({ ...wantedOf(source).applied, ...adopted, givenUp, retain });
         return {
           ...fields,
           metadata: {
@@ -135,7 +146,7 @@ export function delegatedKind(
       },
       adoptionMarks: (source) =>
         source.metadata.annotations?.[ON_CONFLICT_ANNOTATION] === "adopt"
-          ? marksOf({ ...appliedOf(source), created: true, adopted: true })
+          ? marksOf({ ...wantedOf(source).applied, created: true, adopted: true })
           : undefined,
     },
   };
@@ -205,7 +216,7 @@ function recordOf({ givenUp = [], retain = [], ...applied }: Applied): Applied {
 }
 
 /** Returns the keys that are not Legation's. */
-function own(map: Readonly<Record<string, string>>): Record<string, string> {
+function withoutMarks(map: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(Object.entries(map).filter(([key]) => !key.startsWith(`${GROUP}/`)));
 }
 

@@ -91,13 +91,17 @@ export class WorkqueueMetrics {
     const retries = this.#retries.labels(labels);
     // `rate()` needs a sample before the first increment.
     retries.inc(0);
+    // Labels are looked up once per outcome: reconciles are many.
+    const reconciles = new Map<string, { observe(seconds: number): void }>();
     return {
       added: () => adds.inc(),
       taken: (seconds) => waits.observe(seconds),
       retried: () => retries.inc(),
       worked: (outcome, seconds) => {
         works.observe(seconds);
-        this.#reconciles.observe({ controller, outcome }, seconds);
+        const ofOutcome = reconciles.get(outcome) ?? this.#reconciles.labels({ controller, outcome });
+        reconciles.set(outcome, ofOutcome);
+        ofOutcome.observe(seconds);
       },
     };
   }

@@ -14,13 +14,7 @@ import { PLACEMENT_INDEXES } from "../../controllers/proxies.ts";
 import { choiceFor, mayHave, newShares } from "../../controllers/whole-jobs/choice.ts";
 import { jobOfShare } from "../../controllers/whole-jobs/division.ts";
 import { ObjectsInMembers } from "../../controllers/whole-objects/object-in-member.ts";
-import {
-  exclusionOf,
-  parseObject,
-  problemOf,
-  rankMembers,
-  shareOf,
-} from "../../controllers/whole-objects/placement.ts";
+import { objectToPlace, placementOf, rankMembers } from "../../controllers/whole-objects/placement.ts";
 import type { JobShare } from "../../copies/job-shares.ts";
 import { recordedMember } from "../../copies/objects.ts";
 import type { Refusal } from "../../placement/candidate.ts";
@@ -185,18 +179,16 @@ export class Simulation {
 
   /** Returns which members get an object of a delegated type. */
   placeObject(object: Stored<AnyObject>, type: DelegatedType): ObjectPlace {
-    const rules = this.#placementState.podRules;
     const candidates = this.members.map((member) => member.candidate());
-    const place = { object, type, rules, parsed: parseObject(object, rules), candidates: () => candidates };
-    const problem = problemOf(place);
+    const place = objectToPlace(object, { type, rules: this.#placementState.podRules, candidates });
+    const { problem, members } = placementOf(place);
     if (problem !== undefined) return { problem, clusters: [], others: [], misfits: [] };
     const inMembers = new ObjectsInMembers<AnyObject>();
     const misfitsIn = (names: readonly (string | undefined)[]): ObjectPlace["misfits"] =>
-      candidates.flatMap((candidate) => {
+      members.flatMap(({ candidate, share }) => {
         const { name: cluster } = candidate;
         if (!names.includes(cluster)) return [];
-        const share = { share: shareOf(place, cluster), pointer: type.spec.replicas };
-        const given = inMembers.of(object, candidate, share);
+        const given = inMembers.of(object, candidate, { share, pointer: type.spec.replicas });
         return given.state === "unknown" && given.message !== undefined ? [{ cluster, message: given.message }] : [];
       });
     if (type.spec.exclusive === true && recordedMember(object) === undefined) {
@@ -206,15 +198,14 @@ export class Simulation {
       const clusters = best === undefined ? [] : [{ cluster: best }];
       return { clusters, others: [...refusals, ...behind], misfits: misfitsIn([best]) };
     }
-    const found = candidates.map((candidate) => ({ candidate, excluded: exclusionOf(place, candidate) }));
-    const clusters = found.flatMap(({ candidate: { name: cluster, closed }, excluded }) => {
+    const clusters = members.flatMap(({ candidate: { name: cluster, closed }, excluded }) => {
       if (excluded !== undefined) return [];
       const later = closed?.reason === "ClusterNotReady" ? { message: `as soon as it answers: ${closed.message}` } : {};
       return [{ cluster, ...later }];
     });
     return {
       clusters,
-      others: found.flatMap(({ candidate: { name: cluster }, excluded: message }) =>
+      others: members.flatMap(({ candidate: { name: cluster }, excluded: message }) =>
         message === undefined ? [] : [{ cluster, message }],
       ),
       misfits: misfitsIn(clusters.map(({ cluster }) => cluster)),

@@ -116,10 +116,9 @@ export class Copies<T extends KubeObject> {
       ...copies,
       labelSelector,
       ...(transform === undefined ? {} : { transform: (object) => transform(kind, object) }),
-      ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE }),
-      budget: member.memory,
       // The transform drops the content of large objects.
-      sizeOf: heapBytesOfObject,
+      ...(withoutContent === undefined ? {} : { pageSize: LARGE_PAGE_SIZE, sizeOf: heapBytesOfObject }),
+      budget: member.memory,
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),

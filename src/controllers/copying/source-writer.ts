@@ -70,7 +70,8 @@ export class SourceWriter<T extends KubeObject> {
     { isQuiet = false, ...options }: SourcePatchOptions,
   ): Promise<PatchOutcome> {
     try {
-      await this.#options.host.patch(this.#kind.resource, refOf(source), patch, { ...options, metadataOnly: true });
+      const answer = { metadataOnly: true, dropManagedFields: true };
+      await this.#options.host.patch(this.#kind.resource, refOf(source), patch, { ...options, ...answer });
       return "done";
     } catch (error) {
       if (isKubeError(error, "Conflict")) return "Conflict";

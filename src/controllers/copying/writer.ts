@@ -77,6 +77,9 @@ export interface Failing {
 
 export const COPY = "copy";
 
+// The answer to a write carries no content, of a Secret least of all.
+const ANSWER = { metadataOnly: true, dropManagedFields: true } as const;
+
 /** How long a refused copy is not sent again, or one in whose place there is another object; ms. */
 export const REFUSED_FOR_MS = 60_000;
 // Equals the hold of a delegate's failing create. A terminating namespace may be gone at any time.
@@ -155,8 +158,7 @@ export async function findCopy<T extends KubeObject>(wanted: Omit<CopySpec<T>, "
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
   const { member, namespaces, resource, ref, object, fieldManager, signal } = spec;
   const manager = fieldManager === undefined ? {} : { fieldManager };
-  // The response carries no content, of a Secret least of all.
-  const create = () => member.client.create(resource, object, { signal, metadataOnly: true, ...manager });
+  const create = () => member.client.create(resource, object, { ...ANSWER, signal, ...manager });
   try {
     const creating = ref.namespace === "" ? create() : namespaces.createIn(member, ref.namespace, signal, create);
     const { metadata } = await member.answerOf(creating);
@@ -192,7 +194,7 @@ async function recognize<T extends KubeObject>(spec: Omit<CopySpec<T>, "namespac
 
 async function changeCopy<T extends KubeObject>(change: CopyChange<T>): Promise<Changed> {
   const { member, resource, ref, patch, signal } = change;
-  const options = { signal, metadataOnly: true };
+  const options = { ...ANSWER, signal };
   try {
     const { metadata } = await member.client.patch(resource, ref, { type: "json", body: patch }, options);
     return { type: "changed", resourceVersion: metadata.resourceVersion };
@@ -222,7 +224,7 @@ const MOST_CONFLICTS = 5;
 /** Never forces: fields that another manager owns stay its own. */
 async function applyCopy<T extends KubeObject>(change: CopyApply<T>): Promise<Changed> {
   const { member, resource, ref, fieldManager, object, signal } = change;
-  const options = { signal, metadataOnly: true, fieldManager };
+  const options = { ...ANSWER, signal, fieldManager };
   const givenUp: string[] = [];
   let conflict: KubeError | undefined;
   let resourceVersion: string | undefined;
@@ -281,7 +283,7 @@ async function ownAsApplied<T extends KubeObject>(change: CopyApply<T>): Promise
       value: [applied, ...managedFields.filter((one) => !isOurs(one))],
     },
   ];
-  const { metadata } = await member.client.patch(resource, ref, { type: "json", body }, { signal, metadataOnly: true });
+  const { metadata } = await member.client.patch(resource, ref, { type: "json", body }, { ...ANSWER, signal });
   return metadata.resourceVersion;
 }
 
@@ -303,7 +305,7 @@ async function markAgain<T extends KubeObject>(
   { member, resource, ref, object, fieldManager, signal }: Omit<CopySpec<T>, "namespaces" | "hostId">,
   { metadata: { uid, resourceVersion } }: Stored<T>,
 ): Promise<Made> {
-  const options = { signal, metadataOnly: true, ...(fieldManager === undefined ? {} : { fieldManager }) };
+  const options = { ...ANSWER, signal, ...(fieldManager === undefined ? {} : { fieldManager }) };
   const { labels, annotations } = object.metadata ?? {};
   const body = { metadata: { uid, resourceVersion, labels: marksOf(labels), annotations: marksOf(annotations) } };
   try {

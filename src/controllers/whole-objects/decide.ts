@@ -1,5 +1,5 @@
 import { jsonEqual } from "../../api/json.ts";
-import { membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
+import { type MemberRecord, membersContent, nextMembers, type Place } from "../../copies/object-members.ts";
 import { isHeld, isWanted } from "../../copies/objects.ts";
 import { heldUntil } from "../../runtime/held-writes.ts";
 import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts";
@@ -8,8 +8,10 @@ import { MEMBERS, type ObjectDecision, type Observed, STATUS } from "./model.ts"
 const STATUS_PAUSE_MS = 1_000;
 // Room in members changes all the time.
 const LOOK_AGAIN_MS = 30_000;
-// All members take a new object within this time: then it costs one write.
+// Members change one after the other, and one write tells of them all.
 const MEMBERS_PAUSE_MS = 1_000;
+// A member that is about to take the object tells its next state soon, in a burst of objects somewhat later.
+const UNDER_WAY_PAUSE_MS = 10_000;
 
 /** Decides in this order; the first answer wins. */
 const PHASES = [retire, end, refuse, place, hold, recordMembers, tell, follow] as const;
@@ -81,7 +83,12 @@ function membersDueAt({ staleMembers, held }: Observed, now: number): number | u
   if (staleMembers === undefined) return undefined;
   const { members, since } = staleMembers;
   const until = held && heldUntil(held, { write: MEMBERS, content: membersContent(members), now });
-  return until ?? since + MEMBERS_PAUSE_MS;
+  return until ?? since + (members.some(isUnderWay) ? UNDER_WAY_PAUSE_MS : MEMBERS_PAUSE_MS);
+}
+
+/** Reports whether the member's copy is being created or changed, and the object's record does not say so yet. */
+function isUnderWay({ state, since }: MemberRecord): boolean {
+  return state === "Waiting" && since === "";
 }
 
 /** Tells the author why no member gets the object. */

@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
-import type { ParsedPlacement } from "../../api/annotations.ts";
 import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
 import { NOT_WHOLE_VALUE, WHOLE_KEY, WHOLE_VALUE } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
-import { isOfServices, withoutAllocated } from "../../api/service-fields.ts";
+import { isOfServices } from "../../api/service-fields.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { CopiedKind } from "../../copies/kind.ts";
 import { type MemberRecord, nextMembers, type Place } from "../../copies/object-members.ts";
@@ -19,7 +18,6 @@ import {
 } from "../../copies/objects.ts";
 import { isExported } from "../../copies/services.ts";
 import { findByList } from "../../kube/list.ts";
-import type { Candidate } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -32,17 +30,9 @@ import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { ALL_MARKS, isDefinitionLost, leaveSlices, MARKS_OF_WHOLE, removeMarks } from "./left-behind.ts";
 import type { Action, Observed } from "./model.ts";
-import { ObjectsInMembers } from "./object-in-member.ts";
+import { ObjectPlacements, type PlacedInMember } from "./object-placements.ts";
 import { ObjectStatuses } from "./object-statuses.ts";
-import {
-  exclusionOf,
-  type ObjectRules,
-  type ObjectToPlace,
-  parseObject,
-  problemOf,
-  rankMembers,
-  shareOf,
-} from "./placement.ts";
+import type { ObjectRules } from "./placement.ts";
 
 export interface ObjectControllerOptions extends Omit<PodCopierOptions, "proxies" | "events"> {
   readonly restoredHost: RestoredHost;
@@ -68,20 +58,23 @@ export class ObjectController {
   readonly #statusSentAt = new Map<ObjectKey, number>();
   /** Since when each object's record of members is not as they are; epoch ms. */
   readonly #membersStaleSince = new Map<ObjectKey, number>();
-  readonly #inMembers: ObjectsInMembers<AnyObject>;
-  #parsed = new WeakMap<Stored<AnyObject>, ParsedPlacement>();
+  /** Objects that some member lacked, or had in another version, when they were last reconciled. */
+  readonly #waiting = new Set<ObjectKey>();
+  /** Objects that were unhealthy in some member then. */
+  readonly #unhealthy = new Set<ObjectKey>();
+  readonly #placements: ObjectPlacements;
   #isRetired = false;
 
   constructor(type: DelegatedType, options: ObjectControllerOptions) {
     this.#options = options;
     this.#type = type;
     this.#kind = delegatedKind(type, shortDigest);
-    this.#inMembers = new ObjectsInMembers(isOfServices(type) ? withoutAllocated : undefined);
     this.statuses = new ObjectStatuses(type, options.onChange);
-    const { host, registry, recorder, clock, identity } = options;
+    const { host, registry, rules, recorder, clock, identity } = options;
     const { kind } = this.#kind.resource;
     const { name = kind } = type.metadata;
     this.#guard = new WriteGuard({ clock });
+    this.#placements = new ObjectPlacements({ type, rules, registry });
     this.#copier = new Copier<AnyObject>({
       ...options,
       name: "whole-object-copies",
@@ -94,10 +87,7 @@ export class ObjectController {
         }),
         anyNeeds: () => true,
         sourceFor: (member, _ref, source) => this.#sourceFor(member, source),
-        onCopy: (_member, ref) => {
-          this.#loop.enqueue(objectKey(ref));
-          options.onChange();
-        },
+        onCopy: (_member, ref) => this.#loop.enqueue(objectKey(ref)),
         onSource: (_kind, { metadata }) => {
           this.#loop.enqueue(objectKey(metadata));
           options.onChange();
@@ -160,7 +150,7 @@ export class ObjectController {
 
   /** The namespaces' annotations, or the defaults of all, have changed. */
   onDefaults(): void {
-    this.#parsed = new WeakMap();
+    this.#placements.reset();
     this.#enqueueCopies();
     this.enqueueAll();
   }
@@ -185,15 +175,7 @@ export class ObjectController {
 
   /** Counts the objects, those that some member lacks or has in another version, and those that are unhealthy in one. */
   counts(): { readonly objects: number; readonly waiting: number; readonly unhealthy: number } {
-    const objects = this.objects();
-    const wanted = objects
-      .filter(isWanted)
-      .map((object) => this.#placesOf(object).filter(({ excluded }) => excluded === undefined));
-    return {
-      objects: objects.length,
-      waiting: wanted.filter((places) => places.some(({ inStep }) => !inStep)).length,
-      unhealthy: wanted.filter((places) => places.some(({ health }) => health?.status === "False")).length,
-    };
+    return { objects: this.objects().length, waiting: this.#waiting.size, unhealthy: this.#unhealthy.size };
   }
 
   /** Returns why objects of the type cannot be read on the host, or in a member. */
@@ -230,46 +212,14 @@ export class ObjectController {
     }
   }
 
-  /** Gives the object to the members that its author and their operators select. */
   #sourceFor(member: Member, source: Source<AnyObject>): Source<AnyObject> {
     if (source.state !== "present") return source;
-    const { object } = source;
-    if (!isWanted(object)) return { state: "missing" };
-    const problem = this.#problemOf(object);
-    if (problem !== undefined) return { state: "unknown", message: problem };
-    if (this.#exclusion(object, member) !== undefined) return { state: "missing" };
-    return this.#givenTo(member, object);
-  }
-
-  /** Returns the object as the member gets it: with its share, and with its author's overrides. */
-  #givenTo(member: Member, object: Stored<AnyObject>): Source<AnyObject> {
-    const share = shareOf(this.#toPlace(object), member.name);
-    return this.#inMembers.of(object, member.candidate(), { share, pointer: this.#type.spec.replicas });
-  }
-
-  #parse(object: Stored<AnyObject>): ParsedPlacement {
-    const known = this.#parsed.get(object) ?? parseObject(object, this.#options.rules);
-    this.#parsed.set(object, known);
-    return known;
-  }
-
-  #toPlace(object: Stored<AnyObject>): ObjectToPlace {
-    const { registry, rules } = this.#options;
-    const candidates = (): Candidate[] => registry.members().map((member) => member.candidate());
-    return { object, type: this.#type, parsed: this.#parse(object), rules, candidates };
-  }
-
-  #problemOf(object: Stored<AnyObject>): string | undefined {
-    return problemOf(this.#toPlace(object));
-  }
-
-  #exclusion(object: Stored<AnyObject>, member: Member): string | undefined {
-    return exclusionOf(this.#toPlace(object), member.candidate());
+    return this.#placements.of(source.object).members.get(member.name)?.source ?? { state: "unknown" };
   }
 
   #choiceFor(object: Stored<AnyObject>): Observed["choice"] {
     if (this.#type.spec.exclusive !== true || recordedMember(object) !== undefined) return undefined;
-    const { fitting, refusals } = rankMembers(this.#toPlace(object));
+    const { fitting, refusals } = this.#placements.rank(object);
     return { fitting, why: explain(refusals) };
   }
 
@@ -282,15 +232,17 @@ export class ObjectController {
         this.#statusSentAt.delete(key);
         this.#membersStaleSince.delete(key);
         this.statuses.forget(key);
+        this.#count(key, []);
       }
       return undefined;
     }
     const { object } = source;
-    const problem = this.#problemOf(object);
+    const { problem } = this.#placements.of(object);
     const choice = this.#choiceFor(object);
     const statusSentAt = this.#statusSentAt.get(key);
     const held = this.#guard.of(key);
     const places = this.#placesOf(object);
+    this.#count(key, places);
     const status = this.statuses.of(object, places, this.#executor);
     const staleMembers = this.#noteMembers(key, nextMembers(object, places, ""));
     return {
@@ -306,6 +258,17 @@ export class ObjectController {
     };
   }
 
+  /** Counts the object as it is in the members that get it: no places count it no more. */
+  #count(key: ObjectKey, places: readonly Place[]): void {
+    const given = places.filter(({ excluded }) => excluded === undefined);
+    const isWaiting = given.some(({ inStep }) => !inStep);
+    const isUnhealthy = given.some(({ health }) => health?.status === "False");
+    if (isWaiting === this.#waiting.has(key) && isUnhealthy === this.#unhealthy.has(key)) return;
+    setMember(this.#waiting, key, isWaiting);
+    setMember(this.#unhealthy, key, isUnhealthy);
+    this.#options.onChange();
+  }
+
   /** Returns the record that the object lacks, and since when. */
   #noteMembers(key: ObjectKey, members: readonly MemberRecord[] | undefined): Observed["staleMembers"] {
     if (members === undefined) {
@@ -319,12 +282,11 @@ export class ObjectController {
 
   #placesOf(object: Stored<AnyObject>): Place[] {
     const name = this.#copier.nameOf(this.#kind.resource.kind, object);
-    return this.#options.registry.members().map((member) => this.#placeIn(member, name, object));
+    const { members } = this.#placements.of(object);
+    return this.#options.registry.members().map((member) => this.#placeIn(member, name, members.get(member.name)));
   }
 
-  #placeIn(member: Member, name: ObjectName, object: Stored<AnyObject>): Place {
-    const excluded = isWanted(object) ? this.#exclusion(object, member) : "the object is taken back";
-    const given = excluded === undefined ? this.#givenTo(member, object) : undefined;
+  #placeIn(member: Member, name: ObjectName, { excluded, source }: Partial<PlacedInMember> = {}): Place {
     const { copies } = this.#copier;
     const found = copies.of(member, name.kind, name.namespace, name.name);
     const { drift, held, refusal, deletionRefusal, ofSource } = this.#copier.standing(member, name);
@@ -333,7 +295,7 @@ export class ObjectController {
     return {
       member: member.name,
       ...(excluded === undefined ? {} : { excluded }),
-      ...(given?.state === "unknown" && given.message !== undefined ? { misfit: given.message } : {}),
+      ...(source?.state === "unknown" && source.message !== undefined ? { misfit: source.message } : {}),
       isUsable: member.reachable && copies.isCurrent(member),
       isKnown: copies.read(member) || copies.failing(member) !== undefined,
       hasCopy: found !== undefined,
@@ -386,8 +348,13 @@ export class ObjectController {
     if (isDeleting(found)) return false;
     const { labels = {}, annotations = {} } = found.metadata;
     if (labels[WHOLE_KEY] === undefined) return annotations[WHOLE_KEY] === WHOLE_VALUE;
-    return isWanted(found) && this.#exclusion(found, member) === undefined;
+    return isWanted(found) && this.#placements.of(found).members.get(member.name)?.excluded === undefined;
   }
+}
+
+function setMember<T>(set: Set<T>, member: T, isIn: boolean): void {
+  if (isIn) set.add(member);
+  else set.delete(member);
 }
 
 function isDeleting({ metadata }: Stored<AnyObject>): boolean {

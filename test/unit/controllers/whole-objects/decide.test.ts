@@ -153,10 +153,16 @@ test.each<[string, Given, unknown[]]>([
     },
     ["Following", "status"],
   ],
+  ["waits a second before it records the members", { membersStaleSince: NOW - 400 }, ["InStep", 600]],
   [
-    "waits a second before it records the members",
-    { places: [without(place({ inStep: false }))], membersStaleSince: NOW - 400 },
-    ["InStep", 600],
+    "waits longer while a member is about to take the object",
+    { places: [place(), without(place({ member: "east", inStep: false }))], membersStaleSince: NOW - 1_000 },
+    ["InStep", 9_000],
+  ],
+  [
+    "records a member that does not take the object for long",
+    { places: [place(), without(place({ member: "east", inStep: false }))], membersStaleSince: NOW - 10_000 },
+    ["Recording", "members east Waiting since 1970-01-01T00:16:40.000Z, west InStep since 1970-01-01T00:16:40.000Z"],
   ],
   [
     "records the members",

@@ -1,0 +1,91 @@
+import type { AnyObject, DelegatedType } from "../../api/delegated-type.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import { isOfServices, withoutAllocated } from "../../api/service-fields.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isWanted } from "../../copies/objects.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import type { Ranking } from "../../placement/rank.ts";
+import type { Source } from "../copying/model.ts";
+import { ObjectsInMembers } from "./object-in-member.ts";
+import { type ObjectRules, objectToPlace, placementOf, rankMembers } from "./placement.ts";
+
+export interface ObjectPlacementsOptions {
+  readonly type: DelegatedType;
+  readonly rules: ObjectRules;
+  readonly registry: { members(): readonly Pick<Member, "candidate">[] };
+}
+
+/** What each member gets of one object: copies, record and status are made from this. */
+export interface PlacedObject {
+  /** Why no member is looked for. */
+  readonly problem?: string;
+  /** By the members' names. */
+  readonly members: ReadonlyMap<string, PlacedInMember>;
+}
+
+export interface PlacedInMember {
+  /** Why the member does not get the object. Absent: it gets it. */
+  readonly excluded?: string;
+  /** The object with the member's share of the replicas and its author's overrides. */
+  readonly source: Source<AnyObject>;
+}
+
+interface Computed {
+  readonly candidates: readonly Candidate[];
+  readonly placed: PlacedObject;
+}
+
+/** Computes what members get of each version of an object, once while no member changes. */
+export class ObjectPlacements {
+  readonly #options: ObjectPlacementsOptions;
+  readonly #inMembers: ObjectsInMembers<AnyObject>;
+  #computed = new WeakMap<Stored<AnyObject>, Computed>();
+  #candidates: readonly Candidate[] = [];
+
+  constructor(options: ObjectPlacementsOptions) {
+    this.#options = options;
+    this.#inMembers = new ObjectsInMembers(isOfServices(options.type) ? withoutAllocated : undefined);
+  }
+
+  of(object: Stored<AnyObject>): PlacedObject {
+    const candidates = this.#currentCandidates();
+    const known = this.#computed.get(object);
+    if (known?.candidates === candidates) return known.placed;
+    const placed = this.#compute(object, candidates);
+    this.#computed.set(object, { candidates, placed });
+    return placed;
+  }
+
+  /** Ranks the members for an object that one of them gets. */
+  rank(object: Stored<AnyObject>): Ranking {
+    return rankMembers(objectToPlace(object, { ...this.#options, candidates: this.#currentCandidates() }));
+  }
+
+  /** Has all computed anew: a namespace, or the defaults of all, have changed. */
+  reset(): void {
+    this.#computed = new WeakMap();
+  }
+
+  #compute(object: Stored<AnyObject>, candidates: readonly Candidate[]): PlacedObject {
+    const { problem, members } = placementOf(objectToPlace(object, { ...this.#options, candidates }));
+    const wanted = isWanted(object);
+    const placed = members.map(({ candidate, share, ...member }): [string, PlacedInMember] => {
+      const excluded = wanted ? member.excluded : "the object is taken back";
+      const sourceIn = (): Source<AnyObject> => {
+        if (wanted && problem !== undefined) return { state: "unknown", message: problem };
+        if (excluded !== undefined) return { state: "missing" };
+        return this.#inMembers.of(object, candidate, { share, pointer: this.#options.type.spec.replicas });
+      };
+      return [candidate.name, { ...(excluded === undefined ? {} : { excluded }), source: sourceIn() }];
+    });
+    return { ...(problem === undefined ? {} : { problem }), members: new Map(placed) };
+  }
+
+  /** Returns the same list while no member changes. */
+  #currentCandidates(): readonly Candidate[] {
+    const now = this.#options.registry.members().map((member) => member.candidate());
+    const isSame = now.length === this.#candidates.length && now.every((one, at) => one === this.#candidates[at]);
+    if (!isSame) this.#candidates = now;
+    return this.#candidates;
+  }
+}
