@@ -62,7 +62,7 @@ export async function benchWholeObjects(options: WholeObjectsBenchOptions): Prom
     told("memory of the controller for each", ((rssMb(pid) - before.mb) * 1000) / objects, "kB");
     told("processor time of the controller for each", (cpuMs(pid) - before.cpuMs) / objects, "ms");
     onProgress("writes while nothing changes");
-    // The record of members comes a second later, and the DelegatedType's counts after five.
+    // The last records of members come a second later, and the DelegatedType's counts after five.
     await sleep(QUIET_MS / 2);
     const versions = await versionsOf(all, namespace);
     await sleep(QUIET_MS);
